@@ -125,8 +125,7 @@ def along_command(short_help: str, *options: Decorator) -> Callable[[Callable[..
     def decorate(compute: Callable[..., CompletedTrajectory]) -> click.Command:
         @functools.wraps(compute)
         def command(console: Console, trajectory: str, robot: str | None, base: Base | None,  # noqa: PLR0913 - options
-                    output: str | None,
-                    ignore_mimic: bool, strict: bool, force: bool, as_json: bool, **values: Any) -> None:
+                    output: str | None, ignore_mimic: bool, strict: bool, force: bool, as_json: bool, **values: Any) -> None:
             from liedyn.io.atomic_output import check_output
             from liedyn.io.trajectory_csv import read_trajectory, write_trajectory
 

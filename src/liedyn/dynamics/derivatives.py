@@ -272,10 +272,11 @@ def hybrid_dynamics_derivatives(  # noqa: PLR0913 - independent options of a pub
     key = "hybrid_dynamics_derivatives", bool(passive), mask.tobytes()
     matrices = call_generated(model, key, out, q, v, a, tau) if f_ext is None else None
     if matrices is None:
-        tree, inputs = (model, mask), {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}
+        reduced, known = model, mask
         if model.nc:
-            tree = reduced_model(model, "hybrid_dynamics_derivatives", "constrained_hybrid_derivatives", mask)[:2]
-        matrices = _hybrid_derivatives(tree[0], key, inputs, tree[1], passive, out)
+            reduced, known, *_ = reduced_model(model, "hybrid_dynamics_derivatives", "constrained_hybrid_derivatives", mask)
+        inputs = {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}
+        matrices = _hybrid_derivatives(reduced, key, inputs, known, passive, out)
     mask.flags.writeable = False
     dy_dq, dy_dv, dy_du = matrices
     return HybridDerivatives(dy_dq, dy_dv, dy_du, mask)

@@ -430,7 +430,7 @@ def _random_states(model: Model, parameters: int, seed: int, units: Scales, smoo
     v, a = rng.standard_normal((2, n, model.nv)) * np.stack([reach / units.time, reach / units.time**2])[:, None]
     rough = [name in smoothed for name in model.v_names]
     v[:, rough] *= np.maximum(1.0, _FRICTION_SPEEDS * FRICTION_SPEED * units.time / reach)[rough]
-    q, v, a = follow_couplings(model, q, v, a) if model.nc else (q, v, a)
+    q, v, a = follow_couplings(model, q, v, a)
     return q, v, a
 
 

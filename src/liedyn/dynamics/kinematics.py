@@ -697,7 +697,7 @@ def random_configuration(model: Model, rng: np.random.Generator, size: int | tup
         q[..., joint.q.stop - 4:joint.q.stop] = u / np.linalg.norm(u, axis=-1, keepdims=True)
         if joint.kind == FREE:
             q[..., joint.q.start:joint.q.start + 3] = rng.standard_normal((*lead, 3))
-    return follow_couplings(model, q)[0] if model.nc and model.has_only_couplings else q
+    return follow_couplings(model, q)[0]
 
 
 def random_motion(model: Model, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> tuple[Array, Array, Array]:
@@ -729,8 +729,7 @@ def random_motion(model: Model, rng: np.random.Generator, size: int | tuple[int,
     """
     q = random_configuration(model, rng, size)
     v, a = rng.standard_normal((2, *q.shape[:-1], model.nv))
-    if model.nc and model.has_only_couplings:
-        q, v, a = follow_couplings(model, q, v, a)
+    q, v, a = follow_couplings(model, q, v, a)
     return q, v, a
 
 

@@ -130,7 +130,7 @@ def _function(name: str) -> Callable[..., Any]:
 
 def _arguments(function: Callable[..., Any], model: Model, options: dict[str, Any]) -> list[Any]:
     """Return states at rest for positional arguments."""
-    q, *_ = follow_couplings(model, model.neutral()) if model.has_only_couplings else (model.neutral(),)
+    q, *_ = follow_couplings(model, model.neutral())
     states = dict.fromkeys(("q", "q0", "q1"), q)
     states |= dict.fromkeys(("v", "a", "tau", "dv"), np.zeros(model.nv))
     arguments = []

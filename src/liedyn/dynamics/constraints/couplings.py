@@ -189,7 +189,12 @@ def _moving_positions(model: Model) -> Integers:
 
 
 def follow_couplings(model: Model, *motion: Array) -> tuple[Array, ...]:
-    """Return q (…, nq), v and a (…, nv), as many as are given, with followers moved to their values."""
+    """Return q (…, nq), v and a (…, nv), as many as are given, with followers moved to their values.
+
+    Robots with loops and robots without couplings: the motion as it is.
+    """
+    if not (model.nc and model.has_only_couplings):
+        return motion
     elimination, (q, *rates) = model.elimination(), motion
     q, places = q.copy(), _q_of_v(model)
     q[..., places[elimination.follower]] = (q[..., places[elimination.independent]]
