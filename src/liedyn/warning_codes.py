@@ -48,6 +48,7 @@ WARNING_CODES: dict[str, str] = {
     "impacts-ended": "Repeated impacts ended, and the coordinate stays at the stop. Nothing to do.",
     # self-check of a run
     "stiff-step": "The step is too long for stiff forces: the motion is not reliable. Shorten it, or use another integrator.",
+    "unresolved-force": "A force changes within velocities that `integrator.atol` does not resolve. Use a smaller `atol`.",
     "energy-balance": "The error of the energy balance is large. Use a shorter step or another integrator.",
     "quaternion-norm": "Quaternions of a run are not of unit norm. Use a shorter step.",
     "ill-conditioned": "Inverse dynamics does not reproduce the applied forces. Check the inertias of light bodies.",

@@ -63,6 +63,36 @@ def test_rates_count_torques_that_are_expressions_of_the_state(scenario):
     assert stiff_notes(run)[0].startswith("stiff joint j (damping and torque expression, time constant")
 
 
+def steep_friction(scale):
+    """Friction of an elbow under gravity that it does not hold. The exact elbow angle at 0.5 s is in `SLIDES`."""
+    return {"robot": str(CONFIGS.parent / "robots/double_pendulum.yaml"), "duration": 0.5, "output_step": 0.05,
+            "initial": {"q": {"shoulder": 0.3, "elbow": 0.4}},
+            "joints": {"elbow": {"torque": f"-v(elbow)/(abs(v(elbow)) + {scale})"}}}
+
+
+SLIDES = {1e-4: 0.32090, 1e-6: 0.32244, 1e-9: 0.32253, 1e-12: 0.32253}          # by SciPy's Radau, rtol 1e-9, atol 1e-14
+
+
+@pytest.mark.parametrize("scale", SLIDES)
+def test_tolerances_resolve_steep_friction(scale):
+    """With atol 1e-8, rodas5p held the elbow at 0.4: its linear friction holds any load at a velocity that is zero to atol."""
+    run = run_scenario(steep_friction(scale))
+    assert run.q[-1, 1] == pytest.approx(SLIDES[scale], abs=2e-5)
+    assert run.scenario.integrator.method == "rodas5p"
+    assert [w.code for w in run.warnings] == ["stiff-integrator"]
+    assert f"atol {run.scenario.integrator.atol:g}" in str(run.warnings[0])
+
+
+@pytest.mark.parametrize("scale, atol, doubtful", [(1e-9, 1e-8, True), (1e-9, 1e-12, False), (1e-16, 1e-14, True)])
+def test_forces_that_a_tolerance_does_not_resolve_are_reported(scale, atol, doubtful):
+    run = run_scenario(steep_friction(scale), {"integrator": {"method": "rodas5p", "atol": atol}})
+    found = [w for w in run.warnings if w.code == "unresolved-force"]
+    assert len(found) == doubtful
+    if doubtful:
+        advice = "set integrator.atol=1e-10" if atol == 1e-8 else "make the force change within larger velocities"
+        assert advice in str(found[0]) and "stiff joint elbow" in str(found[0])
+
+
 def test_friction_counts_by_its_secant_where_a_joint_moves(scenario):
     """f / v: what turns the velocity round in a step."""
     assert rate(scenario(PENDULUM % "friction: 2.0"), v=0.5) == pytest.approx(2.0 / math.hypot(0.5, 0.01) / INERTIA, rel=1e-9)

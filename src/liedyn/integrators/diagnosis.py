@@ -12,13 +12,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Integers
+from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import coordinate_scales, is_significant, row_and_null_space, scaled_equations
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.errors import ComputationError, LiedynWarning, Place
 from liedyn.integrators.contact_forces import contact_coefficients, contact_forces, stop_coefficients
-from liedyn.integrators.problem import InitialValueProblem, Options, within_limit
+from liedyn.integrators.problem import IMPLICIT, InitialValueProblem, Options, within_limit
 from liedyn.integrators.run_state import Record
 from liedyn.io.scenarios.scenario import Integrator, Scenario
 from liedyn.joints.joint_model import tree_views
@@ -62,6 +62,7 @@ class FastestMotion(NamedTuple):
     t: float
     contact: bool = False        # coordinate is the contact of a link
     causes: tuple[str, ...] = ()           # what acts on the coordinate at this rate
+    with_load: bool = True       # see `fastest_motion`
 
     @property
     def description(self) -> str:
@@ -100,13 +101,16 @@ def fastest_motion(problem: InitialValueProblem, t: float, q: Array, v: Array, w
             rates.append((float(s[0] ** power), int(acted[np.argmax(np.abs(u[:, 0]))]), kind))    # s^2: an eigenvalue of M^-1 D
     rate, k, kind = max(rates, default=(0.0, 0, 0))
     causes = tuple(name for name, x in parts[kind].items() if x[free[k]]) if rate and k < len(free) else ()
-    return FastestMotion(rate, names[k] if rate else "", t, k >= len(free), causes)
+    return FastestMotion(rate, names[k] if rate else "", t, k >= len(free), causes, with_load)
 
 
 def fastest_motion_of_run(problem: InitialValueProblem, record: Record) -> FastestMotion:
     """Return the fastest motion along a recorded motion, evaluated at some of its rows."""
-    rows = np.unique(np.linspace(0, len(record.t) - 1, _MAX_ROWS).astype(int))
-    return max(fastest_motion(problem, float(record.t[k]), record.q[k], record.v[k], False) for k in rows)
+    return max(fastest_motion(problem, float(record.t[k]), record.q[k], record.v[k], False) for k in _some_rows(record))
+
+
+def _some_rows(record: Record) -> Integers:
+    return np.unique(np.linspace(0, len(record.t) - 1, _MAX_ROWS).astype(int))
 
 
 def _coefficients(problem: InitialValueProblem, t: float, q: Array, v: Array, with_load: bool
@@ -127,8 +131,7 @@ def _coefficients(problem: InitialValueProblem, t: float, q: Array, v: Array, wi
 
 def _expression_coefficients(problem: InitialValueProblem, t: float, q: Array, v: Array) -> tuple[Array, Array]:
     """Return damping and stiffness (nv,) of torques that are expressions of the state; zero where they have no derivative."""
-    s, nv = problem.schedule, problem.model.nv
-    is_expression = (np.asarray(s.level) == TORQUE) & (problem.signals.kind[s.signal] == PROGRAM)
+    s, nv, is_expression = problem.schedule, problem.model.nv, _expressions(problem)
     if not is_expression.any() or problem.input_jacobian is None:
         return np.zeros(nv), np.zeros(nv)
     alone = replace(problem.without_stops, joint_laws=None, law=None, contacts=None)
@@ -140,6 +143,13 @@ def _expression_coefficients(problem: InitialValueProblem, t: float, q: Array, v
     follows = np.asarray(s.target) >= 0
     return (np.where(is_expression, np.maximum(damping - np.where(follows, s.kd, 0.0), 0.0), 0.0),
             np.where(is_expression, np.maximum(stiffness - np.where(follows, s.kp, 0.0), 0.0), 0.0))
+
+
+def _expressions(problem: InitialValueProblem) -> Mask:
+    """Return (nv,) bool, the coordinates whose torques are expressions."""
+    s = problem.schedule
+    is_expression: Mask = (np.asarray(s.level) == TORQUE) & (problem.signals.kind[s.signal] == PROGRAM)
+    return is_expression
 
 
 def _unit_motions(problem: InitialValueProblem, q: Array, free: Integers) -> np.ndarray:
@@ -214,6 +224,8 @@ _STIFF_INTEGRATOR = Integrator("rodas5p", rtol=1e-6, atol=1e-8)
 # with constraints: it reuses Jacobians, which are expensive
 _CONSTRAINED_INTEGRATOR = Integrator("Radau", rtol=1e-6, atol=1e-8)
 _MARGIN = 0.7            # of the stability limit, since inertias change during the motion
+_DISTINGUISHED = 10.0    # times atol: velocities for which a force must be equal; 1 was not enough for friction v / (|v| + atol)
+_MIN_ATOL = 1e-14
 
 
 def choose_integrator(scenario: Scenario, problem: InitialValueProblem,
@@ -230,6 +242,8 @@ def choose_integrator(scenario: Scenario, problem: InitialValueProblem,
     if fastest.rate * step <= _MARGIN * STABILITY_LIMIT:
         return default, []
     taken = _STIFF_INTEGRATOR if problem.constraints is None else _CONSTRAINED_INTEGRATOR
+    while taken.atol > _MIN_ATOL and is_unresolved(problem, fastest, problem.q, np.zeros(problem.model.nv), taken.atol):
+        taken = replace(taken, atol=_smaller(taken.atol))
     message = (f"{fastest.description}; using {taken.method} (rtol {taken.rtol:g}, atol {taken.atol:g}) instead of rk4 with "
                f"{steps_description(step, default.step)}. Set integrator.method to override")
     return taken, [LiedynWarning("stiff-integrator", message)]
@@ -241,13 +255,14 @@ def integrator_options(integrator: Integrator) -> Options:
     return Options(i.method, i.step, i.rtol, i.atol, i.max_step, i.rho)
 
 
-def find_unstable_steps(integrator: Integrator, segments: Iterable[RecordedSegment]) -> list[LiedynWarning]:
-    """Return warnings where steps of rk4 are too long for the forces along a motion.
+def find_unreliable_steps(integrator: Integrator, segments: Iterable[RecordedSegment]) -> list[LiedynWarning]:
+    """Return a warning where steps are too long for the forces along a motion, or tolerances too large."""
+    if integrator.method == "rk4":
+        return _unstable_steps(integrator, segments)
+    return _unresolved_forces(integrator, segments) if integrator.method in IMPLICIT else []
 
-    Adaptive methods shorten their steps, and the other methods are stable.
-    """
-    if integrator.method != "rk4":
-        return []
+
+def _unstable_steps(integrator: Integrator, segments: Iterable[RecordedSegment]) -> list[LiedynWarning]:
     for segment in segments:
         step, fastest = longest_step(integrator.step,
                                      np.diff(segment.record.t)), fastest_motion_of_run(segment.problem, segment.record)
@@ -256,6 +271,39 @@ def find_unstable_steps(integrator: Integrator, segments: Iterable[RecordedSegme
                                   f"{fastest.description} at t = {fastest.t:.6g} s: rk4 is not stable there with "
                                   f"{steps_description(step, integrator.step)}, and the motion is not reliable")]
     return []
+
+
+def _unresolved_forces(integrator: Integrator, segments: Iterable[RecordedSegment]) -> list[LiedynWarning]:
+    for segment in segments:
+        problem, record = segment.problem, segment.record
+        if problem.contacts is None and not _expressions(problem).any():
+            continue
+        for k in _some_rows(record):
+            q, v = record.q[k], record.v[k]
+            fastest = fastest_motion(problem, float(record.t[k]), q, v, False)
+            if is_unresolved(problem, fastest, q, v, integrator.atol):
+                advice = (f"set integrator.atol={_smaller(integrator.atol):g}" if integrator.atol > _MIN_ATOL
+                          else "make the force change within larger velocities")
+                return [LiedynWarning("unresolved-force",
+                                      f"{fastest.description} at t = {fastest.t:.6g} s: its force changes within velocities that "
+                                      f"atol {integrator.atol:g} does not resolve, and the motion is not reliable; {advice}")]
+    return []
+
+
+def _smaller(atol: float) -> float:
+    return max(float(f"{0.01 * atol:.0e}"), _MIN_ATOL)
+
+
+def is_unresolved(problem: InitialValueProblem, fastest: FastestMotion, q: Array, v: Array, atol: float) -> bool:
+    """Return whether the fastest force changes within velocities that an absolute tolerance does not distinguish.
+
+    An implicit step linearizes such a force, for example the friction -v / (|v| + 1e-9), at a velocity that is zero to the
+    tolerance. The linear force holds any load, and the estimated error does not show it.
+
+    fastest: at the same state.
+    """
+    moved = fastest_motion(problem, fastest.t, q, v + _DISTINGUISHED * atol, fastest.with_load)
+    return moved.rate < 0.5 * fastest.rate
 
 
 def longest_step(step: float, output_step: ArrayLike) -> float:

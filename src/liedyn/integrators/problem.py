@@ -245,6 +245,7 @@ class Options:
 # 9e-6 s with the default tolerances and 9e-10 s with tightened ones.
 _EVENT_FACTOR = 1e-4
 MULTISTEP = "BDF", "LSODA"
+IMPLICIT = "Radau", *MULTISTEP, "rodas5p"              # take a Jacobian
 
 
 def event_options(options: Options, events: bool) -> Options:

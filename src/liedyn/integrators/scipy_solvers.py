@@ -16,7 +16,7 @@ from liedyn.arrays import Array, ArrayLike
 from liedyn.dynamics.constraints.rank import coordinate_scales
 from liedyn.dynamics.kinematics import difference
 from liedyn.errors import LiedynWarning, WarningLog
-from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart
+from liedyn.integrators.problem import IMPLICIT, InitialValueProblem, Options, SegmentStart
 from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
 from liedyn.integrators.rosenbrock import RosenbrockSolver
 from liedyn.integrators.run_state import (
@@ -104,7 +104,6 @@ def _radau_output(state: Mapping[str, Any]) -> Any:
 
 # scipy solvers ----------------------------------------------------------------------------------------------------------
 
-IMPLICIT = "Radau", "BDF", "LSODA", *ROSENBROCK        # take a Jacobian
 _MAX_ROTATION = 1.5      # rad: rotations about the anchor; the chart ends at 2 pi
 _MIN_CORRECTION = 1e-8   # rad or relative to the lengths of loops: smaller projections do not restart LSODA
 _ENERGY_ATOL = 1e10      # absolute tolerance of the supplied energy, which does not control the step unless all is prescribed

@@ -393,7 +393,7 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
 
     tried_integrators   segments -> the results of other integrators for a suspicious run, "" for none
     """
-    from liedyn.integrators.diagnosis import find_unstable_steps
+    from liedyn.integrators.diagnosis import find_unreliable_steps
     from liedyn.simulation.control.joint_control import saturation_warnings
     from liedyn.simulation.control.task_space_control import task_space_warnings
     from liedyn.simulation.event_actions import jump_warnings
@@ -407,7 +407,7 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
     tied = checks.reactions is not None
     multipliers, drift = (record.multipliers, record.residual[:, 0]) if tied else (None, None)
     prescribed = np.all([segment.problem.system().prescribed for segment in segments], axis=0)
-    inaccurate = [*find_unstable_steps(scenario.integrator, segments), *inaccuracy_warnings(check["energy_balance_relative"])]
+    inaccurate = [*find_unreliable_steps(scenario.integrator, segments), *inaccuracy_warnings(check["energy_balance_relative"])]
     jumps = jump_warnings(segments)
     if inaccurate and not jumps:                               # otherwise no integrator helps
         last = inaccurate[-1]

@@ -17,11 +17,11 @@ from liedyn.integrators.diagnosis import (
     STABILITY_LIMIT,
     fastest_motion,
     fastest_motion_of_run,
-    find_unstable_steps,
+    find_unreliable_steps,
     integrator_options,
     longest_step,
 )
-from liedyn.integrators.scipy_solvers import IMPLICIT
+from liedyn.integrators.problem import IMPLICIT
 from liedyn.integrators.solve import solve
 from liedyn.io.checkpoint_files import Unfinished
 from liedyn.io.scenarios.scenario import METHODS, Integrator
@@ -133,7 +133,7 @@ def _trial(prepared: PreparedRun, integrator: Integrator, seconds: float, disk: 
         statistics = motion.run(output_times(scenario), options, lambda fraction: None, rows)
         segments = rows.segments()
         check, _ = SelfCheck(scenario, prepared.model, problem, rows, segments, prepared.contact_names).values(statistics)
-        unstable = find_unstable_steps(integrator, segments)
+        unreliable = find_unreliable_steps(integrator, segments)
     except _TrialStopped as stopped:
         return _TrialOutcome(f"{name} reaches t = {stopped.args[0]:.6g} s after {rows.elapsed:.1f} s of computing"), rows.elapsed
     except LiedynError as error:
@@ -142,8 +142,8 @@ def _trial(prepared: PreparedRun, integrator: Integrator, seconds: float, disk: 
         return _TrialOutcome(f"{name} ends {reach}", ended_early=True), rows.elapsed
     balance = check["energy_balance_relative"]
     text = f"{name} computes the whole run with a relative error of the energy balance of {balance:.1e}"
-    is_accurate = balance <= MAX_RELATIVE_BALANCE and not unstable                           # NaN is not
-    return _TrialOutcome(f"{text}, but is not stable" if unstable else text, is_accurate), rows.elapsed
+    is_accurate = balance <= MAX_RELATIVE_BALANCE and not unreliable                           # NaN is not
+    return _TrialOutcome(f"{text}, but is not reliable" if unreliable else text, is_accurate), rows.elapsed
 
 
 def _format_integrator(integrator: Integrator) -> str:
