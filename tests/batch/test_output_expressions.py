@@ -6,6 +6,8 @@ import pytest
 import liedyn as ld
 from liedyn.batch.output_expressions import BatchMotion, compile_output, evaluate_in_blocks, motion_of_run, robots_of_rows
 from liedyn.dynamics.variants import Variants
+from liedyn.errors import ScenarioError
+from liedyn.io.expression_parser import MAX_DEPTH
 from liedyn.io.sweep_file import Output
 from sweeps import ROBOT
 
@@ -106,3 +108,13 @@ def test_states_are_evaluated_in_blocks_of_rows(states_per_block, rows):
         return q[..., 0] + v[..., 1]
     assert np.array_equal(evaluate_in_blocks(first_coordinate, model, q, v, None, states_per_block), q[..., 0] + v[..., 1])
     assert blocks == rows
+
+
+@pytest.mark.parametrize("call", ["final({})", "final(sin({}))", "final(max({}, 1))", "final(1 + {})", "at(0.1, {})",
+                                  "at(event(hit), {})", "before(hit, {})", "-before(hit, {})", "before(hit, abs({}))"])
+def test_each_operation_is_a_level_of_nesting(call):
+    """Operations before the last are levels, too."""
+    levels = call.replace("event(", "").count("(") + call.count("+") + call.startswith("-")
+    compile_output(Output("x", call.format("-" * (MAX_DEPTH - levels - 1) + "t")))
+    with pytest.raises(ScenarioError, match="too deeply nested"):
+        compile_output(Output("x", call.format("-" * (MAX_DEPTH - levels) + "t")))
