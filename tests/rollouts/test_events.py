@@ -293,6 +293,11 @@ def test_events_at_one_time_are_in_the_order_of_the_file(ball):
     options = {"dt": 0.01, "steps": 20}
     first = ld.rollout(model, np.zeros((40, 1)), v, -10.0 * v[:, None], events=watched | timed, **options)
     assert first.stopped_at == pytest.approx(np.full(40, 0.1), rel=1e-13) and set(first.events.name) == {"turn"}
+    second = ld.rollout(model, np.zeros((40, 1)), v, -10.0 * v[:, None], events=timed | watched, **options)
+    assert second.stopped_at == pytest.approx(np.full(40, 0.1), rel=1e-13)
+    orders = [second.events.name[second.events.run == k].tolist() for k in range(40)]
+    assert orders.count(["push", "turn"]) + orders.count(["turn"]) == 40       # others turn a rounding before the time
+    assert orders.count(["push", "turn"]) > 20
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
