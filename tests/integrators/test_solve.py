@@ -8,9 +8,10 @@ import liedyn as ld
 from integrators.problems import floating_robot, free_motion, torque_free_body, turning_state
 from liedyn.errors import ComputationError
 from liedyn.integrators.diagnosis import failure
-from liedyn.integrators.problem import Options
+from liedyn.integrators.problem import Options, SegmentStart
+from liedyn.integrators.run_state import T_NOW
 from liedyn.integrators.runge_kutta import SAFETY
-from liedyn.integrators.solve import SCIPY_METHODS, solve
+from liedyn.integrators.solve import SCIPY_METHODS, _stepper_class, solve
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR
 
 EXACT = Options("dopri5", rtol=1e-13, atol=1e-14)
@@ -198,3 +199,16 @@ def test_the_loop_makes_no_difference_between_a_start_now_and_later(robot):
     later = replace(problem, q=whole.q[1].copy(), v=whole.v[1].copy())
     rest = solve(later, np.array([0.0, 0.6]), EXACT)[0]
     assert np.abs(ld.difference(robot, whole.q[2], rest.q[1])).max() < 1e-11
+
+
+@pytest.mark.parametrize("method", ["dopri5", "dop853", "rodas5p", "RK45", "Radau", "BDF"])
+def test_the_first_step_is_the_same_at_any_time(method):
+    """Autonomous dynamics: it depends on the state and on the time that remains."""
+    body, v = torque_free_body(), np.array([10.0, 20.0, 30.0, 0.0, 0.0, 0.0])
+    problem, steps = free_motion(body, body.neutral(), v), []
+    for t in (0.0, 2.0**20):
+        stepper = _stepper_class(method)(problem, SegmentStart(t, problem.q, problem.v), t + np.array([0.0, 1.0]),
+                                         Options(method, rtol=1e-8, atol=1e-10), None)
+        stepper.take_steps(1)
+        steps.append(stepper.state.clock[T_NOW] - t)
+    assert 0.0 < steps[0] < 0.1 and steps[1] == pytest.approx(steps[0], rel=1e-4)          # rounding of 2^20 s is 2e-10 s
