@@ -103,3 +103,20 @@ def test_a_step_without_a_solution_is_an_error(scenario):
     with pytest.raises(ComputationError, match=r"variational did not converge in the step from t = 0 s$") as caught:
         motion(problem, np.array([0.0, 0.1]), 2e-2)
     assert caught.value.depends_on_method and caught.value.at == 0.0
+
+
+@pytest.mark.parametrize("ratio, converges", [(0.1, True), (0.3, True), (0.6, False)])
+def test_feedback_that_slows_the_iteration_costs_no_accuracy(scenario, ratio, converges):
+    """The matrix of the iteration is without the feedback, so each iteration reduces the error by this ratio, h kd / 2 m. The
+    momentum of a slider under linear feedback is multiplied by (1 - ratio) / (1 + ratio) in each step."""
+    slider = ("gravity: [0, 0, 0]\nlinks: {a: {mass: 2}}\n"
+              "joints: {x: {type: prismatic, parent: world, child: a, axis: [1, 0, 0], limits: {lower: -9, upper: 9}}}\n")
+    step = 0.0625                                                 # the sum of steps is exact
+    feedback = {"x": {"torque": {"pd": {"kp": 0, "kd": 2 * 2.0 * ratio / step, "target": 0}}}}
+    problem = problem_of(scenario, slider, initial={"v": {"x": 3.0}}, joints=feedback)
+    if converges:
+        v = motion(problem, step * np.arange(5), step).v[:, 0]
+        np.testing.assert_allclose(v, 3.0 * ((1 - ratio) / (1 + ratio)) ** np.arange(5), rtol=1e-12)
+    else:                                                         # after the iterations that are allowed, 0.6^30 = 2e-7 remains
+        with pytest.raises(ComputationError, match="variational did not converge"):
+            motion(problem, step * np.arange(5), step)
