@@ -28,7 +28,7 @@ from mutations.targets import FOLDERS, nearest_tests
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.json")
-_COPIED = ("src", "tests", "robots", "configs", "docs", "README.md", "pyproject.toml", "Makefile", "LICENSE")
+_COPIED = ("src", "tests", "robots", "configs", "docs", "README.md", "CONTRIBUTING.md", "pyproject.toml", "Makefile", "LICENSE")
 
 
 class Copy:
@@ -55,7 +55,8 @@ class Copy:
                        "LIEDYN_CACHE_DIR": str(self.cache), "PYTHONDONTWRITEBYTECODE": "1", "MUTATION_TIMES": str(self.times)}
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "mutations.times", "--tb=no",
                    "-n", "0", "--hypothesis-seed=0", "-o", "addopts=--import-mode=importlib",
-                   *(f"--deselect={each}" for each in leave_out), *tests]
+                   *(f"--deselect={each}" for each in leave_out),
+                   *(each for each in tests if each not in leave_out)]          # a file that cannot be collected
         with tempfile.TemporaryFile() as output:
             process = subprocess.Popen(command, cwd=self.root, env=environment,
                                        stdout=output, stderr=output, start_new_session=True)
