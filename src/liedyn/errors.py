@@ -32,6 +32,21 @@ class Place:
             head += f":{self.line}" if head else f"line {self.line}"
         return ": ".join(part for part in (head, self.key) if part)
 
+    def at(self, part: str) -> Place:                           # noqa: ARG002 - of subclasses
+        """Return the location of a part of the element, or of the element if the part is not in the input."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class ElementPlace(Place):
+    """Location of an element in a file, with the location of each part, such as `mass`, `axis` or `link`."""
+
+    parts: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
+
+    def at(self, part: str) -> Place:
+        """Return the location of a part, or of the element if the part is not in the file."""
+        return self.parts.get(part) or Place(self.file, self.line, self.key)
+
 
 @dataclass(frozen=True, slots=True)
 class InputElement:

@@ -80,7 +80,7 @@ def test_files(tmp_path, text, message):
 
 
 BOUND = [("parameters: [{key: initial.q.elbo, list: [0]}]\n",
-          r"sweep.yaml:2: parameters\[0\]: the first run cannot start: override initial.q.elbo=0.0: .*elbo"),
+          r"sweep.yaml:2: parameters\[0\].key: the first run cannot start: override initial.q.elbo=0.0: .*elbo"),
          ("parameters: [{key: initial.qq.elbow, list: [0]}]\n", "the first run cannot start: .*unknown key.*did you mean q"),
          ("parameters: [{key: integrator.method, list: [rk5]}]\n", "the first run cannot start: .*expected one of rk4"),
          ("parameters: [{key: robot.mass.lowr, list: [1]}]\n",

@@ -251,19 +251,19 @@ class SweepBinding(ABC, Generic[Run]):
                 try:
                     self._bind_some([(parameter, name, x)])
                 except LiedynError as cause:
-                    raise ScenarioError(f"the first run cannot start: {cause}", place=parameter.place) from None
+                    raise ScenarioError(f"the first run cannot start: {cause}", place=parameter.place.at("key")) from None
             raise ScenarioError(f"the first run cannot start: {error}", place=None) from None
 
     def _check_key(self, parameter: SweepParameter, name: str | None, known: set[str]) -> None:
         if name is not None and isinstance(parameter.values, tuple):
             for x in parameter.values:
                 if not isinstance(x, float):
-                    raise ScenarioError(f"{parameter.key} must be a number", place=parameter.place, found=x)
+                    raise ScenarioError(f"{parameter.key} must be a number", place=parameter.place.at("list"), found=x)
         key, is_yaml = parameter.of_robot, any(format.has_keys for format in formats_of_ending(str(self.model.source)))
         if key is None or name is not None or (is_yaml and key.partition(".")[0] in _ROBOT_SECTIONS):
             return
         alternative = ", or a key such as links.hand.mass of the robot YAML" if is_yaml else ""
-        raise ScenarioError("no such parameter of the robot", place=parameter.place, found=key,
+        raise ScenarioError("no such parameter of the robot", place=parameter.place.at("key"), found=key,
                             expected=f"one of ld.parameter_names(model){alternative}",
                             hint=nearest(key, known, written=lambda name: f"robot.{name}"))
 
@@ -272,15 +272,15 @@ class SweepBinding(ABC, Generic[Run]):
             return 1.0
         if name is not None:
             if name.startswith(("origin.", "screw.")):
-                raise ScenarioError("placements and screws have no relative values", place=parameter.place, found=parameter.key,
-                                    expected="scale: absolute, the change")
+                raise ScenarioError("placements and screws have no relative values", place=parameter.place.at("scale"),
+                                    found=parameter.key, expected="scale: absolute, the change")
             nominal = parameter_value(self.model, name)
         elif parameter.of_robot:
             nominal = _value_at(read_yaml(str(self.model.source), ModelError).plain(), parameter.of_robot)
         else:
             nominal = self._nominal_setting(parameter.key)
         if isinstance(nominal, bool) or not isinstance(nominal, int | float):
-            raise ScenarioError("relative values need a number to multiply", place=parameter.place,
+            raise ScenarioError("relative values need a number to multiply", place=parameter.place.at("scale"),
                                 found=f"{parameter.key} = {nominal}" if nominal is not None else f"{parameter.key} has no value",
                                 expected="scale: absolute")
         return float(nominal)
@@ -362,7 +362,7 @@ class TrajectoryBinding(SweepBinding[TrajectoryRun]):
 
     def _check_key(self, parameter: SweepParameter, name: str | None, known: set[str]) -> None:
         if parameter.of_robot is None and parameter.key != "trajectory":
-            raise ScenarioError(f"the job {self.job.kind} has nothing of this name to vary", place=parameter.place,
+            raise ScenarioError(f"the job {self.job.kind} has nothing of this name to vary", place=parameter.place.at("key"),
                                 found=parameter.key, expected="robot.<parameter or key of the robot YAML>, or trajectory")
         super()._check_key(parameter, name, known)
 

@@ -425,11 +425,11 @@ def _of_files(parameter: SweepParameter, folder: str) -> SweepParameter:
     if parameter.key != "trajectory":
         return parameter
     if not isinstance(parameter.values, tuple) or not all(isinstance(x, str) for x in parameter.values):
-        raise ScenarioError("trajectories are files", place=parameter.place, expected="a list of paths")
+        raise ScenarioError("trajectories are files", place=parameter.place.at("list"), expected="a list of paths")
     paths = tuple(os.path.normpath(os.path.join(folder, os.path.expanduser(x))) for x in parameter.values)
     for written, path in zip(parameter.values, paths, strict=True):
         if not os.path.isfile(path):
-            raise ScenarioError("no such trajectory", place=parameter.place, found=written)
+            raise ScenarioError("no such trajectory", place=parameter.place.at("list"), found=written)
     return replace(parameter, values=paths)
 
 
@@ -466,11 +466,11 @@ def _check_names(parameters: tuple[SweepParameter, ...], outputs: tuple[Output, 
     keys: set[str] = set()
     for parameter in parameters:
         if parameter.key in keys:
-            raise ScenarioError("the same key varies twice", place=parameter.place, found=parameter.key)
+            raise ScenarioError("the same key varies twice", place=parameter.place.at("key"), found=parameter.key)
         keys.add(parameter.key)
     columns: tuple[SweepParameter | Output, ...] = (*parameters, *outputs)
     for column in columns:
         if column.name in seen:
-            raise ScenarioError("two columns of the table have the same name", place=column.place, found=column.name,
+            raise ScenarioError("two columns of the table have the same name", place=column.place.at("name"), found=column.name,
                                 expected=f"another name than that of {seen[column.name]}")
         seen[column.name] = "another quantity" if isinstance(column, SweepParameter) else "another output"

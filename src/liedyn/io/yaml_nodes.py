@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from liedyn.errors import InputError, ModelError, Place, nearest
+from liedyn.errors import ElementPlace, InputError, ModelError, Place, nearest
 
 # Reading input files ----------------------------------------------------------------------------------------------------
 
@@ -129,8 +129,11 @@ class Node:
 
     @property
     def place(self) -> Place:
-        """File, line and key of the value."""
-        return Place(self.file, self.line, self.key or None)
+        """File, line and key of the value, and of the values in a mapping."""
+        if self.kind != "mapping":
+            return Place(self.file, self.line, self.key or None)
+        return ElementPlace(self.file, self.line, self.key or None,
+                            {key: Place(child.file, child.line, child.key) for key, child in self.value.items()})
 
     def problem(self, message: str, *, found: object = None, expected: str | None = None, hint: str | None = None) -> InputError:
         """Return an error about this node: ``raise node.problem("…")``."""

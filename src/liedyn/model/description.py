@@ -73,17 +73,6 @@ def coordinate_name(joint: str, label: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ElementPlace(Place):
-    """Location of a link, joint, … in a file, with the location of each part (`mass`, `axis`, `limits`, …)."""
-
-    parts: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
-
-    def at(self, part: str) -> Place:
-        """Return the location of a part, or of the element if the part is not in the file."""
-        return self.parts.get(part) or Place(self.file, self.line, self.key)
-
-
-@dataclass(frozen=True, slots=True)
 class Pose:
     """T_ab: maps coordinates in b to coordinates in a."""
 

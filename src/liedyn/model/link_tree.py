@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers
-from liedyn.errors import ModelError, Place, escape_nonprintable, nearest
-from liedyn.model.description import BALL, ONE_DOF, WORLD, Actuator, Coupling, ElementPlace, Joint, Link, Loop, Robot
+from liedyn.errors import ElementPlace, ModelError, Place, escape_nonprintable, nearest
+from liedyn.model.description import BALL, ONE_DOF, WORLD, Actuator, Coupling, Joint, Link, Loop, Robot
 from liedyn.model.spatial import pose, symmetric_matrix, transform_inertia
 
 Element = Link | Joint | Loop | Coupling | Actuator

@@ -169,7 +169,7 @@ def _plane_contacts(contact: Contact, model: Model, parts: Mapping[str, list[_Sp
         for number, (shape, at) in enumerate(corners, 1):
             for plane in contact.planes:
                 if plane.link:
-                    find_index(plane.link, model.link_names, "link", plane.place)
+                    find_index(plane.link, model.link_names, "link", plane.place.at("link"))
                 if _body_index(model, link) == (_body_index(model, plane.link) if plane.link else 0):
                     continue
                 normal = np.array(plane.normal) / math.hypot(*plane.normal)

@@ -217,9 +217,9 @@ def _values_to_set(action: Set, model: Model) -> tuple[Array, Array]:
 
 def _check_impact(action: Impact, model: Model, _events: tuple[Event, ...]) -> None:
     if action.coordinate is not None:
-        find_index(action.coordinate, model.v_names, "coordinate", action.place)
+        find_index(action.coordinate, model.v_names, "coordinate", action.place.at("joint"))
     elif action.link is not None:
-        find_index(action.link, model.link_names, "link", action.place)
+        find_index(action.link, model.link_names, "link", action.place.at("link"))
 
 
 @event_action(Impact, in_rollouts=True, check=_check_impact)
@@ -227,7 +227,8 @@ def _impact(run: EventContext, state: EventState, action: Impact) -> EventState:
     row, coordinates = _impact_row(state, action)
     if any(run.problem.schedule.level[k] in (VELOCITY, POSITION) for k in coordinates):
         raise ScenarioError(f"event {run.event.name} at t = {run.t:.9g} s: the motion of {action.coordinate} is prescribed, so "
-                            "that an impact cannot change it", place=action.place, expected="a phase in which it is free")
+                            "that an impact cannot change it", place=action.place.at("joint"),
+                            expected="a phase in which it is free")
     after = after_impact(state, run.problem, row, action.restitution, coordinates, run.resting_stops)
     return run.complete_impact(state, after, action, row, coordinates)
 
@@ -308,9 +309,9 @@ def _lock(run: Actions, state: EventState, action: Lock) -> EventState:
 
 
 def _check_attach(action: Attach, model: Model, _events: tuple[Event, ...]) -> None:
-    find_index(action.link, model.link_names, "link", action.place)
+    find_index(action.link, model.link_names, "link", action.place.at("link"))
     if is_not_semidefinite(symmetric_matrix(action.inertia), action.mass):
-        raise ScenarioError("the inertia of the body is not positive semidefinite", place=action.place,
+        raise ScenarioError("the inertia of the body is not positive semidefinite", place=action.place.at("inertia"),
                             found=list(action.inertia), expected="principal inertias of at least zero")
 
 
@@ -319,7 +320,7 @@ def _attach(run: Actions, state: EventState, action: Attach) -> EventState:
     problems = run.problems
     if any(body.link == action.link for body in problems.hybrid_state.attached):
         raise ScenarioError(f"event {run.event.name} at t = {run.t:.9g} s: a body is attached to link {action.link} already",
-                            place=action.place)
+                            place=action.place.at("link"))
     momentum = mass_matrix(state.model.spanning_tree(), state.q) @ state.v
     problems.change(attached=(*problems.hybrid_state.attached, action))
     model = run.problem.model
@@ -332,7 +333,7 @@ def _attach(run: Actions, state: EventState, action: Attach) -> EventState:
 
 
 def _check_detach(action: Detach, model: Model, events: tuple[Event, ...]) -> None:
-    find_index(action.link, model.link_names, "link", action.place)
+    find_index(action.link, model.link_names, "link", action.place.at("link"))
     actions = (other for event in events for other in event.actions)
     if action.link not in {other.link for other in actions if isinstance(other, Attach)}:
         raise ScenarioError(f"no event attaches a body to link {action.link}", place=action.place)

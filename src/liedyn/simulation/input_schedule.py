@@ -381,7 +381,7 @@ def _bind_wrenches(scenario: Scenario, model: Model, compiler: SignalCompiler) -
 
 
 def _force_entries(force: ExternalForce, name: str, model: Model, compiler: SignalCompiler) -> list[dict[str, Any]]:
-    link = find_index(force.link, model.link_names, "link", force.place)
+    link = find_index(force.link, model.link_names, "link", force.place.at("link"))
     window = (max(0.0, force.start), min(compiler.duration, force.end))
     constant, rows = np.zeros(6), []
     for k, signal in enumerate(force.wrench):

@@ -183,7 +183,7 @@ def check_supports_integrals(scenario: Scenario, method: str) -> None:
     if law is None:
         return
     if method in MECHANICAL_METHODS:
-        raise ScenarioError(f"{method} cannot integrate pid laws", place=scenario.integrator.place,
+        raise ScenarioError(f"{method} cannot integrate pid laws", place=scenario.integrator.place.at("method"),
                             expected="another integrator.method, or the key sampling")
     if scenario.limits is not None and scenario.limits.mode == "hard":
         raise ScenarioError("hard stops cannot be combined with pid laws", place=scenario.limits.place,
@@ -244,9 +244,9 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
     hybrid_simulation = HybridSimulation(scenario, model, problem)
     if integrator.method == "variational":
         from liedyn.integrators.variational import check_supported
-        check_supported(problem, problem.v, integrator.place)
+        check_supported(problem, problem.v, integrator.place.at("method"))
         for phase_problem in hybrid_simulation.problems.compiled:
-            check_supported(phase_problem, np.zeros(model.nv), integrator.place)
+            check_supported(phase_problem, np.zeros(model.nv), integrator.place.at("method"))
     return PreparedRun(scenario, model, problem, warnings, tuple(integrator_reasons), hybrid_simulation, contact_names)
 
 

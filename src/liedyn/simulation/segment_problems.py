@@ -94,12 +94,12 @@ def with_open_loops(model: Model, phase: Phase | None) -> Model:
         return model
     robot, names = model.description, [element.name for element in model.constraints]
     if not names:
-        raise ScenarioError("the robot has no loops or couplings", place=phase.place, found=", ".join(phase.open))
+        raise ScenarioError("the robot has no loops or couplings", place=phase.place.at("open"), found=", ".join(phase.open))
     for name in phase.open:
         if name not in names:
-            raise unknown_name_error(name, names, "loop or coupling", phase.place)
+            raise unknown_name_error(name, names, "loop or coupling", phase.place.at("open"))
         if model.constraint(name).driven:
-            raise ScenarioError(f"loop {name} is driven: it cannot be open", place=phase.place)
+            raise ScenarioError(f"loop {name} is driven: it cannot be open", place=phase.place.at("open"))
     return build(replace(robot, loops=tuple(element for element in robot.loops if element.name not in phase.open),
                          couplings=tuple(element for element in robot.couplings if element.name not in phase.open),
                          joints=tuple(replace(joint, mimic=None) if joint.name in phase.open else joint

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from liedyn.errors import LiedynWarning, ModelError, Place
+from liedyn.errors import ElementPlace, LiedynWarning, ModelError, Place
 from liedyn.io.robots.robot_schema import (
     ACTUATOR,
     COUPLING,
@@ -30,7 +30,6 @@ from liedyn.model.description import (
     Actuator,
     Coordinate,
     Coupling,
-    ElementPlace,
     Joint,
     Link,
     Loop,

@@ -113,8 +113,9 @@ def add_rotor_inertias(scenario: Scenario, model: Model) -> Model:
     for motor in bind_motors(scenario, model):
         armature = joints[motor.joint].coordinates[0].armature
         if motor.motor.inertia and armature:
-            raise ScenarioError(f"the robot file gives joint {motor.joint} an armature already", place=motor.rule.place,
-                                expected="one of the two", found=f"inertia: {motor.motor.inertia:g}, armature: {armature:g}")
+            raise ScenarioError(f"the robot file gives joint {motor.joint} an armature already",
+                                place=motor.rule.place.at("inertia"), expected="one of the two",
+                                found=f"inertia: {motor.motor.inertia:g}, armature: {armature:g}")
     armatures = motor_armatures(scenario, model)
     return with_armatures(model, armatures) if armatures else model
 

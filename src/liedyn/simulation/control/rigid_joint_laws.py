@@ -53,7 +53,7 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
     gain, rows = _ordered_gain(context)
     if gain.shape != (len(rows), 2 * model.nv):
         names = format_names([model.v_names[k] for k in rows], 6)
-        raise ScenarioError("the gain matrix does not fit the robot", place=control.place,
+        raise ScenarioError("the gain matrix does not fit the robot", place=control.place.at("gain"),
                             found=f"{gain.shape[0]} rows of {gain.shape[1]} numbers",
                             expected=f"{len(rows)} rows (forces of {names}) of {2 * model.nv} numbers (q, then v, of all "
                                      f"{model.nv} coordinates)")
@@ -68,7 +68,7 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
         context.compiler.warnings.add(
             "setpoint-not-at-rest",
             f"the setpoint is not an equilibrium: {model.v_names[worst]} requires {force[worst]:.4g} {unit}, which the "
-            "law does not supply", place=control.place)
+            "law does not supply", place=control.place.at("setpoint"))
     return with_feedback(context, laws, rows, gain, setpoint, force[rows])
 
 
@@ -120,15 +120,16 @@ def _named_gain(context: LawContext, mask: Mask) -> tuple[Array, Integers]:
     control, model = context.control, context.model
     names = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
     full = np.zeros((len(control.rows), 2 * model.nv))
-    columns = [find_index(name, names, "column of a gain", control.place) for name in control.columns]
-    rows = [find_index(name, [f"tau.{name}" for name in model.v_names], "row of a gain", control.place) for name in control.rows]
+    place = control.place.at("gain")
+    columns = [find_index(name, names, "column of a gain", place) for name in control.columns]
+    rows = [find_index(name, [f"tau.{name}" for name in model.v_names], "row of a gain", place) for name in control.rows]
     for axis, selected in (("row", rows), ("column", columns)):
         if len(set(selected)) < len(selected):
-            raise ScenarioError(f"a {axis} of the gain is given twice", place=control.place)
+            raise ScenarioError(f"a {axis} of the gain is given twice", place=place)
     for k in rows:
         if not mask[k]:
             raise not_controllable_error(next(joint for joint in model.joints if joint.v.start <= k < joint.v.stop),
-                                         control.place)
+                                         place)
     full[:, columns] = np.array(control.gain)
     return full, np.array(rows)
 

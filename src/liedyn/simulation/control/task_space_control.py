@@ -91,9 +91,9 @@ def _bind_task(context: LawContext) -> Task:
             raise ScenarioError(f"task_space drives all joints, but {joint.name} is free: no motor acts there",
                                 place=control.place, hint="prescribe its motion, or base: fixed")
     if is_elastic(model):
-        raise ScenarioError("task_space is for rigid joints: the robot's are elastic", place=control.place,
+        raise ScenarioError("task_space is for rigid joints: the robot's are elastic", place=control.place.at("law"),
                             expected="law: feedback_linearization")
-    link, poses = find_index(control.link, model.link_names, "link", control.place), PoseTable(model, context.compiler)
+    link, poses = find_index(control.link, model.link_names, "link", control.place.at("link")), PoseTable(model, context.compiler)
     assert control.target is not None                        # the law's schema requires it
     poses.add_target(f"target of {control.link}", control.target)
     nv, rows = model.nv, np.array((*(_ROTATION if _controls_rotation(control.target) else ()),
@@ -105,7 +105,7 @@ def _bind_task(context: LawContext) -> Task:
                 np.array(prescribed), *map(np.zeros, sizes))
     if not jacobian(model, model.neutral(), control.link)[:, ~task.fixed].any():
         raise ScenarioError(f"task_space cannot move the link {control.link}: no joint that is not prescribed is below it",
-                            place=control.place)
+                            place=control.place.at("link"))
     return task
 
 

@@ -402,7 +402,8 @@ class SignalCompiler:
         curve = make_finite_curve(column.place, interpolant, t, x, interpolation)
         if constant_ends and purpose.derivatives >= 2 and abs(curve.end_rate(t[-1])) > _REST_TOLERANCE * np.abs(
             curve.coefficients[:, 1]).max():
-            raise ScenarioError(f"the motion in {column.file} would stop with a velocity jump at its end", place=column.place,
+            raise ScenarioError(f"the motion in {column.file} would stop with a velocity jump at its end",
+                                place=column.place.at("file"),
                                 found=f"velocity {curve.end_rate(t[-1]):.3g} at t = {t[-1]:g}",
                                 expected="a motion that ends at rest")
         return extend_constant(curve, t, x) if constant_ends else curve
@@ -414,16 +415,17 @@ class SignalCompiler:
             raise ScenarioError("the key column is missing", place=column.place, expected=f"the column with the {purpose.name}")
         trajectory = self._read_file(column)
         if name not in trajectory.columns:
-            raise ScenarioError(f"the CSV {column.file} has no such column", place=column.place, found=name,
+            raise ScenarioError(f"the CSV {column.file} has no such column", place=column.place.at("column"), found=name,
                                 expected=f"one of {', '.join(trajectory.columns)}",
                                 hint=nearest(name, trajectory.columns))
         unit = trajectory.units.get(name, "")
         if unit and purpose.unit and _plain_unit(unit) != _plain_unit(purpose.unit):
-            raise ScenarioError(f"column {name} of {column.file} has the wrong unit", place=column.place, found=unit,
+            raise ScenarioError(f"column {name} of {column.file} has the wrong unit", place=column.place.at("column"), found=unit,
                                 expected=purpose.unit)
         interpolation = column.interpolation or purpose.interpolate
         if interpolation == "linear" and purpose.derivatives >= 2:
-            raise ScenarioError("linear interpolation has no acceleration at its points", place=column.place, found=interpolation,
+            raise ScenarioError("linear interpolation has no acceleration at its points", place=column.place.at("interpolation"),
+                                found=interpolation,
                                 expected="interpolation cubic or quintic")
         self._check_range(column, trajectory, purpose, interpolation)
         x = trajectory.columns[name]
@@ -450,11 +452,12 @@ class SignalCompiler:
         if column.file not in self._files:
             path = Path(column.file)
             if not path.exists() or path.is_dir():
-                raise ScenarioError("no such CSV file", place=column.place, found=column.file)
+                raise ScenarioError("no such CSV file", place=column.place.at("file"), found=column.file)
             trajectory = read_trajectory(column.file)
             k = repeated_row(trajectory)
             if k is not None:
-                raise ScenarioError("two rows of a signal have one time, before and after an event", place=column.place,
+                raise ScenarioError("two rows of a signal have one time, before and after an event",
+                                    place=column.place.at("file"),
                                     found=f"t = {trajectory.t[k]:.9g} s in {column.file}, line {trajectory.lines[k]}",
                                     expected="increasing times: leave one of the two rows out")
             self._files[column.file] = trajectory
@@ -464,12 +467,12 @@ class SignalCompiler:
         """Raise ScenarioError if the CSV file has too few rows, or does not cover the time in which the signal is used."""
         t, min_rows = trajectory.t, MIN_ROWS[interpolation]
         if len(t) < min_rows:
-            raise ScenarioError(f"{interpolation} interpolation needs {min_rows} rows", place=column.place,
+            raise ScenarioError(f"{interpolation} interpolation needs {min_rows} rows", place=column.place.at("file"),
                                 found=f"{len(t)} in {column.file}")
         start, end = purpose.window or (0.0, self.duration)
         slack = 1e-9 * max(self.duration, 1.0)
         if start < end and (t[0] > start + slack or t[-1] < end - slack):
-            raise ScenarioError(f"the CSV {column.file} does not cover the required time", place=column.place,
+            raise ScenarioError(f"the CSV {column.file} does not cover the required time", place=column.place.at("file"),
                                 found=f"{t[0]:g} to {t[-1]:g} s", expected=f"{start:g} to {end:g} s")
 
 
