@@ -165,3 +165,27 @@ def test_a_file_of_another_kind_is_reported_before_an_existing_result(folder):
         (folder / "runs" / name / "batch.json").write_text("{}")
         result = run("simulate", "sweep.yaml" if name == "sweep" else "motion.csv")
         assert result.exit_code == 3 and text in result.stderr
+
+
+@pytest.mark.parametrize("command, message", [
+    (("inverse", "--actuated", "elbo"), "no moving joint matches"), (("hybrid", "-p", "elbo"), "no moving joint matches"),
+    (("kinematics", "--link", "lowr"), "lowr"), (("derivatives", "--wrt", "mass.lowr"), "mass.lowr")])
+def test_wrong_names_are_reported_before_an_existing_result(folder, command, message):
+    name, *options = command
+    ld.trajectory_of(ld.load("robot.yaml"), [0.0, 0.1], np.zeros((2, 2)), np.zeros((2, 2))).save("motion.csv")
+    (folder / "out.csv").write_text("a result")
+    found = run(name, "motion.csv", "-o", "out.csv", *options)
+    assert found.exit_code in (2, 3) and message in found.stderr and "exists" not in found.stderr
+    assert (folder / "out.csv").read_text() == "a result"
+
+
+@pytest.mark.parametrize("command, message", [
+    (("linearize", "--at", 100), "the run lasts from 0 to"), (("linearize", "--inputs", "tau.elbo"), "tau.elbo"),
+    (("simulate", "-S", "duraton=2"), "duraton: unknown key"), (("simulate", "-S", "initial={q: {elbo: 1}}"), "no such joint")])
+def test_wrong_arguments_are_reported_before_an_existing_run(folder, command, message):
+    name, *options = command
+    (folder / "out").mkdir()
+    for file in ("run.json", "linear.json"):
+        (folder / "out" / file).write_text("{}")
+    found = run(name, "swing.yaml", "-o", "out", *options)
+    assert found.exit_code in (2, 3) and message in found.stderr and "exists" not in found.stderr

@@ -16,6 +16,7 @@ from liedyn.analysis.linear_system import LinearSystem
 from liedyn.analysis.operating_point import (
     LinearizationSetup,
     OperatingPoint,
+    check_time,
     instant,
     partition_coordinates,
     prepare,
@@ -224,12 +225,9 @@ def linearize_scenario(  # noqa: PLR0913 (independent options of a public functi
     from liedyn.simulation.run import SilentProgress
 
     show, start = progress or SilentProgress(), time.perf_counter()
-    setup = prepare(path, overrides, strict)
+    setup = check_linearization(path, at=at, equilibrium=equilibrium, hold=hold, inputs=inputs, outputs=outputs,
+                                overrides=overrides, strict=strict)
     offset, u = None, None
-    if not setup.scenario.events:                            # events can change which coordinates are prescribed
-        check_all_matched(setup.model, setup.prescribed, inputs, _default_outputs(setup) if outputs is None else outputs)
-        if equilibrium:
-            fixed_coordinates(setup, hold)
     with show.stage(f"simulating up to the instant ({FIRST_RUN_MESSAGE})"):
         setup, t, q, v = state_at(setup, float(at), show.update)
     warnings, selected_outputs = list(setup.warnings), _default_outputs(setup) if outputs is None else outputs
@@ -256,6 +254,19 @@ def linearize_scenario(  # noqa: PLR0913 (independent options of a public functi
     timing = {"linearize": done - start, "verify": time.perf_counter() - done}
     warn((*robot_file_warnings(setup.model), *warnings))
     return Linearization(setup.scenario, setup.model, point, system, step, Ad, Bd, offset, comparison, tuple(warnings), timing)
+
+
+def check_linearization(path: str | os.PathLike[str] | Mapping[str, Any], *, at: float, equilibrium: bool,
+                        hold: str | Sequence[str], inputs: str | Sequence[str], outputs: str | Sequence[str] | None,
+                        overrides: Overrides, strict: bool) -> LinearizationSetup:
+    """Return the setup of `linearize_scenario`. Raise for arguments that are wrong without a simulation."""
+    setup = prepare(path, overrides, strict)
+    check_time(setup.scenario, float(at))
+    if not setup.scenario.events:                            # events can change which coordinates are prescribed
+        check_all_matched(setup.model, setup.prescribed, inputs, _default_outputs(setup) if outputs is None else outputs)
+        if equilibrium:
+            fixed_coordinates(setup, hold)
+    return setup
 
 
 def _default_outputs(setup: LinearizationSetup) -> list[str]:

@@ -126,6 +126,12 @@ def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
     return LinearizationSetup(scenario, model, problem, warnings, whole)
 
 
+def check_time(scenario: Scenario, at: float) -> None:
+    """Raise UsageError for a time outside the run."""
+    if not 0.0 <= at <= scenario.duration:
+        raise UsageError(f"the run lasts from 0 to {scenario.duration:g} s; found at = {at:g} s")
+
+
 def state_at(setup: LinearizationSetup, at: float,
              progress: Callable[[float], None] = lambda _fraction: None) -> tuple[LinearizationSetup, float, Array, Array]:
     """Return the setup, t, q and v of the simulated motion at the time `at`, after the events up to that time.
@@ -135,8 +141,7 @@ def state_at(setup: LinearizationSetup, at: float,
     Raises UsageError for a time outside the run, ComputationError if the simulation fails.
     """
     scenario, problem = setup.scenario, setup.problem
-    if not 0.0 <= at <= scenario.duration:
-        raise UsageError(f"the run lasts from 0 to {scenario.duration:g} s; found at = {at:g} s")
+    check_time(scenario, at)
     t = at if at < scenario.duration else float(np.nextafter(at, -np.inf))
     hard = scenario.limits is not None and scenario.limits.mode == "hard"
     if at == 0.0 and not hard and not any(0.0 in event.at for event in scenario.events):

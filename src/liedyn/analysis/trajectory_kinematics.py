@@ -89,7 +89,7 @@ def kinematics_along(  # noqa: PLR0913 (independent options of the command)
     [m; f] has no moment about x and y. External wrenches are not considered: where only the ground acts, the point is its
     centre of pressure.
     """
-    request = _request(model, links, point, frame, jacobian, com=com, momentum=momentum, zmp=zmp)
+    request = kinematics_request(model, links, point, frame, jacobian, com=com, momentum=momentum, zmp=zmp)
     motion = motion_of_trajectory(model, trajectory, derive_a=True)
     columns = _columns(model, request, motion)
     flight = _flight_warnings(trajectory.t, columns) if zmp else []
@@ -124,8 +124,8 @@ def frame_comment(frame: str, point: Sequence[float] | None) -> str:
     return f"{frame}: {_AXES[frame]}{at}"
 
 
-def _request(model: Model, patterns: Sequence[str], point: Sequence[float] | None, frame: Frame, jacobian: bool,
-             **whole: bool) -> KinematicsRequest:
+def kinematics_request(model: Model, patterns: Sequence[str], point: Sequence[float] | None, frame: Frame, jacobian: bool,
+                       **whole: bool) -> KinematicsRequest:
     """Return the request for patterns of link names. Raise UsageError for arguments that cannot be combined."""
     check_frame(frame)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 import click
 
 from liedyn.cli.app import print_message, print_result
-from liedyn.errors import ComputationError, LiedynError, LiedynWarning, escape_nonprintable
+from liedyn.errors import ComputationError, LiedynError, LiedynWarning, UsageError, escape_nonprintable
 from liedyn.io.atomic_output import STDIO, open_output
 
 if TYPE_CHECKING:                       # NumPy takes a tenth of a second to import
@@ -217,6 +217,16 @@ def check_drawn(failures: Mapping[str, str]) -> None:
             plots.setdefault(reason, []).append(name)
         texts = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in plots.items())
         raise ComputationError(f"not drawn: {texts}; all other results are written")
+
+
+@contextmanager
+def arguments_first(check: Callable[[], object]) -> Iterator[None]:
+    """If the block raises UsageError because a result exists, call `check`, whose error about wrong arguments comes first."""
+    try:
+        yield
+    except UsageError:
+        check()
+        raise
 
 
 def with_console(*options: Decorator) -> Decorator:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from liedyn.cli.console import Console, Decorator, with_console
+from liedyn.cli.console import Console, Decorator, arguments_first, with_console
 from liedyn.errors import close_to
 
 if TYPE_CHECKING:                       # they import NumPy and Numba
@@ -117,10 +117,12 @@ _OPTIONS: tuple[Decorator, ...] = (
     base_option, ignore_mimic_option, strict_option, force_option, json_option)
 
 
-def along_command(short_help: str, *options: Decorator) -> Callable[[Callable[..., CompletedTrajectory]], click.Command]:
+def along_command(short_help: str, *options: Decorator, check: Callable[..., object] | None = None,
+                  ) -> Callable[[Callable[..., CompletedTrajectory]], click.Command]:
     """Return a decorator that makes a command over a trajectory from a function.
 
-    The function takes (model, motion, values of the command's options, progress) and returns the result.
+    The function takes (model, motion, values of the command's options, progress) and returns the result. `check` takes the model
+    and the values, and raises for wrong ones.
     """
     def decorate(compute: Callable[..., CompletedTrajectory]) -> click.Command:
         @functools.wraps(compute)
@@ -132,7 +134,15 @@ def along_command(short_help: str, *options: Decorator) -> Callable[[Callable[..
             target = _default_output(trajectory, compute.__name__) if output is None else output
             if as_json and target == "-":
                 raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
-            check_output(target, force=force)
+
+            def check_arguments() -> None:
+                from liedyn.analysis.recorded_robot import robot_of
+                model, _ = robot_of(read_trajectory(trajectory), robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
+                if check is not None:
+                    check(model, **values)
+
+            with arguments_first(check_arguments):
+                check_output(target, force=force)
             motion = read_trajectory(trajectory)
 
             # imported here: Numba takes half a second to import

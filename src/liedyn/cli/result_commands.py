@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from liedyn.cli.console import Console, check_drawn, with_console
+from liedyn.cli.console import Console, arguments_first, check_drawn, with_console
 from liedyn.cli.options import FILE, Existing, force_option, json_option, override_option, robot_option, strict_option
 
 if TYPE_CHECKING:                       # imports NumPy
@@ -199,7 +199,14 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
     if output == "-":
         raise click.UsageError("The result is a folder; name one with -o, or use --json for a report on stdout.")
     folder = Path(output) if output else Path("runs", path_part(f"{Path(scenario).stem}_linear"))
-    check_folder(folder, mark="linear.json", force=force)
+
+    def check_arguments() -> None:
+        from liedyn.analysis.linearize import check_linearization
+        check_linearization(scenario, at=at, equilibrium=equilibrium, hold=hold, inputs=inputs or "*", outputs=outputs or None,
+                            overrides=overrides, strict=strict)
+
+    with arguments_first(check_arguments):
+        check_folder(folder, mark="linear.json", force=force)
 
     from liedyn.analysis.linearize import linearize_scenario
     from liedyn.report.linearization_report import check, summary, text, write_linearization

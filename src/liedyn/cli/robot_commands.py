@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from liedyn.cli.console import Console, with_console
+from liedyn.cli.console import Console, arguments_first, with_console
 from liedyn.cli.options import (
     FILE,
     base_option,
@@ -195,8 +195,15 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
 
     if as_json and output == "-":
         output = None
+
+    def check_arguments() -> None:
+        from liedyn.analysis.configurations import assembled_state
+        from liedyn.robot_files import read_model
+        assembled_state(read_model(robot, base=base, loops=loops, strict=strict), q, v, keep, constraint_motion, seed=seed)
+
     if output:
-        check_output(output, force=force)
+        with arguments_first(check_arguments):
+            check_output(output, force=force)
 
     from liedyn.analysis.configurations import assembled_state
     from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from liedyn.cli.console import Console, with_console
+from liedyn.cli.console import Console, arguments_first, with_console
 from liedyn.cli.options import Existing, force_option, json_option, override_option, strict_option
 from liedyn.errors import ComputationError, Interrupted, LiedynError, LiedynWarning, ScenarioError, UsageError
 
@@ -73,10 +73,16 @@ def simulate(scenario: str, output: str | None, overrides: tuple[str, ...], resu
     if folder.exists() and not resume:
         from liedyn.io.scenarios.scenario_file import check_kind
         check_kind(scenario)                                   # before a result that it would not replace
+
+    def check_arguments() -> None:
+        from liedyn.simulation.preparation import prepare
+        prepare(scenario, list(overrides), strict, force_long)
+
     conflict = "" if resume or force else _conflict(folder)
-    if conflict and not dry_run:
-        raise UsageError(conflict)
-    check_folder(folder, mark="run.json", force=force or resume or dry_run)
+    with arguments_first(check_arguments):
+        if conflict and not dry_run:
+            raise UsageError(conflict)
+        check_folder(folder, mark="run.json", force=force or resume or dry_run)
 
     if dry_run:
         if conflict:

@@ -1,11 +1,11 @@
 """Commands along a trajectory: `inverse`, `forward`, `hybrid`, `kinematics`, `derivatives`; and `parameters`."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from liedyn.cli.console import Console, Progress, with_console
+from liedyn.cli.console import Console, Progress, arguments_first, with_console
 from liedyn.cli.options import (
     FILE_OR_STDIN,
     along_command,
@@ -27,6 +27,11 @@ if TYPE_CHECKING:                       # they import NumPy and Numba
     from liedyn.model.model import Model
 
 
+def _check_actuated(model: Model, actuated: tuple[str, ...], **_: Any) -> None:
+    from liedyn.simulation.name_binding import joint_coordinates
+    joint_coordinates(model, actuated)
+
+
 @along_command(
     "Compute joint forces along a trajectory.",
     click.option("-a", "--actuated", multiple=True, metavar="PATTERN", help="For a robot with loops: actuated joints, a "
@@ -36,7 +41,7 @@ if TYPE_CHECKING:                       # they import NumPy and Numba
                  "forces to compute."),
     click.option("--wrenches", type=click.Choice(["world", "link", "joint"]), help="Also write the wrenches that joints "
                  "(also fixed ones) and loops transmit, in axes of the world, the child link or the joint's frame."),
-    order_option, smooth_option)
+    order_option, smooth_option, check=_check_actuated)
 def inverse(model: Model, motion: Trajectory, actuated: tuple[str, ...], criterion: Criterion, wrenches: str | None, order: int,
             smooth: float | str | None, progress: Progress) -> CompletedTrajectory:
     """Compute the joint forces along TRAJECTORY, a CSV of q and, optionally, v and a.
@@ -79,11 +84,16 @@ def forward(model: Model, motion: Trajectory, order: int, smooth: float | str | 
 
 # hybrid -----------------------------------------------------------------------------------------------------------------
 
+def _check_prescribed(model: Model, prescribed: tuple[str, ...], **_: Any) -> None:
+    from liedyn.simulation.name_binding import joint_coordinates
+    joint_coordinates(model, prescribed)
+
+
 @along_command(
     "Compute hybrid dynamics along a trajectory.",
     click.option("-p", "--prescribed", multiple=True, required=True, metavar="PATTERN",
                  help="Joints whose acceleration is prescribed, a name or a pattern such as 'leg_*'; may be repeated."),
-    order_option, smooth_option)
+    order_option, smooth_option, check=_check_prescribed)
 def hybrid(model: Model, motion: Trajectory, prescribed: tuple[str, ...], order: int, smooth: float | str | None,
            progress: Progress) -> CompletedTrajectory:
     """Compute hybrid dynamics along TRAJECTORY: the forces of prescribed joints and the accelerations of all others.
@@ -103,6 +113,11 @@ def hybrid(model: Model, motion: Trajectory, prescribed: tuple[str, ...], order:
 
 # kinematics -------------------------------------------------------------------------------------------------------------
 
+def _check_kinematics(model: Model, links: tuple[str, ...], **values: Any) -> None:
+    from liedyn.analysis.trajectory_kinematics import kinematics_request
+    kinematics_request(model, links, **values)
+
+
 @along_command(
     "Compute the motion of links along a trajectory.",
     click.option("-l", "--link", "links", multiple=True, metavar="PATTERN",
@@ -116,7 +131,8 @@ def hybrid(model: Model, motion: Trajectory, prescribed: tuple[str, ...], order:
     click.option("--com", is_flag=True, help="Write the centre of mass, its velocity and acceleration."),
     click.option("--momentum", is_flag=True,
                  help="Write the linear momentum, and the angular momentum about the centre of mass."),
-    click.option("--zmp", is_flag=True, help="Write the zero-moment point (of gravity and inertia) on the plane z = 0."))
+    click.option("--zmp", is_flag=True, help="Write the zero-moment point (of gravity and inertia) on the plane z = 0."),
+    check=_check_kinematics)
 def kinematics(model: Model, motion: Trajectory, links: tuple[str, ...], point: tuple[float, float, float] | None,  # noqa: PLR0913
                frame: Frame, jacobian: bool, com: bool, momentum: bool, zmp: bool,
                progress: Progress) -> CompletedTrajectory:              # noqa: ARG001 - every function gets it
@@ -138,6 +154,12 @@ def kinematics(model: Model, motion: Trajectory, links: tuple[str, ...], point: 
 
 # derivatives ------------------------------------------------------------------------------------------------------------
 
+def _check_derivatives(model: Model, function: str, prescribed: tuple[str, ...], variables: tuple[str, ...],
+                       joints: tuple[str, ...], **_: Any) -> None:
+    from liedyn.analysis.trajectory_derivatives import derivative_request
+    derivative_request(model, function, prescribed, variables, joints)
+
+
 @along_command(
     "Compute derivatives of the dynamics along a trajectory.",
     click.option("--function", type=click.Choice(["inverse", "forward", "hybrid"]), default="inverse", show_default=True,
@@ -150,7 +172,8 @@ def kinematics(model: Model, motion: Trajectory, links: tuple[str, ...], point: 
     click.option("--joint", "joints", multiple=True, metavar="PATTERN",
                  help="Joints whose force or acceleration is differentiated; may be repeated. Default: all."),
     click.option("--verify", is_flag=True,
-                 help="Compare some rows with extrapolated finite differences; exit status 4 if they differ."))
+                 help="Compare some rows with extrapolated finite differences; exit status 4 if they differ."),
+    check=_check_derivatives)
 def derivatives(model: Model, motion: Trajectory, function: str, prescribed: tuple[str, ...], variables: tuple[str, ...],
                 joints: tuple[str, ...], verify: bool, progress: Progress) -> CompletedTrajectory:
     """Compute derivatives of the dynamics along TRAJECTORY, one column each, such as dtau.elbow/dq.shoulder.
@@ -207,8 +230,19 @@ def parameters(robot: str, trajectory: str | None, smooth: float | str | None, j
         raise click.UsageError("--with none cannot be combined with another --with.")
     if as_json and output == "-":
         raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
+
+    def check_arguments() -> None:
+        from liedyn.analysis.recorded_robot import robot_of
+        from liedyn.io.trajectory_csv import read_trajectory
+        from liedyn.robot_files import read_model
+        if trajectory is None:
+            read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
+        else:
+            robot_of(read_trajectory(trajectory), robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
+
     if output:
-        check_output(output, force=force)
+        with arguments_first(check_arguments):
+            check_output(output, force=force)
 
     from liedyn.analysis.identification import parameters_of
     from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
