@@ -417,8 +417,22 @@ def error_warnings(result: Array, variants: Sequence[Motion], compute: Callable[
     causes: dict[bool, list[str]] = {}
     for k in sorted(map(int, np.flatnonzero(inner > UNRELIABLE * judged)), key=lambda k: -inner[k] / judged[k]):
         causes.setdefault(bool(by_noise[k] > 2.0 * by_way[k]), []).append(f"{names[k]}, off by {figures[k]}")
-    return warnings + [LiedynWarning("not-reliable", f"NOT RELIABLE: {named_first(columns)}: {remedy(noisy, 'rows', smoothing)}")
-                       for noisy, columns in causes.items()]
+    if causes or not ends:
+        return [*warnings, *(LiedynWarning(
+            "not-reliable", f"NOT RELIABLE: {named_first(columns)}: {remedy(noisy, 'rows', smoothing)}")
+            for noisy, columns in causes.items())]
+    columns = [f"{names[k]}, off by {percent(outer[k] / judged[k])} ({outer[k]:.2g} {units[k]})"
+               for k in sorted(map(int, np.flatnonzero(outer > UNRELIABLE * judged)), key=lambda k: -outer[k] / judged[k])]
+    return warnings + ends_warnings(ends, columns)
+
+
+def ends_warnings(ends: int, columns: Sequence[str]) -> list[LiedynWarning]:
+    """Return a warning about columns that are not reliable in `ends` rows at each end, if there are any."""
+    if not columns:
+        return []
+    return [LiedynWarning("not-reliable",
+                          f"NOT RELIABLE within {ends} rows of the ends: {named_first(columns)}: derivatives have rows on one "
+                          "side only there; omit these rows of the result, or record longer than is needed")]
 
 
 def named_first(columns: Sequence[str]) -> str:

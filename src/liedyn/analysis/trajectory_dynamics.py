@@ -13,6 +13,7 @@ import numpy as np
 from liedyn.analysis.numerical_differentiation import (
     UNRELIABLE,
     SmoothingFit,
+    ends_warnings,
     error_warnings,
     errors,
     one_sided,
@@ -590,7 +591,8 @@ class _HigherOrderErrors:
                    for chain in self.chains for first, last in chain.gaps())
         inner, outer, size = errors(results, checks, ends)
         duration = self.t[-1] - self.t[0]
-        size = sizes_to_judge_by(np.maximum(size, _NOTHING * size[:1] / duration ** np.arange(len(size))[:, None]), units)
+        nothing = _NOTHING * size[:1] / duration ** np.arange(len(size))[:, None]
+        is_moving, size = size > nothing, sizes_to_judge_by(np.maximum(size, nothing), units)
         inner, outer = inner / size, outer / size
         worst = [int(k) for k in inner.argmax(axis=1)]
         worst_text = ", ".join(f"{request.name(k, j)} {percent(inner[k, j])}" for k, j in enumerate(worst))
@@ -604,6 +606,8 @@ class _HigherOrderErrors:
             noisy = self._is_noise(results, checks, ends, (order, worst[order]), size)
             warnings.add("not-reliable", f"NOT RELIABLE: {'; '.join(self._unreliable_columns(inner))}: "
                          f"{_remedy(noisy, max(rows_per_knot.values()), self.smooth)}")
+        else:
+            warnings.extend(ends_warnings(ends, self._unreliable_columns(np.where(is_moving, outer, 0.0))))
         return warnings
 
     def _is_noise(self, results: Array, checks: Sequence[Array], ends: int, entry: tuple[int, int], size: Array) -> bool:
