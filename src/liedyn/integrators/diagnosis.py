@@ -123,26 +123,32 @@ def _coefficients(problem: InitialValueProblem, t: float, q: Array, v: Array, wi
         resist = {"damping": tree.damping, "friction": tree.friction / np.hypot(v, FRICTION_SPEED)}
         spring = {"spring": tree.stiffness}
     resist[GAINS_LABEL], spring[GAINS_LABEL] = np.where(law, s.kd, 0.0), np.where(law, s.kp, 0.0)
-    resist["torque expression"], spring["torque expression"] = _expression_coefficients(problem, t, q, v)
+    for cause, (of_velocity, of_position) in _expression_coefficients(problem, t, q, v).items():
+        resist[cause], spring[cause] = of_velocity, of_position
     if problem.stops is not None:
         resist["stop"], spring["stop"] = stop_coefficients(problem, q, v, with_load)
     return (resist, spring), free
 
 
-def _expression_coefficients(problem: InitialValueProblem, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-    """Return damping and stiffness (nv,) of torques that are expressions of the state; zero where they have no derivative."""
+def _expression_coefficients(problem: InitialValueProblem, t: float, q: Array, v: Array) -> dict[str, tuple[Array, Array]]:
+    """Return damping and stiffness (nv,) of torques and external forces that are expressions of the state.
+
+    Empty where they have no derivative.
+    """
     s, nv, is_expression = problem.schedule, problem.model.nv, _expressions(problem)
-    if not is_expression.any() or problem.input_jacobian is None:
-        return np.zeros(nv), np.zeros(nv)
+    if problem.input_jacobian is None or not (is_expression.any() or len(problem.forced_links)):
+        return {}
     alone = replace(problem.without_stops, joint_laws=None, law=None, contacts=None)
     try:
-        by_state, _ = problem.input_jacobian(alone, t, q, v)
+        of_torques, of_wrenches = problem.input_jacobian(alone, t, q, v)
     except ComputationError:
-        return np.zeros(nv), np.zeros(nv)
-    stiffness, damping = -np.diagonal(by_state), -np.diagonal(by_state[:, nv:])
+        return {}
     follows = np.asarray(s.target) >= 0
-    return (np.where(is_expression, np.maximum(damping - np.where(follows, s.kd, 0.0), 0.0), 0.0),
-            np.where(is_expression, np.maximum(stiffness - np.where(follows, s.kp, 0.0), 0.0), 0.0))
+    of_torques[np.arange(nv), np.arange(nv)] += np.where(follows, s.kp, 0.0)             # those of the pd law are counted apart
+    of_torques[np.arange(nv), np.arange(nv, 2 * nv)] += np.where(follows, s.kd, 0.0)
+    of_torques[~is_expression] = 0.0
+    return {cause: (np.maximum(-np.diagonal(J[:, nv:]), 0.0), np.maximum(-np.diagonal(J), 0.0))
+            for cause, J in (("torque expression", of_torques), ("external force", of_wrenches))}
 
 
 def _expressions(problem: InitialValueProblem) -> Mask:
@@ -213,7 +219,7 @@ def probable_cause(problem: InitialValueProblem, options: Options | None) -> tup
     fast = fastest_motion(problem, 0.0, problem.q, np.zeros(problem.model.nv))
     if fast.rate * options.step <= STABILITY_LIMIT:
         return "", True
-    return (f"initially the forces at {fast.coordinate} have a time constant of {1 / fast.rate:.1e} s, too short for steps "
+    return (f"at rest, the forces at {fast.coordinate} have a time constant of {1 / fast.rate:.1e} s, too short for steps "
             f"of {options.step:g} s"), True
 
 
@@ -276,7 +282,7 @@ def _unstable_steps(integrator: Integrator, segments: Iterable[RecordedSegment])
 def _unresolved_forces(integrator: Integrator, segments: Iterable[RecordedSegment]) -> list[LiedynWarning]:
     for segment in segments:
         problem, record = segment.problem, segment.record
-        if problem.contacts is None and not _expressions(problem).any():
+        if problem.contacts is None and not (_expressions(problem).any() or len(problem.forced_links)):
             continue
         for k in _some_rows(record):
             q, v = record.q[k], record.v[k]
