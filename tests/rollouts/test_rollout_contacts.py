@@ -86,6 +86,27 @@ def test_a_step_that_is_too_long_is_said(stands):
     assert "dt is too long: stiff joint shoulder (gains, time constant " in str(hard.warnings[0])
 
 
+def test_a_step_that_is_too_long_for_one_robot_or_gain_is_reported():
+    """Only the first run was looked at, so that the order of robots decided about the warning."""
+    model = ld.load("robots/double_pendulum.yaml")
+    robots = [model.with_changes(damping={"elbow": x}) for x in (0.1, 0.2, 1e3, 0.3)]
+    arguments = [0.1, 0.0], [0.0, 0.0]
+    assert not ld.rollout(ld.Variants([robots[0], robots[3]]), *arguments, dt=1e-3, steps=3).warnings
+    for order, k in ((robots, 2), (robots[::-1], 1), (robots[2:], 0)):
+        [warning] = ld.rollout(ld.Variants(order), *arguments, dt=1e-3, steps=3).warnings
+        assert "stiff joint elbow (damping, time constant " in str(warning)
+        assert f" s{f' in run {k}' if k else ''}, and rk4 is not stable" in str(warning)
+    gains = np.zeros((3, 2, 4))
+    gains[:, 0, 0] = 1.0
+    for stiff in (0, 1):
+        gains[1, 0, 0] = 1e8 if stiff else 1.0
+        found = ld.rollout(model, np.tile(arguments[0], (3, 1)), arguments[1], dt=1e-3, steps=3,
+                           feedback=ld.Feedback(gains, [0, 0]))
+        assert len(found.warnings) == stiff
+        if stiff:
+            assert "stiff joint shoulder (gains, " in str(found.warnings[0]) and " in run 1, " in str(found.warnings[0])
+
+
 @pytest.mark.parametrize(("contacts", "error", "message"), [
     (3, ld.UsageError, "contacts is a mapping as in a scenario; found int"),
     ({"links": {"paw": {"sphere": {"radius": 0.02}}}}, ld.ScenarioError, "paw"),

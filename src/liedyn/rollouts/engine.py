@@ -10,6 +10,7 @@ from weakref import ref
 
 import numpy as np
 
+from liedyn.arrays import Integers
 from liedyn.codegen.batch_step import DEPENDENT_EQUATIONS, BatchStep
 from liedyn.codegen.specialize import cached_scenario, is_enabled
 from liedyn.dynamics.batching.arrays import as_array
@@ -17,7 +18,7 @@ from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import scaled_equations, scaled_rank
 from liedyn.errors import ComputationError, LiedynWarning, ShapeError, UsageError
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, generated_step
-from liedyn.integrators.diagnosis import GAINS_LABEL, STABILITY_LIMIT, fastest_motion
+from liedyn.integrators.diagnosis import GAINS_LABEL, STABILITY_LIMIT, FastestMotion, fastest_motion
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem, Options, RunObserver, SegmentStart
 from liedyn.integrators.run_state import NEXT_OUTPUT
 from liedyn.integrators.solve import solve_segment
@@ -37,6 +38,7 @@ from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurp
 NO_GENERATED_CODE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=generic)"
 _MIN_ALIGNMENT = 0.5      # minimum |product of cosines| between the equations at two outputs at which its sign is significant
 STABILITY_LIMITS = {"rk4": STABILITY_LIMIT, "semi_implicit": 2.0}        # of the step multiplied by the fastest rate
+_MAX_EXTREME_RUNS = 16    # whose steps are checked
 
 
 @dataclass(frozen=True)
@@ -214,7 +216,7 @@ def checked_runs(runs: RolloutInputs, problem: InitialValueProblem, dt: float, m
     """
     if runs.contacts is not None or problem.directions:
         return False
-    gains = b"" if runs.pattern is None else runs.pattern.tobytes() + np.ascontiguousarray(runs.gains[:1]).tobytes()
+    gains = b"" if runs.pattern is None else runs.pattern.tobytes() + runs.gains[_extreme_runs(runs)].tobytes()
     history = runs.model.cached(_WARNING_HISTORY, _WarningHistory)
     alike = (dt, method, problem.passive, runs.masks.tobytes(), gains, runs.variants and ref(runs.variants))
     if without_warnings:
@@ -225,8 +227,8 @@ def checked_runs(runs: RolloutInputs, problem: InitialValueProblem, dt: float, m
 def warnings_of(event_warnings: Sequence[LiedynWarning], problem: InitialValueProblem, runs: RolloutInputs, dt: float,
                 method: str, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[LiedynWarning, ...]:
     """Return all warnings about a rollout with states q (…, R, nq), v (…, R, nv) at t (R,). event_warnings: about its events."""
-    first = np.unravel_index(0, runs.lead)
-    return (*event_warnings, *runs.warnings, *stiff_warnings(problem, runs, dt, method, t, q[first], v[first]),
+    first, flat = np.unravel_index(0, runs.lead), [x.reshape(runs.count, *x.shape[-2:]) for x in (q, v)]
+    return (*event_warnings, *runs.warnings, *stiff_warnings(problem, runs, dt, method, t, *flat),
             *singular_warnings(problem, runs, t, q[first]), *state_warnings(problem, runs, t, q))
 
 
@@ -308,26 +310,47 @@ def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float,
                    v: np.ndarray) -> tuple[LiedynWarning, ...]:
     """Return a warning if forces of joints, contacts and feedback act faster than the step can resolve.
 
-    Evaluated at some outputs t (R,), q (R, nq), v (R, nv) of the first run.
+    Evaluated at some outputs t (R,), q (N, R, nq), v (N, R, nv) of the runs with extreme robots and gains.
     """
-    at = _with_robot(problem, runs, 0)
-    if runs.pattern is not None:
-        nv, gain = runs.model.nv, np.zeros(runs.pattern.shape)
-        gain[runs.pattern] = runs.gains[0]
-        kp, kd = (np.maximum(np.diag(x), 0.0) for x in (gain[:, :nv], gain[:, nv:]))
-        at = replace(at, schedule=at.schedule._replace(kp=kp, kd=kd, target=np.where(kp + kd > 0.0, 0, -1)))
-    whole = np.flatnonzero(np.isfinite(q).all(axis=1))
-    if not len(whole):
-        return ()
-    some = np.unique(whole[np.linspace(0, len(whole) - 1, 8).astype(int)])
-    fastest = max(fastest_motion(at, float(t[k]), q[k], v[k], False) for k in some)
+    motions = [(fastest, int(k)) for k in _extreme_runs(runs)
+               for fastest in _fastest_motions(_problem_with_gains(problem, runs, k), t, q[k], v[k])]
+    fastest, k = max(motions, key=lambda x: x[0].rate, default=(FastestMotion(0.0, "", 0.0), 0))
     limit = STABILITY_LIMITS[method]
     if fastest.rate * dt <= limit:
         return ()
     description = fastest.description.replace(GAINS_LABEL, "gains")
+    run = f" in run {k}" if k else ""
     return (LiedynWarning("stiff-step",
-                          f"dt is too long: {description} at t = {fastest.t:.6g} s, and {method} is not stable there with steps "
-                          f"over {limit / fastest.rate:.1g} s; the motion is not reliable"),)
+                          f"dt is too long: {description} at t = {fastest.t:.6g} s{run}, and {method} is not stable there with "
+                          f"steps over {limit / fastest.rate:.1g} s; the motion is not reliable"),)
+
+
+def _extreme_runs(runs: RolloutInputs) -> Integers:
+    """Return the first run and the runs with the minimum and maximum of each number of robots and each gain that differs."""
+    tables = [] if runs.variants is None else [runs.variants.varying[1][runs.robot]]
+    tables += [] if runs.pattern is None else [runs.gains]
+    extremes = [k for x in tables for k in (*x.argmin(axis=0), *x.argmax(axis=0))]
+    return np.array(list(dict.fromkeys((0, *extremes)))[:_MAX_EXTREME_RUNS])
+
+
+def _problem_with_gains(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:
+    """Return the problem with the robot of run k and with its feedback gains of a coordinate on itself as pd laws."""
+    at = _with_robot(problem, runs, k)
+    if runs.pattern is None:
+        return at
+    nv, gain = runs.model.nv, np.zeros(runs.pattern.shape)
+    gain[runs.pattern] = runs.gains[k]
+    kp, kd = (np.maximum(np.diag(x), 0.0) for x in (gain[:, :nv], gain[:, nv:]))
+    return replace(at, schedule=at.schedule._replace(kp=kp, kd=kd, target=np.where(kp + kd > 0.0, 0, -1)))
+
+
+def _fastest_motions(problem: InitialValueProblem, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> list[FastestMotion]:
+    """Return the fastest motion at some of the outputs t (R,), q (R, nq), v (R, nv) of a run."""
+    whole = np.flatnonzero(np.isfinite(q).all(axis=1))
+    if not len(whole):
+        return []
+    some = np.unique(whole[np.linspace(0, len(whole) - 1, 8).astype(int)])
+    return [fastest_motion(problem, float(t[k]), q[k], v[k], False) for k in some]
 
 
 def policy_torques(runs: RolloutInputs, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
