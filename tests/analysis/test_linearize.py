@@ -409,7 +409,7 @@ def test_friction_at_rest_is_told(write):
 
 @pytest.mark.parametrize("change, error, words", [
     ({"q": np.zeros(3)}, ShapeError, "q has the wrong shape"),
-    ({"v": np.zeros((2, 2))}, ShapeError, "a single state is expected; found v of shape"),
+    ({"v": np.zeros((2, 2))}, ShapeError, r"v has the wrong shape; found \(2, 2\), expected \(2,\)"),
     ({"tau": [0, np.nan]}, ConfigurationError, "tau"),
     ({"prescribed": [True, False]}, ShapeError, "a is missing"),
     ({"prescribed": [1, 0], "a": [0, 0]}, ShapeError, "prescribed is a mask over v"),

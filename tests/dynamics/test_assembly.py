@@ -389,9 +389,9 @@ def test_wrong_arguments():
         ld.assemble(ld.build(replace(four_bar(), loops=())))
     with pytest.raises(ValueError, match=r"no moving joint 'krank'; did you mean 'crank'\?"):
         ld.assemble(model, fixed=["krank"])
-    with pytest.raises(ld.ShapeError, match=r"q_guess must be a single configuration; found \(2, 3\)"):
+    with pytest.raises(ld.ShapeError, match=r"q_guess has the wrong shape; found \(2, 3\), expected \(3,\)"):
         ld.assemble(model, np.zeros((2, 3)))
-    with pytest.raises(ld.ShapeError, match=r"q must be a single configuration; found \(2, 3\)"):
+    with pytest.raises(ld.ShapeError, match=r"q has the wrong shape; found \(2, 3\), expected \(3,\)"):
         ld.mobility(model, np.zeros((2, 3)))
     with pytest.raises(ld.ConfigurationError):
         ld.assemble(model, [0.0, np.nan, 0.0])

@@ -105,8 +105,9 @@ def test_a_motion_that_diverges_has_its_rows_and_the_reason(model):
 
 @pytest.mark.parametrize(("arguments", "error", "message"), [
     ({"duration": None}, ld.UsageError, "needs a duration"),
-    ({"q0": [0.0]}, ld.ShapeError, r"q0 has the wrong shape; found \(1,\), expected \(…, 2\)"),
-    ({"q0": np.zeros((3, 2))}, ld.ShapeError, r"q0 is one state; found \(3, 2\).*ld.rollout"),
+    ({"q0": [0.0]}, ld.ShapeError, r"q0 has the wrong shape; found \(1,\), expected \(2,\)"),
+    ({"q0": np.zeros((3, 2))}, ld.ShapeError, r"q0 has the wrong shape; found \(3, 2\), expected \(2,\).*ld.rollout"),
+    ({"q0": [1, 2, 3]}, ld.ShapeError, r"q0 has the wrong shape; found \(3,\), expected \(2,\)$"),
     ({"tau": {"wrist": 1.0}}, ld.NameLookupError, "tau names no joint of the robot; found 'wrist', expected shoulder, elbow"),
     ({"tau": lambda t, q, v: q}, ld.UsageError, "need a rate"),
     ({"tau": [0.0, 0.0], "rate": 10}, ld.UsageError, "rate applies only to a function or to rows"),

@@ -26,7 +26,7 @@ from liedyn.analysis.operating_point import (
 )
 from liedyn.analysis.tangent_system import LawDerivatives, check_all_matched, linear_system, motion_derivatives, tangent_system
 from liedyn.arrays import Array, ArrayLike, Progress, Wrenches
-from liedyn.dynamics.batching.arrays import as_array, wrenches
+from liedyn.dynamics.batching.arrays import as_array, as_single_state, wrenches
 from liedyn.dynamics.constraints.constraints import (
     constraint_residual,
     constraint_velocity,
@@ -143,11 +143,7 @@ def linearize(  # noqa: PLR0913 (the state and independent options of a public f
     mask = np.zeros(nv, dtype=bool) if prescribed is None else np.asarray(prescribed)
     if a is None and mask.any():
         raise ShapeError("a is missing: prescribed coordinates need their acceleration")
-    state = [as_array(x, name, (n,)) for name, x, n in (("q", q, model.nq), ("v", v, nv), ("tau", tau, nv))]
-    for name, x in zip(("q", "v", "tau"), state, strict=True):
-        if x.ndim != 1:
-            raise ShapeError(f"a single state is expected; found {name} of shape {x.shape}")
-    q0, v0, tau0 = state
+    q0, v0, tau0 = (as_single_state(x, name, (n,)) for name, x, n in (("q", q, model.nq), ("v", v, nv), ("tau", tau, nv)))
     _check_closed(model, q0, v0, constraint_motion)
     a0 = np.zeros(nv) if a is None else as_array(a, "a", (nv,))
     point = OperatingPoint(0.0, q0, v0, a0, tau0, wrenches(model, f_ext), np.zeros(nv), np.zeros(nv))

@@ -11,14 +11,14 @@ import numpy as np
 from liedyn.analysis.linear_system import LinearSystem
 from liedyn.arrays import Array, ArrayLike, Integers, Mask, Patterns
 from liedyn.codegen.rhs import read_signal
-from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.batching.arrays import as_single_state
 from liedyn.dynamics.batching.calls import check_finite
 from liedyn.dynamics.constraints.constrained_derivatives import balance_derivatives
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_hybrid_dynamics
 from liedyn.dynamics.constraints.rank import RANK, least_norm_solution, null_space
 from liedyn.dynamics.dynamics import hybrid_dynamics
 from liedyn.dynamics.kinematics import integrate, jacobian
-from liedyn.errors import ComputationError, LiedynWarning, ModelError, ScenarioError, ShapeError, UsageError
+from liedyn.errors import ComputationError, LiedynWarning, ModelError, ScenarioError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart
 from liedyn.integrators.segment import RightHandSide, evaluate_state
@@ -97,17 +97,13 @@ def static_setup(model: Model, q: ArrayLike | None = None, tau: ArrayLike | None
     q    (nq,) default: the neutral configuration, assembled if the model has constraints
     tau  (nv,) default: zero
     """
-    torques = as_array(np.zeros(model.nv) if tau is None else tau, "tau", (model.nv,))
-    if torques.ndim != 1:
-        raise ShapeError(f"tau must be a single set of forces; found tau of shape {torques.shape}")
+    torques = as_single_state(np.zeros(model.nv) if tau is None else tau, "tau", (model.nv,))
     check_finite("tau", torques, model.v_names)
     forces = tuple(Rule(joint.name, Torque(tuple(Constant(float(x)) for x in torques[joint.v]))) for joint in model.joints)
     setup = _setup(Scenario(str(model.source or model.name), 1.0, 1.0, passive=passive, joints=forces, assemble=q is None), model)
     if q is None:
         return setup
-    configuration = as_array(q, "q", (model.nq,))
-    if configuration.ndim != 1:
-        raise ShapeError(f"a single state is expected; found q of shape {configuration.shape}")
+    configuration = as_single_state(q, "q", (model.nq,))
     return replace(setup, problem=replace(setup.problem, q=integrate(model, configuration, np.zeros(model.nv))))
 
 

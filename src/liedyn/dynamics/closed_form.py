@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers, Mask
-from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.batching.arrays import as_single_state
 from liedyn.dynamics.batching.calls import check_configuration, check_finite
 from liedyn.errors import ShapeError
 from liedyn.immutable import Immutable, read_only_property
@@ -40,6 +40,9 @@ from liedyn.model.spatial import (
 # Kinematics by products of exponentials, space form and body form: Park, Bobrow and Ploen 1995 (PBP) §2, §4 -------------
 
 # Kinematics, without inertia. The head of this module defines blocks and columns.
+
+_SINGLE = "the closed form is computed for one state"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProductOfExponentials(Immutable):
@@ -239,9 +242,7 @@ def closed_form(model: Model, q: ArrayLike) -> ClosedForm:
     >>> f.links, np.allclose(f.poses[1], ld.link_pose(model, [0.3, -0.2], "lower"))
     (('upper', 'lower'), True)
     """
-    q = as_array(q, "q", (model.nq,))
-    if q.ndim != 1:
-        raise ShapeError(f"the closed form is computed for one state; found q of shape {q.shape}, expected ({model.nq},)")
+    q = as_single_state(q, "q", (model.nq,), _SINGLE)
     check_configuration(model, q)
     tree, rigid = tree_views.py_func(model.index, model.constants), []
     for I, k in zip(tree.I[10:].reshape(-1, 10), child_links(model), strict=True):
@@ -423,14 +424,12 @@ class ClosedForm(ProductOfExponentials):
         return out
 
     def _velocity(self, v: ArrayLike) -> Array:
-        return as_single_state("v", v, *self.armature.shape)
+        return finite_single_state("v", v, *self.armature.shape)
 
 
-def as_single_state(name: str, x: ArrayLike, *shape: int) -> Array:
+def finite_single_state(name: str, x: ArrayLike, *shape: int) -> Array:
     """Return x as an array of this shape; raise ShapeError or ConfigurationError."""
-    array = as_array(x, name, shape)
-    if array.shape != shape:
-        raise ShapeError(f"the closed form is computed for one state; found {name} of shape {array.shape}, expected {shape}")
+    array = as_single_state(x, name, shape, _SINGLE)
     check_finite(name, array, n_axes=len(shape))
     return array
 

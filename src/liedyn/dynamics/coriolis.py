@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Coriolis, OnError
-from liedyn.dynamics.batching.arrays import as_array, broadcast_states
+from liedyn.dynamics.batching.arrays import as_single_state, broadcast_states
 from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
 from liedyn.dynamics.closed_form import ClosedForm, closed_form
 from liedyn.errors import ComputationError, ShapeError
@@ -261,9 +261,7 @@ def sectional_curvature(model: Model, q: ArrayLike, u: ArrayLike, w: ArrayLike) 
     >>> round(ld.sectional_curvature(model, [0.3, -0.2], [1, 0], [0, 1]), 4)
     2.2809
     """
-    u, w = (as_array(x, name, (model.nv,)) for x, name in ((u, "u"), (w, "w")))
-    if u.ndim != 1 or w.ndim != 1:
-        raise ShapeError(f"the curvature is computed for one state; found u {u.shape} and w {w.shape}, expected ({model.nv},)")
+    u, w = (as_single_state(x, name, (model.nv,), "the curvature is computed for one state") for x, name in ((u, "u"), (w, "w")))
     f = closed_form(model, q)
     R, M = _curvature(f), f.mass_matrix
     uu, uw, ww = u @ M @ u, u @ M @ w, w @ M @ w

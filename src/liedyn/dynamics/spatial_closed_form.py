@@ -22,7 +22,7 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, BaseFrame, Integers, Mask
 from liedyn.dynamics.batching.arrays import LOCAL, WORLD, as_array, check_frame, common_leading_axes
 from liedyn.dynamics.batching.calls import check_finite, check_quaternion
-from liedyn.dynamics.closed_form import as_single_state, block, block_diagonal, closed_form, skew_forms
+from liedyn.dynamics.closed_form import block, block_diagonal, closed_form, finite_single_state, skew_forms
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.immutable import Immutable, read_only_property
 from liedyn.kernels.batch_blocks import QUATERNION_TOLERANCE
@@ -265,14 +265,14 @@ class SpatialClosedForm(Immutable):
 
     def _on_bodies(self, name: str, wrenches: ArrayLike) -> Array:
         """(6N,) W: those of the links that each body carries, summed."""
-        on_links = as_single_state(name, wrenches, len(self.link_block), 6)
+        on_links = finite_single_state(name, wrenches, len(self.link_block), 6)
         out = np.zeros((len(self.parent), 6))
         on = self.link_block >= 0
         np.add.at(out, self.link_block[on], on_links[on])
         return out.ravel()
 
     def _rates(self, name: str, x: ArrayLike) -> Array:
-        return as_single_state(name, x, *self.armature.shape)
+        return finite_single_state(name, x, *self.armature.shape)
 
 
 def _brackets(twists: Array) -> Array:

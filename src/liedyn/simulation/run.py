@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Controller, Mask
-from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.batching.arrays import as_array, as_single_state
 from liedyn.errors import (
     ComputationError,
     Interrupted,
@@ -519,9 +519,8 @@ def _values_by_joint(model: Model, x: ArrayLike | None, name: str, kind: str) ->
     """Return coordinates by joint, as in a scenario."""
     if x is None:
         return None
-    x = as_array(x, name, (model.nq if kind == "q" else model.nv,))
-    if x.ndim != 1:
-        raise ShapeError(f"{name} is one state; found {x.shape}, expected {x.shape[-1:]} (many runs at once: ld.rollout)")
+    many = "many runs at once: ld.rollout" if np.ndim(x) > 1 else ""
+    x = as_single_state(x, name, (model.nq if kind == "q" else model.nv,), many)
     places = {joint: getattr(model, f"{kind}_index")(joint) for joint in model.joint_names}
     values = {joint: x[place].tolist() for joint, place in places.items() if place.stop > place.start}
     return {joint: value[0] if len(value) == 1 else value for joint, value in values.items()}

@@ -21,6 +21,22 @@ NONE = np.empty((0, 0))         # placeholder for an argument that an entry poin
 
 def as_array(x: ArrayLike, name: str, last: tuple[int, ...]) -> Array:
     """Return x as a C-contiguous float64 array whose last axes are `last`. Raise ShapeError otherwise."""
+    values = _as_numbers(x, name)
+    if values.shape[values.ndim - len(last):] != last or values.ndim < len(last):
+        expected = ", ".join(str(n) for n in last)
+        raise ShapeError(f"{name} has the wrong shape; found {values.shape}, expected (…, {expected})")
+    return values if values.flags.behaved else values.copy()     # entry points accept writable, aligned arrays only
+
+
+def as_single_state(x: ArrayLike, name: str, shape: tuple[int, ...], hint: str = "") -> Array:
+    """Return x as a C-contiguous float64 array of this shape, of a single state. Raise ShapeError otherwise, with the hint."""
+    values = _as_numbers(x, name)
+    if values.shape != shape:
+        raise ShapeError(f"{name} has the wrong shape; found {values.shape}, expected {shape}{f' ({hint})' if hint else ''}")
+    return values if values.flags.behaved else values.copy()
+
+
+def _as_numbers(x: ArrayLike, name: str) -> Array:
     if type(x) is not np.ndarray:
         _check_not_masked(x, name)
     try:
@@ -31,10 +47,7 @@ def as_array(x: ArrayLike, name: str, last: tuple[int, ...]) -> Array:
         of = f" of {x.dtype}" if isinstance(x, np.ndarray) else ""
         raise ShapeError(f"{name} is not an array of numbers; found {type(x).__name__}{of}")
     values: Array = np.asarray(array, dtype=np.float64, order="C")
-    if values.shape[values.ndim - len(last):] != last or values.ndim < len(last):
-        expected = ", ".join(str(n) for n in last)
-        raise ShapeError(f"{name} has the wrong shape; found {values.shape}, expected (…, {expected})")
-    return values if values.flags.behaved else values.copy()     # entry points accept writable, aligned arrays only
+    return values
 
 
 def _check_not_masked(x: ArrayLike, name: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers, Mask, short
-from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.batching.arrays import as_single_state
 from liedyn.dynamics.constraints.constraints import check_has_constraints, constraint_jacobian, constraint_residual
 from liedyn.dynamics.constraints.rank import (
     RANK,
@@ -388,7 +388,7 @@ def mobility(model: Model, q: ArrayLike, *, constraint_motion: Mapping[str, Any]
     check_has_constraints(model)
     residual = np.abs(constraint_residual(model, q, constraint_motion=constraint_motion))
     if residual.ndim != 1:
-        raise ShapeError(f"q must be a single configuration; found {np.shape(q)}")
+        raise ShapeError(f"q has the wrong shape; found {np.shape(q)}, expected ({model.nq},)")
     if (equation_weights(model) * residual).max() > _MAX_CLOSURE_ERROR:
         row = int(np.argmax(equation_weights(model) * residual))
         raise ComputationError(f"the configuration violates the constraints: {model.constraint_equation_names[row]} has a "
@@ -582,9 +582,7 @@ def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[
     <Assembly: q [ 1.2      -0.533022  1.439784], residual ..., 1 degree of freedom>
     """
     check_has_constraints(model)
-    guess = model.neutral() if q_guess is None else as_array(q_guess, "q_guess", (model.nq,))
-    if guess.ndim != 1:
-        raise ShapeError(f"q_guess must be a single configuration; found {guess.shape}")
+    guess = model.neutral() if q_guess is None else as_single_state(q_guess, "q_guess", (model.nq,))
     search = BranchSearch(model, coordinate_mask(model, fixed), constraint_motion, tolerance=tolerance)
     best, steps, restarts = search.find(guess, seed)
     return Assembly(best.q, best.max_residual, search.at(guess).max_residual,
