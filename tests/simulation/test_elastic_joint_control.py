@@ -216,7 +216,7 @@ def test_without_an_initial_error_there_is_none(scenario, method):
 
 def test_taking_the_joints_for_rigid_costs_degrees(scenario):
     result = run_scenario(scenario(), ["control.law=computed_torque", "control.bandwidth=20"])
-    assert 0.02 < result.check["tracking_error"] < 0.3 and " rad (" in result.summary.partition("tracking error")[2]
+    assert 0.02 < result.check["tracking_error"] < 0.3 and " rad (" in result.summary.partition(", maximum tracking error ")[2]
     motors = result.q[:, MOTORS] - result.tracking.reference
     assert np.abs(motors).max() < result.check["tracking_error"]                        # the motors do follow
 

@@ -242,7 +242,8 @@ class Result(Immutable):
         followed = ""
         if self.tracking is not None:
             worst = int(np.argmax(np.abs(self.tracking.error).max(axis=0)))
-            followed = f", tracking error {c['tracking_error']:.1e} {self.tracking.units[worst]} ({self.tracking.names[worst]})"
+            followed = (f", maximum tracking error {c['tracking_error']:.1e} {self.tracking.units[worst]} "
+                        f"({self.tracking.names[worst]})")
         return (f"energy balance {c['energy_balance_relative']:.1e}, "
                 f"inverse dynamics residual {c['inverse_dynamics_residual']:.1e}{closed}{followed}")
 
