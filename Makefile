@@ -39,6 +39,7 @@ test-oldest: .venv-oldest/installed    ## core tests with the oldest packages th
 	.venv-oldest/bin/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(CORE)
 
 test-torch: .venv/installed-test   ## rollouts under PyTorch, which is too large for the other tests
+	@echo "Installing PyTorch in .venv, a few minutes"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[torch]'
 	$(BIN)/python -m pytest tests/interop
 
@@ -65,20 +66,24 @@ clean:
 
 .venv/installed: pyproject.toml
 	@$(or $(PYTHON),false) $(NEW) || { echo "liedyn needs Python 3.11 or newer, and found none. Name one: make PYTHON=/path/to/python3.12 …"; exit 1; }
+	@echo "Installing packages in .venv, about a minute"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
 .venv/installed-test: .venv/installed
+	@echo "Installing the packages of the tests in .venv, about a minute"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
 .venv/installed-docs: .venv/installed
+	@echo "Installing the packages of the documentation in .venv, about a minute"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
 .venv-oldest/installed: pyproject.toml
 	@$(or $(OLD_PYTHON),false) $(NEW) || { echo "The oldest packages need Python 3.11 or 3.12. Name one: make test-oldest OLD_PYTHON=…"; exit 1; }
+	@echo "Installing the oldest packages in .venv-oldest, a few minutes"
 	$(OLD_PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@# afterwards: what the newest oracles ask of NumPy would send pip back to oldest oracles; they run with this one too
@@ -88,6 +93,7 @@ clean:
 .venv-newest/installed: pyproject.toml
 	@for p in $(NEWEST); do \
 		$$p $(NEW) 2>/dev/null || continue; \
+		echo "Installing packages in .venv-newest, a few minutes"; \
 		rm -rf .venv-newest && $$p -m venv .venv-newest || continue; \
 		.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --only-binary numba,llvmlite -e '.[test]' \
 			&& touch $@ && $$p --version && exit 0; \
