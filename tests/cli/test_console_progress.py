@@ -95,3 +95,14 @@ def test_a_closed_stream_does_not_stop_the_work(clock):
     stream.close()
     with bar.stage("simulating"):
         wait_for(lambda: bar._quiet)
+
+
+def test_details_are_computed_when_they_are_displayed(clock):
+    stream, times = io.StringIO(), iter(("9 s left", "4 s left"))
+    bar = Progress(stream=stream, delay=3600)
+    with bar.stage("simulating"):
+        bar.update(0.5, lambda: next(times))
+        for now in (5.0, 10.0):
+            clock[0] = now
+            bar._report()
+    assert stream.getvalue() == "simulating … 50% (5 s; 9 s left)\nsimulating … 50% (10 s; 4 s left)\n"

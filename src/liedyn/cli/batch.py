@@ -98,15 +98,20 @@ def _run(prepared: PreparedSweep, folder: Path, console: Console, **options: Any
     def report_progress(done: int, count: int) -> None:
         nonlocal at_start, first
         at_start = done if at_start is None else at_start
-        t, forecast = time.monotonic(), ""
+        t, forecast, seconds = time.monotonic(), "", None
         if done == at_start < count:
             forecast = f"; code is loaded, or compiled first: {FIRST_RUN_TIME}"
         elif first is None:                                 # the first run took longer, since it loaded code
             first = t, done
         elif t > first[0]:
             rate = (done - first[1]) / (t - first[0])
-            forecast = f"; {rate:.3g} runs a second, {(count - done) / rate:.0f} s left"
-        console.progress.update(done / count if count else 1.0, f"{done} of {count} runs{forecast}")
+            forecast, seconds = f"; {rate:.3g} runs a second", (count - done) / rate
+
+        def details() -> str:                               # the remaining time also changes while a chunk is running
+            left = "" if seconds is None else f", {max(0.0, seconds - (time.monotonic() - t)):.0f} s left"
+            return f"{done} of {count} runs{forecast}{left}"
+
+        console.progress.update(done / count if count else 1.0, details)
 
     with console.progress.stage("simulating"):
         try:

@@ -45,7 +45,7 @@ class Progress:
         self._terminal = self._stream is not None and self._stream.isatty()
         self._stages: list[tuple[str, float]] = []
         self._fraction: float | None = None
-        self._details = ""
+        self._details: str | Callable[[], str] = ""
         self._written = ("", 0.0)                            # last text and when
         self._done = threading.Event()
 
@@ -65,8 +65,11 @@ class Progress:
                 thread.join()
                 self._erase()
 
-    def update(self, fraction: float, details: str = "") -> None:
-        """Set the progress of the innermost stage, from 0 to 1, and a text about it. Nothing is written, so calls are cheap."""
+    def update(self, fraction: float, details: str | Callable[[], str] = "") -> None:
+        """Set the progress of the innermost stage, from 0 to 1, and a text about it. Nothing is written, so calls are cheap.
+
+        details  a function returns the text at the time when it is displayed
+        """
         self._fraction, self._details = fraction, details
 
     def _start(self) -> threading.Thread | None:
@@ -90,7 +93,8 @@ class Progress:
             return
         (text, start), time_now = stages[0], time.monotonic()
         percent = "" if fraction is None else f" {100 * min(max(fraction, 0.0), 1.0):.0f}%"
-        details = f"; {self._details}" if self._details else ""
+        text_of_details = self._details() if callable(self._details) else self._details
+        details = f"; {text_of_details}" if text_of_details else ""
         line = f"{escape_nonprintable(text)} …{percent} ({time_now - start:.0f} s{details})"
         if self._terminal:
             self._write("\r\x1b[K" + line)
