@@ -107,6 +107,8 @@ def test_from_a_motion_the_true_robot_comes_out(motion):
                                           "verdict", "stands_for"]
     text = ok("parameters", "guess.yaml", "--from", motion).stdout
     assert "estimate" in text and "fitted to 301 rows, condition " in text and "of its force" in text
+    head, hip = text.partition("fitted to")[2].splitlines()[1:3]
+    assert "noise and kinks" in head and "independent fraction" in head and hip.startswith("hip") and hip.count(" N m") == 2
 
 
 def test_the_gravity_of_the_recording_counts_and_another_file_is_told(motion):

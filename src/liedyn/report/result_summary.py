@@ -121,10 +121,12 @@ def _percent(ratio: float) -> str:
 def _fit_text(model: Model, fit: Identification, whole: bool) -> list[str]:
     lines = [f"fitted to {fit.rows} rows, condition {fit.condition:.3g}" if math.isfinite(fit.condition)
              else f"fitted to {fit.rows} rows, which do not excite all parameters"]
-    rows = [[name, f"{r:.3g}", f"{100 * r / f:.2g} %" if f else "", f"{joint.noise:.2g}", f"{1 / joint.inflation:.2g}",
-             f"{100 * joint.scale:.2g} %" if joint.scale < 1.0 else "no", "" if joint.explained else joint.candidate or "unknown"]
-            for name, r, f, joint in zip(model.v_names, fit.residual, fit.force, fit.joints, strict=True)]
-    head = ["joint", "residual force", "of its force", "noise", "independent", "scale tested to", "missing"]
+    units = ["N m" if unit == "rad" else "N" for unit in model.v_units]
+    rows = [[name, f"{r:.3g} {unit}", f"{100 * r / f:.2g} %" if f else "", f"{joint.noise:.2g} {unit}",
+             f"{1 / joint.inflation:.2g}", f"{100 * joint.scale:.2g} %" if joint.scale < 1.0 else "no",
+             "" if joint.explained else joint.candidate or "unknown"]
+            for name, unit, r, f, joint in zip(model.v_names, units, fit.residual, fit.force, fit.joints, strict=True)]
+    head = ["joint", "residual force", "of its force", "noise and kinks", "independent fraction", "scale tested to", "missing"]
     lines += table([head, *rows], (0, 6), _WIDEST)
     lines += [fit.verdict, fit.premise]
     unreliable = [name for name, reliability in zip(fit.names, fit.verdicts, strict=True) if reliability == UNRELIABLE]
