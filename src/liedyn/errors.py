@@ -395,6 +395,15 @@ def escape_nonprintable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def size_text(count: float) -> str:
+    """Return a number of bytes as text with a unit in which it is at least 1."""
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} GB"
+
+
 def close_to(word: object, options: Iterable[str], n: int = 1, cutoff: float = 0.6) -> list[str]:
     """Return at most n of the options that resemble a word or pattern, ignoring case, the closest first.
 

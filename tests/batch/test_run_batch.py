@@ -1,6 +1,7 @@
 """A batch: each run is that of `run_scenario`, whatever is beside it; nothing is lost, nothing is computed twice."""
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -283,6 +284,7 @@ def test_the_command(tmp_path, monkeypatch):
     assert not (tmp_path / "runs").exists()
     text = ok("batch", path, "--dry-run").stdout
     assert "12 runs of double_pendulum" in text and "\n  first run  250 steps, 11 rows\n" in text and "time" not in text
+    assert re.search(r"\n  disk       about [\d.]+ kB in ", text)
     adaptive = ok("batch", path, "--dry-run", "-S", "integrator={method: dopri5}").stdout
     assert "\n  first run  steps chosen by error control, 11 rows\n" in adaptive
     found = ok("batch", path, "--csv")

@@ -28,7 +28,7 @@ from liedyn.batch.simulations import SimulationEvaluator
 from liedyn.batch.sweep_binding import Value
 from liedyn.batch.trajectory_jobs import TrajectoryEvaluator
 from liedyn.dynamics.batching.threads import cores
-from liedyn.errors import ComputationError, LiedynError, LiedynWarning, UsageError, nearest
+from liedyn.errors import ComputationError, LiedynError, LiedynWarning, UsageError, nearest, size_text
 from liedyn.io.sweep_file import SIMULATE, Sweep, read_sweep
 from liedyn.simulation.preparation import free_disk
 from liedyn.simulation.run import Result
@@ -282,7 +282,7 @@ class PreparedSweep:
         """Raise ComputationError if the disk has not enough free space for the folder."""
         required, (free, disk) = self.bytes_on_disk(), free_disk(folder)
         if required > free:
-            raise ComputationError(f"{self.count} runs need about {required / 1e9:.3g} GB of disk in {disk}; {free / 1e9:.3g} GB "
+            raise ComputationError(f"{self.count} runs need about {size_text(required)} of disk in {disk}; {size_text(free)} "
                                    "are free (keep fewer columns or rows of trajectories, or give another folder with -o)")
 
     def report(self, folder: Folder) -> dict[str, Any]:

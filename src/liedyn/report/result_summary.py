@@ -14,7 +14,7 @@ from liedyn.analysis.configurations import AssembledState
 from liedyn.analysis.identification import RELIABLE, UNRELIABLE, Identification
 from liedyn.dynamics.constraints.assembly import Mobility
 from liedyn.dynamics.inertial_parameters import BaseParameters
-from liedyn.errors import LiedynWarning, WarningLog
+from liedyn.errors import LiedynWarning, WarningLog, size_text
 from liedyn.io.atomic_output import STDIO, open_output
 from liedyn.io.csv_table import Column, write_table
 from liedyn.io.sweep_file import SIMULATE
@@ -169,7 +169,7 @@ def plan_text(plan: dict[str, Any]) -> str:
             ["joints", ", ".join(counts) or "none"],
             ["motion", f"{plan['duration']:g} s, {plan['rows']} rows, {steps_text(plan['steps'])}"],
             ["integrator", f"{method}: {options}; {plan['why']}"],
-            ["size", f"about {_size(size['memory'])} of memory, {_size(size['disk'])} of disk"]]
+            ["size", f"about {size_text(size['memory'])} of memory, {size_text(size['disk'])} of disk"]]
     if plan["events"]:
         rows.insert(2, ["events", ", ".join(plan["events"])])
     if plan["folder"] is not None:
@@ -180,14 +180,6 @@ def plan_text(plan: dict[str, Any]) -> str:
 def steps_text(steps: int | None) -> str:
     """Return the number of steps as text. steps: None for an adaptive method."""
     return "steps chosen by error control" if steps is None else f"{steps} steps"
-
-
-def _size(count: float) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} GB"
 
 
 # Plan of a batch (dry run) -----------------------------------------------------------------------------------------------
@@ -204,7 +196,7 @@ def batch_text(report: dict[str, Any]) -> str:
             ["  outputs", f"{', '.join(report['outputs']) or 'none'}{stored}"],
             ["  way", f"{report['way']}, {chunks}"],
             ["  first run", length],
-            ["  disk", f"about {report['bytes'] / 1e6:.3g} MB in {report['folder']}"]]
+            ["  disk", f"about {size_text(report['bytes'])} in {report['folder']}"]]
     return "\n".join([f"{report['runs']} runs of {report['robot']} ({report['scenario']})", *table(rows, range(2), _WIDEST)])
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from liedyn.arrays import Array, Controller
-from liedyn.errors import ComputationError, LiedynWarning, ScenarioError, UsageError, WarningLog
+from liedyn.errors import ComputationError, LiedynWarning, ScenarioError, UsageError, WarningLog, size_text
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.event_schema import late_warnings
 from liedyn.io.scenarios.scenario import MECHANICAL_METHODS, METHODS, ROBOT_LIMITS, Prescribe, Scenario
@@ -87,7 +87,7 @@ def _system_value(path: str, key: str = "", unit: float = 1.0) -> float:
 
 def _check_fits(needed: float, free: float, rows: int, resource: str) -> None:
     if needed > max(free, _MIN_CHECKED_BYTES):
-        raise ComputationError(f"the result of {rows} rows needs about {needed / 1e9:.3g} GB of {resource}; {free / 1e9:.3g} GB "
+        raise ComputationError(f"the result of {rows} rows needs about {size_text(needed)} of {resource}; {size_text(free)} "
                                "are free (a larger output_step makes fewer rows; --force-long or force_long=True tries anyway)")
 
 
