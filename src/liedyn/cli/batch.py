@@ -108,8 +108,8 @@ def _run(prepared: PreparedSweep, folder: Path, console: Console, **options: Any
             forecast, seconds = f"; {rate:.3g} runs a second", (count - done) / rate
 
         def details() -> str:                               # the remaining time also changes while a chunk is running
-            left = "" if seconds is None else f", {max(0.0, seconds - (time.monotonic() - t)):.0f} s left"
-            return f"{done} of {count} runs{forecast}{left}"
+            remaining = "" if seconds is None else f", {max(0.0, seconds - (time.monotonic() - t)):.0f} s left"
+            return f"{done} of {count} runs{forecast}{remaining}"
 
         console.progress.update(done / count if count else 1.0, details)
 
