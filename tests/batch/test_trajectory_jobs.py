@@ -48,8 +48,8 @@ def test_joint_forces_of_many_robots(tmp_path):
 
 JOBS = {"forward": ("job: forward", "mean(a.elbow)"),
         "hybrid": ("job: hybrid\nprescribed: elbow", "max(a.shoulder) + min(tau.elbow)"),
-        "derivatives": ("job: derivatives\nof: forward", "final(d(a.elbow, q.shoulder)) + mean(d(a.shoulder, tau.elbow))"),
-        "of hybrid": ("job: derivatives\nof: hybrid\nprescribed: [elbow]\nby: ['q.*']", "max(d(tau.elbow, q.elbow))")}
+        "derivatives": ("job: derivatives\nfunction: forward", "final(d(a.elbow, q.shoulder)) + mean(d(a.shoulder, tau.elbow))"),
+        "of hybrid": ("job: derivatives\nfunction: hybrid\nprescribed: [elbow]\nwrt: ['q.*']", "max(d(tau.elbow, q.elbow))")}
 
 
 def mean(t, x) -> float:
@@ -141,7 +141,7 @@ def test_trajectories_that_vary_and_derivatives_by_parameters_go_one_by_one(tmp_
         assert found.binding.path([x[k] for x in rows.values]) == str(tmp_path / name)
         assert rows.outputs[k, 0] == columns["tau.elbow"].max()
     text = text.replace(", no.csv", "").replace("max(tau.elbow)", "final(d(tau.elbow, mass.lower))")
-    found = batch(tmp_path, f"job: derivatives\nby: mass.lower\n{text}")
+    found = batch(tmp_path, f"job: derivatives\nwrt: mass.lower\n{text}")
     assert found.evaluator.mode == "sequential"
     rows = found.evaluator.compute_chunk(0, 2)
     assert rows.outputs[1, 0] == {name: x for name, _, x in run_trajectory_job(found.sweep.job, found.binding.run(1)).columns}[
@@ -174,7 +174,9 @@ MASS = "parameters: [{key: robot.mass.lower, list: [1]}]\n"
 @pytest.mark.parametrize("text, message", [
     (f"job: inverses\n{MASS}", "job: wrong value.*did you mean inverse"),
     (f"job: hybrid\n{MASS}", "the key prescribed is missing"),
-    (f"job: derivatives\nprescribed: elbow\n{MASS}", "prescribed does not apply.*of: hybrid"),
+    (f"job: derivatives\nof: forward\n{MASS}", "of: unknown key.*did you mean function"),
+    (f"job: derivatives\nby: q.*\n{MASS}", "by: unknown key.*did you mean wrt"),
+    (f"job: derivatives\nprescribed: elbow\n{MASS}", "prescribed does not apply.*function: hybrid"),
     (f"job: inverse\nprescribed: elbow\n{MASS}",
      "prescribed does not apply to the job inverse.*write job: hybrid or derivatives"),
     (f"job: inverse\nscenario: sweep.yaml\n{MASS}", "scenario does not apply to the job inverse"),
@@ -192,7 +194,7 @@ MASS = "parameters: [{key: robot.mass.lower, list: [1]}]\n"
     (f"job: derivatives\n{MASS}outputs: {{x: final(tau.elbow)}}\n",
      r"no such column; found 'tau.elbow'; expected a column of the trajectory, such as d\(tau.shoulder, q.shoulder\), "),
     (f"job: inverse\n{MASS}outputs: {{x: count(latch)}}\n", "no such event"),
-], ids=range(16))
+], ids=range(18))
 def test_bad_jobs(tmp_path, text, message):
     with pytest.raises(LiedynError, match=message) as caught:
         batch(tmp_path, text)
@@ -203,7 +205,7 @@ def test_the_estimate_of_memory_counts_the_derivatives(tmp_path):
     """A matrix by q, v and the inputs of each row, and what they are solved from: 4 nv^2."""
     found = {}
     for name, text in (("inverse", "job: inverse\noutputs:\n  x: final(tau.elbow)\n"),
-                       ("derivatives", "job: derivatives\nof: forward\noutputs:\n  x: final(d(a.elbow, q.elbow))\n")):
+                       ("derivatives", "job: derivatives\nfunction: forward\noutputs:\n  x: final(d(a.elbow, q.elbow))\n")):
         (tmp_path / name).mkdir()
         bench = batch(tmp_path / name, f"{text}{VARY}").evaluator
         found[name] = bench.costs()[0] - len(bench.first.columns)

@@ -37,7 +37,7 @@ def run_trajectory_job(job: TrajectoryJob, run: TrajectoryRun) -> CompletedTraje
     """Run a job along the trajectory of `run`, as the command of the same name does."""
     model, trajectory = run.model, run.trajectory
     if job.kind == "derivatives":
-        return derivatives_along(model, trajectory, of=job.of, prescribed=job.prescribed, by=job.by, joints=job.joints)
+        return derivatives_along(model, trajectory, of=job.function, prescribed=job.prescribed, by=job.wrt, joints=job.joints)
     return dynamics_along(model, trajectory, job.kind, job.prescribed, actuated=job.actuated, criterion=job.criterion,
                           order=job.order, smooth=job.smooth, wrenches=job.wrenches)
 
@@ -69,8 +69,9 @@ class TrajectoryEvaluator(SweepEvaluator[TrajectoryRun]):
             return False
         if job.kind != "derivatives":
             return True
-        return all(kind_of(name) != "parameter" for name in derivative_request(self.binding.model, job.of, job.prescribed, job.by,
-                                                                               job.joints).by)
+        job = self.job
+        variables = derivative_request(self.binding.model, job.function, job.prescribed, job.wrt, job.joints).by
+        return all(kind_of(name) != "parameter" for name in variables)
 
     @property
     def is_affine(self) -> bool:
@@ -177,8 +178,8 @@ class VectorizedTrajectory:
                                                 self.model.nv)
         job, self.request = binding.job, None
         if job.kind == "derivatives":
-            self.request = derivative_request(self.model, job.of, job.prescribed, job.by, job.joints)
-        kind = job.of if job.kind == "derivatives" else job.kind
+            self.request = derivative_request(self.model, job.function, job.prescribed, job.wrt, job.joints)
+        kind = job.function if job.kind == "derivatives" else job.kind
         self.setting = dynamics_request(self.model, self.trajectory, kind, job.prescribed)
 
     def _with_this_trajectory(self, values: Sequence[Values]) -> list[Values]:

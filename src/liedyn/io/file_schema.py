@@ -216,6 +216,7 @@ class Schema:
     empty     whether a key without a value is ignored
     subject   kind of the mapping in errors about keys of other kinds, such as "the method {}"
     lacks     text of these errors instead, such as "a {} joint has no {}"
+    other_names   {other name of a key: the key}, for suggestions
     reader    function of the node; None: the value is a dict of the values in the file
     """
 
@@ -226,6 +227,7 @@ class Schema:
     empty: bool = False
     subject: str = ""
     lacks: str = ""
+    other_names: Mapping[str, str] = field(default_factory=dict)
     reader: Reader | None = None
     _by_name: dict[str, Field] = field(init=False, repr=False)
 

@@ -134,8 +134,8 @@ class TrajectoryJob:
     robot: str | None = None
     base: Base | None = None
     prescribed: tuple[str, ...] = ()
-    of: str = "inverse"
-    by: tuple[str, ...] = ()
+    function: str = "inverse"
+    wrt: tuple[str, ...] = ()
     joints: tuple[str, ...] = ()
     order: int = 0
     smooth: float | str | None = None
@@ -361,10 +361,10 @@ SWEEP = Schema("sweep", (
         "else as in the robot file", kinds=JOBS, example="floating"),
     Field("prescribed", _NAMES, "joints whose acceleration is prescribed: names or patterns; `hybrid` needs it",
         kinds=("hybrid", "derivatives"), example=["elbow"]),
-    Field("of", Choice(_SERIES), "what is differentiated", default_of(TrajectoryJob, "of"), kinds=("derivatives",),
-          example="forward"),
-    Field("by", _NAMES, "what to differentiate by, such as `q.*` or `mass.hand`", "q, v and the input", kinds=("derivatives",),
-        example=["q.*"]),
+    Field("function", Choice(_SERIES), "function that is differentiated", default_of(TrajectoryJob, "function"),
+        kinds=("derivatives",), example="forward"),
+    Field("wrt", _NAMES, "variables with respect to which it is differentiated, such as `q.*` or `mass.hand`",
+        "q, v and the input", kinds=("derivatives",), example=["q.*"]),
     Field("joints", _NAMES, "joints whose force or acceleration is differentiated", "all", kinds=("derivatives",),
         example=["elbow"]),
     Field("order", Integer(minimum=0, maximum=170), "time derivatives up to this order are computed, too",
@@ -377,7 +377,7 @@ SWEEP = Schema("sweep", (
         kinds=("inverse",), example=["crank"]),
     Field("criterion", Choice(CRITERIA), "of a robot with loops and more motors than its motion needs: how forces are chosen",
         default_of(TrajectoryJob, "criterion"), kinds=("inverse",), example="least_torque")), kind="job",
-    subject="the job {}")
+    subject="the job {}", other_names={"of": "function", "by": "wrt"})
 
 
 # files --------------------------------------------------------------------------------------------------------------
@@ -411,10 +411,10 @@ def read_sweep(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> S
 
 def _job(kind: str, root: Node, values: dict[str, Any]) -> TrajectoryJob:
     """Return the command along a trajectory, with the options in the file."""
-    if "hybrid" in (kind, values.get("of")):
+    if "hybrid" in (kind, values.get("function")):
         root.require("prescribed", "names or patterns of joints")
     elif kind == "derivatives" and "prescribed" in values:
-        raise root.value["prescribed"].problem("prescribed does not apply", expected="of: hybrid")
+        raise root.value["prescribed"].problem("prescribed does not apply", expected="function: hybrid")
     if "wrenches" in values and (values.get("order") or "smooth" in values):
         raise root.value["wrenches"].problem("wrenches cannot be combined with order and smooth")
     return TrajectoryJob(kind, **{field.name: values[field.name] for field in fields(TrajectoryJob) if field.name in values})

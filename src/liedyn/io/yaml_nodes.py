@@ -180,14 +180,15 @@ class Node:
 
     def check_known_keys(self, known: Iterable[str]) -> None:
         """Raise `error` for the first key that is not in `known`, with a suggestion."""
-        # of `file_schema.Schema`: where else a key stands, and keys whose values are given by joint
+        # of `file_schema.Schema`: where else a key stands, other names of keys, and keys whose values are given by joint
         names, below, by_joint = tuple(known), getattr(known, "below", {}), getattr(known, "by_joint", ())
+        other_names = getattr(known, "other_names", {})
         children = self.mapping()
         if not self.key and children and not any(key in names or key in below or nearest(key, names) for key in children):
             raise self.problem("not a file of this kind: it has none of the keys", expected="one of " + ", ".join(names))
         for key, child in children.items():
             if key not in names:
-                hint = (nearest(key, names) or (f"did you mean {below[key]}?" if key in below else None)
+                hint = (nearest(other_names.get(key, key), names) or (f"did you mean {below[key]}?" if key in below else None)
                         or (f"names of joints are keys of {' and '.join(by_joint)}, such as {by_joint[0]}: {{{key[:40]}: …}}"
                             if by_joint else None))
                 raise child.problem("unknown key", expected="one of " + ", ".join(names), hint=hint)
