@@ -53,7 +53,7 @@ def test_after_information_there_is_nothing_to_do():
 
 def test_information_is_in_results_but_is_no_python_warning():
     """So that `simplefilter("error")` accepts a success; the terminal names the level."""
-    information = LiedynWarning("compared", "largest relative difference 1.5e-15")
+    information = LiedynWarning("compared", "maximum relative difference 1.5e-15")
     assert (information.level, FULL.level) == ("information", "warning")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -109,7 +109,7 @@ def test_a_mechanism_keeps_its_integrals_in_independent_coordinates():
 
 
 def test_methods_without_integrals_are_refused(cart):
-    with pytest.raises(ScenarioError, match="variational cannot integrate pid laws"):
+    with pytest.raises(ScenarioError, match="pid laws are not supported by variational"):
         linearize_scenario(cart(integrator={"method": "variational"}), at=0.5)
 
 

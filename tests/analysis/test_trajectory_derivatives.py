@@ -184,7 +184,7 @@ def test_forces_are_needed_where_they_go_in():
 def test_verify_tells_and_fails(monkeypatch):
     model = model_of("revolute")
     along = derivatives_along(model, trajectory(model), verify=True, by=("q.*", "mass.*"))
-    assert "largest relative difference from extrapolated differences, on 3 rows: " in str(along.warnings[-1])
+    assert "maximum relative difference from extrapolated differences, on 3 rows: " in str(along.warnings[-1])
     right = trajectory_derivatives.inverse_dynamics_derivatives
     monkeypatch.setattr(trajectory_derivatives, "inverse_dynamics_derivatives",
                         lambda *x, **y: [1.001 * z for z in right(*x, **y)])

@@ -40,7 +40,7 @@ BAD = [
     (vary("uniform: [0, 1]", "samples: 1000000000\n"), "samples: too many runs; found 1000000000; expected at most 1e"),
     (vary("uniform: [0, 1]", "samples: 100000000\nsampling: sobol\n").replace("}]", "}, {key: duration, uniform: [1, 2]}]"),
      r"samples: the points of sobol need 1.6 GB of memory; found 200000000; expected at most 1e\+08 numbers .*random"),
-    (vary("uniform: [0, 1]", "combine: grid\n"), "a distribution does not go with grid; found 'initial.q.elbow'"),
+    (vary("uniform: [0, 1]", "combine: grid\n"), "a distribution cannot be combined with grid; found 'initial.q.elbow'"),
     (vary("list: [1]", "samples: 3\n"), "samples does not apply to grid; expected combine: sample"),
     (vary("list: [1]", "combine: product\n"), "combine: wrong value; found product; expected one of grid, zip, sample"),
     ("parameters: [{key: initial.q.elbow, list: [0, 1]}, {key: initial.q.shoulder, list: [1]}]\ncombine: zip\n",

@@ -85,7 +85,7 @@ def test_verify_tells_the_largest_difference(folder):
     report = json.loads(result.stdout)
     assert report["output"] == "motion_derivatives.csv" and report["rows"] == 30
     note, = (one["message"] for one in report["warnings"] if one["code"] == "compared")
-    assert note.startswith("largest relative difference from extrapolated differences, on 5 rows: ")
+    assert note.startswith("maximum relative difference from extrapolated differences, on 5 rows: ")
     assert float(note.split(": ")[1].split()[0]) < 1e-8 and note in result.stderr
 
 

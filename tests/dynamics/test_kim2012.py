@@ -59,7 +59,7 @@ def test_tables_5_to_7_are_its_derivatives(name, worst):
 def test_what_the_tables_do_not_take_is_refused():
     model = model_of("every kind")
     q, v, a, tau = state(model, 1)
-    with pytest.raises(ld.ShapeError, match="the tables are of one state: leading axes are not taken"):
+    with pytest.raises(ld.ShapeError, match="the tables are computed for one state: leading axes are not supported"):
         ld.kim_tables(model, q[None], v)
     with pytest.raises(ld.ShapeError, match="dq has the wrong shape"):
         ld.kim_tables(model, q, v, dq=np.zeros(model.nv + 1))

@@ -94,7 +94,7 @@ def test_energy_stays_near_its_value(scenario):
 def test_what_it_does_not_know_is_refused(scenario):
     with pytest.raises(ScenarioError, match=r"variational does not support prescribed motions; found 'swing'; expected another"):
         problem_of(scenario, joints={"swing": {"prescribe": {"acceleration": 0}}})
-    with pytest.raises(ScenarioError, match="variational does not integrate contacts"):
+    with pytest.raises(ScenarioError, match="contacts are not supported by variational"):
         problem_of(scenario, contacts={"links": {"tip": {"sphere": {"radius": 0.02}}}})
 
 

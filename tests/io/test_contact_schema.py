@@ -143,7 +143,7 @@ def test_broken_contacts_give_one_line(name, read):
 
 
 def test_a_method_that_cannot_integrate_contacts_is_refused(read):
-    with pytest.raises(ScenarioError, match=r"scenario.yaml:4: contacts: generalized_alpha does not integrate contacts; "
+    with pytest.raises(ScenarioError, match=r"scenario.yaml:4: contacts: contacts are not supported by generalized_alpha; "
                                             r"expected another integrator.method, such as Radau"):
         read(f"{{links: {FOOT % ''}}}", "integrator: {method: generalized_alpha}\n")
 

@@ -395,7 +395,7 @@ def test_mjcf_through_yaml(tmp_path):
     (arm("<plugin/>"), "<plugin> is not supported"), (arm("<bode/>"), "unknown element; found '<bode>'"),
     (arm('<geom type="ball"/>'), "unknown type of geom; found 'ball'; expected one of sphere, capsule"),
     (arm('<geom type="box" size="1 1"/>'), "<geom size>: wrong value; found '1 1'; expected 3 numbers"),
-    (arm('<geom size="0"/>'), "the size of this sphere; found '0'; expected 1 number above 0"),
+    (arm('<geom size="0"/>'), "wrong size of a sphere; found '0'; expected 1 number above 0"),
     (arm('<geom size="1" mass="-1"/>'), "negative mass; found '-1'"),
     (arm('<geom size="1" fromto="0 0 0 1 1 1"/>'), "fromto is for a capsule, cylinder, box or ellipsoid without pos"),
     (arm('<geom size="1" shellinertia="true"/>'), "the inertia of a hollow shape is not computed"),

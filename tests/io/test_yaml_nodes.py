@@ -171,10 +171,10 @@ def test_names_with_control_characters_do_not_reach_the_terminal():
     ("a: 1\n".encode("utf-16-be"), "this is a binary file; expected text in UTF-8"),
     ("a: 1\n".encode("utf-32"), "this is a binary file; expected text in UTF-8"),
     (b"a: 1\nb: x\x00y\n", "this is a binary file; expected text in UTF-8"),
-    (b"a: 1\nb: \x07\n", ":2: a control character; found '\\x07'; expected plain text"),
-    (b"a: 1\nb: \x7f\n", ":2: a control character; found '\\x7f'; expected plain text"),
-    ("a: 1\nb: \x9b\n".encode(), ":2: a control character; found '\\x9b'; expected plain text"),
-    (b"a: 1\nb: \x1b[31m\n", ":2: a control character; found '\\x1b'; expected plain text"),
+    (b"a: 1\nb: \x07\n", ":2: control characters are not allowed; found '\\x07'; expected plain text"),
+    (b"a: 1\nb: \x7f\n", ":2: control characters are not allowed; found '\\x7f'; expected plain text"),
+    ("a: 1\nb: \x9b\n".encode(), ":2: control characters are not allowed; found '\\x9b'; expected plain text"),
+    (b"a: 1\nb: \x1b[31m\n", ":2: control characters are not allowed; found '\\x1b'; expected plain text"),
 ])
 def test_files_that_are_not_text(tmp_path, contents, message):
     path = tmp_path / "s.yaml"

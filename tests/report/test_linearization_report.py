@@ -140,7 +140,7 @@ def test_the_table_tells_modes_ranks_and_differences(result):
     assert lines[5] == "  0: Jordan chain of 2; grows like t: cart"
     assert lines[6] == "equilibrium at cart 0 m, pole 0 rad"
     assert lines[-2] == "controllable: 4 of 4 states; observable: 4 of 4"
-    assert lines[-1].startswith("largest relative difference from extrapolated finite differences: A ")
+    assert lines[-1].startswith("maximum relative difference from extrapolated finite differences: A ")
     assert "… and 1 more, in linear.json" in text(result, max_modes=2)
 
 

@@ -162,7 +162,7 @@ def test_what_is_written_reads_back(scenario, limits):
 
 
 def test_methods_without_switches_are_refused_and_notes_name_the_key(simulate):
-    with pytest.raises(ScenarioError, match="generalized_alpha does not go with stops at limits"):
+    with pytest.raises(ScenarioError, match="generalized_alpha cannot be combined with stops at joint limits"):
         simulate(SLIDER, limits="hard", integrator={"method": "generalized_alpha"})
     run = simulate(SLIDER, initial={"v": {"x": 3.0}}, limits="warn", duration=0.3)
     assert any("limits: stop makes them act" in x and "x from" in x for x in map(str, run.warnings)) and run.stops is None

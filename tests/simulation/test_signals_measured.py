@@ -211,10 +211,10 @@ def test_a_prescribed_motion_that_an_event_would_tear_is_refused(simulate):
     ({"joints": {"elbow": {"torque": "tau(shoulder)"}}}, "joint forces may be read by events only"),
     ({"joints": {"elbow": {"torque": {"pd": {"kp": 1, "kd": 1, "target": "v(shoulder)"}}}}}, "the target's time derivative"),
     ({"joints": {"elbow": {"torque": {"pd": {"kp": 1, "kd": 1, "target": "wy(lower)"}}}}}, "the target's time derivative"),
-    ({"joints": {"elbow": {"torque": "t_phase"}}}, "there are no phases that a time could begin with"),
-    ({"joints": {"elbow": {"torque": "since(hit)"}}}, "there are no events that a time could begin with"),
+    ({"joints": {"elbow": {"torque": "t_phase"}}}, "times relative to a phase require phases"),
+    ({"joints": {"elbow": {"torque": "since(hit)"}}}, "times relative to an event require events"),
     ({"joints": {"elbow": {"torque": "since(hit)"}}, "events": {"hat": {"at": 1, "do": "stop"}}}, "no such event; found 'hit'"),
-    ({"joints": {"elbow": {"torque": {"spline": [[0, 0], [1, 1]], "from": "phase"}}}}, "there are no phases"),
+    ({"joints": {"elbow": {"torque": {"spline": [[0, 0], [1, 1]], "from": "phase"}}}}, "times relative to a phase require phases"),
     ({"joints": {"elbow": {"torque": {"from": "phase"}}}}, "a signal takes exactly one of quintic, spline, sine, csv"),
 ])
 def test_what_cannot_be_read_is_refused(simulate, keys, message):

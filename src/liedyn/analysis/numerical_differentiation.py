@@ -409,7 +409,7 @@ def error_warnings(result: Array, variants: Sequence[Motion], compute: Callable[
     figures = [f"{percent(error / of)} ({error:.2g} {unit})" for error, of, unit in zip(inner, judged, units, strict=True)]
     alike = np.array([unit == units[worst] for unit in units])
     top = int(np.where(alike, inner, -1.0).argmax())
-    largest = f"; the largest is {inner[top]:.2g} {units[top]} ({names[top]})" if top != worst else ""
+    largest = f"; the maximum is {inner[top]:.2g} {units[top]} ({names[top]})" if top != worst else ""
     at_ends = f", {percent((outer / judged).max())} within {ends} rows of the ends" if ends else ""
     warnings = [LiedynWarning("estimated-error",
                               f"estimated error of the worst column: {names[worst]} {figures[worst]}{at_ends}{largest}")]

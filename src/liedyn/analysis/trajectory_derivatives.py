@@ -306,7 +306,7 @@ def verify_rows(model: Model, request: DerivativeRequest, motion: SampledMotion,
     with progress.stage("comparing with differences"):
         result = differences(model, request, motion, rows, progress.update)
     worst = max(result, key=lambda kind: (result[kind].excess, result[kind].off))
-    text = f"largest relative difference from extrapolated differences, on {len(rows)} row{'s' * (len(rows) > 1)}: " \
+    text = f"maximum relative difference from extrapolated differences, on {len(rows)} row{'s' * (len(rows) > 1)}: " \
            f"{result[worst].off:.1e} ({worst})"
     if not result[worst].sound:
         raise CheckFailed(f"{text}; expected at most {MAX_EXCESS:g}; nothing is written")

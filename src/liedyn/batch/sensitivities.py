@@ -138,7 +138,7 @@ def simulation_derivatives(evaluator: SimulationEvaluator, point: list[Value],
     def parameter_rows(values: list[list[Value]]) -> Array:
         runs = [evaluator.binding.bind(row) for row in values]
         if any(signature(run) != shared for run in runs):
-            raise NotDifferentiableError("what changes more than numbers")
+            raise NotDifferentiableError("parameters that change more than numbers of a run")
         return np.array([parameter_row(run) for run in runs])
 
     d = split_rows(model, differentiate(parameter_rows))

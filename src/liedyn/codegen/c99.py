@@ -148,7 +148,7 @@ class CFunction:
                         f"        largest = fmax{self._f}(largest, fabs{self._f}(expected_{name}[i] / unit_{name}[i]));",
                         f"        off = fmax{self._f}(off, fabs{self._f}(({name}[i] - expected_{name}[i]) / unit_{name}[i]));",
                         "    }", f"    worst = fmax{self._f}(worst, off / largest);")
-        yield from ('    printf("largest relative difference from liedyn: %g\\n", (double)worst);',
+        yield from ('    printf("maximum relative difference from liedyn: %g\\n", (double)worst);',
                     f"    return !(worst <= {tolerance!r}{self._f});", "}")
 
 

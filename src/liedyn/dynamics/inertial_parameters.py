@@ -442,7 +442,7 @@ def _rank(X: Array, tolerance: float) -> int:
     ratios = pivots[:-1] / pivots[1:]
     rank = int(np.argmax(ratios)) + 1
     if ratios[rank - 1] < _MIN_RANK_GAP:
-        raise ComputationError(f"the rank of the regressor is not clear for these states: the largest drop between pivots is "
+        raise ComputationError(f"the rank of the regressor is not clear for these states: the maximum drop between pivots is "
                                f"{ratios.max():.2g} (about {rank} of {X.shape[1]} parameters); use more "
                                "states, or states that differ more")
     return rank

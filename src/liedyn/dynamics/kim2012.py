@@ -39,7 +39,7 @@ def kim_tables(model: Model, q: ArrayLike, v: ArrayLike, *, dq: ArrayLike | None
     F, dF = (np.zeros((len(model.link_names), 6)) if x is None else as_array(x, name, (len(model.link_names), 6))
              for x, name in ((f_ext, "f_ext"), (df_ext, "df_ext")))
     if q.ndim > 1 or v.ndim > 1 or dq.ndim > 1 or dv.ndim > 1 or F.ndim > 2 or dF.ndim > 2:
-        raise ShapeError("the tables are of one state: leading axes are not taken")
+        raise ShapeError("the tables are computed for one state: leading axes are not supported")
     bodies = [_body(model, joint, q[joint.q], v[joint.v], dq[joint.v], dv[joint.v], F, dF) for joint in model.joints]
     armature = np.reshape(model.constants[-6 * model.nv:], (6, -1))[0]
     return KimTables(bodies, np.r_[np.zeros(3), -model.gravity], v, dv, armature)
@@ -139,7 +139,7 @@ class KimTables:
         for b in links:
             b.prescribed = bool(mask[b.at].all())                                                 # a fixed joint, too
             if mask[b.at].any() and not b.prescribed:
-                raise ShapeError("all coordinates of a joint must be prescribed, or none; found a part of them prescribed")
+                raise ShapeError("all coordinates of a joint must be prescribed, or none; found some of them prescribed")
             b.AI, b.pAI, b.AB, b.pAB = b.I, b.pI, b.B, b.pB
         for b in links[::-1]:                                                                           # backward
             if b.prescribed:

@@ -224,8 +224,8 @@ def join_arrays(values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> dic
 
 def of_another_version(path: Path) -> UsageError:
     """Return the error for a checkpoint that another version of liedyn wrote."""
-    return UsageError(f"the run in {path} cannot be resumed: another version of liedyn began it (--force without --resume starts "
-                      "anew)")
+    return UsageError(f"the run in {path} cannot be resumed: it was started by another version of liedyn (--force "
+                      "without --resume starts anew)")
 
 
 def _damaged(path: Path) -> UsageError:

@@ -295,8 +295,8 @@ def _smooth(node: Node) -> float | str:
 
 # keys ---------------------------------------------------------------------------------------------------------------
 
-_LOW = Field("low", Number(), "smallest value; what is below is not drawn", "none", example=0.5)
-_HIGH = Field("high", Number(), "largest value; what is above is not drawn", "none", example=1.5)
+_LOW = Field("low", Number(), "minimum; values below it are not drawn", "none", example=0.5)
+_HIGH = Field("high", Number(), "maximum; values above it are not drawn", "none", example=1.5)
 
 SWEEP_CSV = Schema("sweep_csv", (
     Field("file", File("CSV file"), "a CSV whose first line names its columns", required="a path", example="masses.csv"),
@@ -451,7 +451,7 @@ def _check_combination(root: Node, nodes: dict[str, Node], sweep: Sweep) -> None
         if key in nodes:
             raise nodes[key].problem(f"{key} does not apply to {sweep.combine}", expected="combine: sample")
     if drawn:
-        raise location.problem(f"a distribution does not go with {sweep.combine}", found=drawn[0].key,
+        raise location.problem(f"a distribution cannot be combined with {sweep.combine}", found=drawn[0].key,
                                expected="combine: sample, or a list or range")
     counts = {parameter.name: len(parameter.values or ()) for parameter in sweep.parameters}
     if sweep.combine == "zip" and len(set(counts.values())) > 1:

@@ -79,7 +79,7 @@ def read_text(path: str | os.PathLike[str], error: type[InputError]) -> str:
         raise error("this is not a text file", place=Place(file, line), expected="text in UTF-8") from None
     control = _CONTROL.search(text)
     if control:
-        raise error("a control character", place=Place(file, text.count("\n", 0, control.start()) + 1),
+        raise error("control characters are not allowed", place=Place(file, text.count("\n", 0, control.start()) + 1),
                     found=control.group(), expected="plain text")
     return text
 

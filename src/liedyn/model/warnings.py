@@ -53,7 +53,7 @@ def _body_warnings(link: Link, body: Body, count: int) -> Iterator[LiedynWarning
     small, middle, large = map(float, principal_inertias(body.inertia))
     if large > small + middle + TRIANGLE_ROUNDING * abs(large) and large > negligible:
         yield _warning("triangle-inequality", link, f"the body{of} has principal inertias {small:.4g}, {middle:.4g}, {large:.4g} "
-                       "kg m^2: the largest exceeds the sum of the others", "inertia")
+                       "kg m^2: the maximum exceeds the sum of the others", "inertia")
     if body.mass > 0 and large <= negligible:
         yield _warning("point-mass", link, f"the body{of} has mass {body.mass:.4g} kg and no rotational inertia", "inertia")
     elif body.mass > 0 and not GYRATION[0] <= (radius := math.sqrt(large / body.mass)) <= GYRATION[1]:

@@ -146,7 +146,7 @@ def text(result: Linearization, max_modes: int = 24) -> str:
         lines += ["held by " + ", ".join(f"{name} {value:.6g}" for name, value in result.offset.items())]
     lines += [f"controllable: {s.controllable} of {n} states; observable: {s.observable} of {n}"]
     if result.differences:
-        lines += ["largest relative difference from extrapolated finite differences: "
+        lines += ["maximum relative difference from extrapolated finite differences: "
                   + ", ".join(f"{name} {difference}" for name, difference in result.differences.items())]
     return "\n".join(lines)
 

@@ -205,7 +205,7 @@ class RolloutInputs:
             ranks = equation_rank(model, constraint_jacobian(robots, self.q))
         for name, x, size, relative, mend in (
                 ("q0", open_q, 1.0, "rad or lengths of the loop", "project_configuration, or assemble"),
-                ("v0", open_v, rate_magnitude(model, self.v, 1)[:, None], "of its largest velocity", "project_velocity")):
+                ("v0", open_v, rate_magnitude(model, self.v, 1)[:, None], "of its maximum velocity", "project_velocity")):
             residuals = np.abs(x) * equation_weights(model) / size
             worst = residuals.max(axis=1, initial=0.0)
             k = int(np.argmax(worst))

@@ -64,7 +64,7 @@ def velocity_jump(model: Model, q: Array, v: Array, rows: Array, b: Array) -> Ju
     """
     jumps = velocity_jumps(model, q, v, np.reshape(rows, (-1, len(v))), np.asarray(b, dtype=float))
     if jumps.contradicted:
-        raise ComputationError("the velocities that are asked for contradict each other, or the constraints of the robot")
+        raise ComputationError("the requested velocities contradict each other, or the constraints of the robot")
     return jumps
 
 

@@ -267,7 +267,7 @@ def _resolutions(sampling: Sampling, model: Model) -> tuple[Array, Array, Array]
                 assert isinstance(rule.value, int | float)
                 values[joint.v] = rule.value
             elif rule.pattern == name:
-                raise ScenarioError(f"joint {name} is a {joint.type} joint: what is measured of it is not quantized",
+                raise ScenarioError(f"quantization is not supported for {joint.type} joints; found {name}",
                                     place=rule.place)
     q, v, tau = resolutions.values()
     return q, v, tau

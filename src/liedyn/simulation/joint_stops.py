@@ -105,7 +105,7 @@ def _compliance(limits: LimitStops, model: Model, joint: ModelJoint, k: int, ine
     sink = limits.sink or _SINK[model.v_units[k]]
     stiffness = limits.stiffness or load / sink
     if not stiffness > 0.0:
-        raise ScenarioError(f"the stop of {model.v_names[k]} carries nothing: no mass is behind it", place=limits.place,
+        raise ScenarioError(f"the stop of {model.v_names[k]} has no load: no mass moves with this coordinate", place=limits.place,
                             expected="limits.stiffness")
     return {"stiffness": stiffness, "damping": limits.damping, "load": load}
 

@@ -183,7 +183,7 @@ def check_supports_integrals(scenario: Scenario, method: str) -> None:
     if law is None:
         return
     if method in MECHANICAL_METHODS:
-        raise ScenarioError(f"{method} cannot integrate pid laws", place=scenario.integrator.place.at("method"),
+        raise ScenarioError(f"pid laws are not supported by {method}", place=scenario.integrator.place.at("method"),
                             expected="another integrator.method, or the key sampling")
     if scenario.limits is not None and scenario.limits.mode == "hard":
         raise ScenarioError("hard stops cannot be combined with pid laws", place=scenario.limits.place,

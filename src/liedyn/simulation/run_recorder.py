@@ -221,7 +221,7 @@ def resume(motion: HybridSimulation, present: dict[str, Any], rows: RunRecorder)
         raise of_another_version(disk.path)
     subject, former = f"the run in {disk.path} cannot be resumed:", state["run"]
     if former["scenario"] != present["scenario"]:
-        raise UsageError(f"{subject} it was begun with {_describe_difference(former['scenario'], present['scenario'])} "
+        raise UsageError(f"{subject} it was started with {_describe_difference(former['scenario'], present['scenario'])} "
                          f"(`liedyn simulate {disk.folder} --resume` takes all options from it)")
     if former["numbers"] != present["numbers"]:
         raise UsageError(f"{subject} the robot, or a file that the scenario reads, has changed since")

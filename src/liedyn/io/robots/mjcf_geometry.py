@@ -323,7 +323,7 @@ def shape(element: XmlElement, kind: str, compiler: Compiler) -> tuple[Pose, tup
     else:
         frame, sizes = placement(element, compiler), element.vector("size", _ZERO, minimum=count)[:count]
     if min(sizes) <= 0:
-        raise element.problem(f"the size of this {kind}", "size", found=element.text("size"),
+        raise element.problem(f"wrong size of a {kind}", "size", found=element.text("size"),
                               expected=f"{count} number{'s' * (count > 1)} above 0")
     radii = {"box": 0, "ellipsoid": count}.get(kind, 1)                    # the first sizes; the others are half lengths
     return frame, tuple(x if k < radii else 2 * x for k, x in enumerate(sizes))

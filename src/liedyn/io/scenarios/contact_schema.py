@@ -43,7 +43,7 @@ def read_contacts(node: Node, method: str) -> Contact:
     """Return the contacts of a scenario. Raise if the integration method does not support them."""
     nodes = node.mapping(CONTACTS)
     if method in MECHANICAL_METHODS:              # their Newton iterations do not include the derivatives of contact forces
-        raise node.problem(f"{method} does not integrate contacts", expected="another integrator.method, such as Radau")
+        raise node.problem(f"contacts are not supported by {method}", expected="another integrator.method, such as Radau")
     values = CONTACTS.values(node)
     if not values["links"]:
         raise nodes["links"].problem("no link touches anything", expected="a shape by link: {foot: {sphere: {radius: 0.02}}}")

@@ -295,7 +295,7 @@ def _curve(node: Node) -> tuple[tuple[float, float], ...]:
                                        expected=f"a speed above {previous[0]:g}")
         if not 0.0 <= point[1] <= _LARGEST:
             raise row.value[1].problem("the torque of a motor's curve is out of range", found=row.value[1].excerpt(),
-                                       expected="its size, from 0 to 1e9 N m: the curve holds for both directions")
+                                       expected="its magnitude, from 0 to 1e9 N m: the curve applies to both directions")
     if not any(torque for _, torque in points):
         raise node.problem("the motor has no torque at any speed", expected="a torque above 0")
     return points

@@ -256,7 +256,8 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
     if "initial" in nodes:
         values |= _initial(nodes["initial"])
     if integrator.method == "generalized_alpha" and values.get("limits"):       # its Newton iteration does not know their slopes
-        raise nodes["limits"].problem("generalized_alpha does not go with stops at limits", expected="another integrator.method")
+        raise nodes["limits"].problem("generalized_alpha cannot be combined with stops at joint limits",
+                                      expected="another integrator.method")
     warnings = (*(LiedynWarning("override-replaces", f"override {text} replaces {key}") for text, key in replaced),
                 *unreached(values.get("phases", ()), values.get("events", ())))
     return Scenario(**values, source=source, overrides=overrides, warnings=warnings)

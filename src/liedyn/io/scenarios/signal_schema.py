@@ -194,7 +194,8 @@ def _pose(node: Node) -> Motion | Waypoints:
     if "waypoints" not in nodes:
         return _motion(node, "a pose")
     if len(nodes) > 1:
-        raise node.problem("waypoints stand alone", found=", ".join(nodes), expected="waypoints, or xyz and rpy")
+        raise node.problem("waypoints cannot be combined with xyz and rpy", found=", ".join(nodes),
+                           expected="waypoints, or xyz and rpy")
     result: Motion | Waypoints = POSE_MOTION.value(nodes, "waypoints")
     return result
 

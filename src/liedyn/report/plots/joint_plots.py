@@ -106,7 +106,7 @@ def draw_energy(energy: Energy, t: np.ndarray, subtitle: str = "", drift: np.nda
     if energy.residual is not None:
         small.append((energy.residual, style.VERMILLION, "balance residual", "Balance: |total − start − work supplied|", "J"))
     if drift is not None:
-        small.append((drift, style.SKY, "constraint residual", "Constraints: the largest residual", "rad or m"))
+        small.append((drift, style.SKY, "constraint residual", "Constraints: maximum residual", "rad or m"))
     height = 3.9 + 1.7 * len(small)
     figure = style.new_figure(_WIDTH, height, "Energy", subtitle)
     span = style.time_span(t)

@@ -333,9 +333,9 @@ class SignalCompiler:
     def _clock(self, name: str, place: Place) -> int:
         """Return the index of the clock that starts with the phase or with an event."""
         if name == PHASE_START and not self.phases:
-            raise ScenarioError("there are no phases that a time could begin with", place=place, expected="the key phases, or t")
+            raise ScenarioError("times relative to a phase require phases", place=place, expected="the key phases, or t")
         if name != PHASE_START and not self.events:
-            raise ScenarioError("there are no events that a time could begin with", place=place, found=name,
+            raise ScenarioError("times relative to an event require events", place=place, found=name,
                                 expected="the key events")
         if name != PHASE_START:
             find_index(name, self.events, "event", place)
