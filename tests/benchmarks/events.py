@@ -37,7 +37,7 @@ def run(robot: str, method: str, count: int, duration: float):
     def once():
         return solve_segment(problem, begin, times, options)
     done = once()
-    assert not done.end.fired and done.end.t == duration
+    assert not done.end.triggered and done.end.t == duration
     return lambda: once().statistics.steps
 
 

@@ -42,14 +42,14 @@ def test_events_wait_for_their_direction():
     assert is_expected(-1.0, 1) and is_expected(1.0, -1) and not is_expected(1.0, 1) and not is_expected(-1.0, NO_DIRECTION)
 
 
-# sign, armed, bound before, fired, value, rate, curvature; sign, armed, leaves after
+# sign, armed, bound before, triggered, value, rate, curvature; sign, armed, leaves after
 CASES = {
     "a jump beyond zero": (1.0, True, 0.0, False, -0.5, np.nan, np.nan, -1.0, True, False),
     "an impact": (1.0, True, 0.0, True, -BOUND / 4, 3.0, -9.81, 1.0, False, True),
     "an event on its way": (1.0, True, 0.0, True, 0.0, -3.0, 0.0, -1.0, False, True),
     "at rest, pushed back": (1.0, True, 0.0, True, 0.0, 0.0, -9.81, -1.0, False, True),
     "at rest for good": (1.0, True, 0.0, True, 0.0, 0.0, 0.0, 0.0, False, True),
-    "reached, not fired yet": (1.0, True, 0.0, False, -BOUND / 4, -3.0, 0.0, -1.0, False, True),
+    "reached, not triggered yet": (1.0, True, 0.0, False, -BOUND / 4, -3.0, 0.0, -1.0, False, True),
     "near, on its side": (1.0, True, 0.0, False, BOUND / 4, -3.0, 0.0, 1.0, True, False),
     "disarmed, still near": (1.0, False, 0.0, False, -BOUND / 4, -3.0, 0.0, 1.0, False, False),
     "disarmed, found far beyond": (1.0, False, 1e-9, False, -1e-10, -3.0, 0.0, 1.0, False, False),
@@ -60,15 +60,15 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_signs_after_an_event(name):
-    sign, armed, bound, fired, value, rate, curvature, *expected = CASES[name]
-    after, leaves = signs_after_event(EventSigns(sign, armed, bound), value, rate, curvature, BOUND, fired)
+    sign, armed, bound, triggered, value, rate, curvature, *expected = CASES[name]
+    after, leaves = signs_after_event(EventSigns(sign, armed, bound), value, rate, curvature, BOUND, triggered)
     assert [float(after.sign), bool(after.armed), bool(leaves)] == expected
 
 
 def test_signs_of_many_runs_are_those_of_each():
     columns = [np.array(column) for column in zip(*CASES.values(), strict=True)]
-    sign, armed, bound, fired, value, rate, curvature, *expected = (np.stack([x, x[::-1]]) for x in columns)
-    after, leaves = signs_after_event(EventSigns(sign, armed, bound), value, rate, curvature, BOUND, fired)
+    sign, armed, bound, triggered, value, rate, curvature, *expected = (np.stack([x, x[::-1]]) for x in columns)
+    after, leaves = signs_after_event(EventSigns(sign, armed, bound), value, rate, curvature, BOUND, triggered)
     for found, x in zip((after.sign, after.armed, leaves), expected, strict=True):
         assert np.array_equal(found, x)
 

@@ -214,7 +214,7 @@ def test_a_prescribed_motion_that_an_event_would_tear_is_refused(simulate):
     ({"joints": {"elbow": {"torque": "t_phase"}}}, "times relative to a phase require phases"),
     ({"joints": {"elbow": {"torque": "since(hit)"}}}, "times relative to an event require events"),
     ({"joints": {"elbow": {"torque": "since(hit)"}}, "events": {"hat": {"at": 1, "do": "stop"}}}, "no such event; found 'hit'"),
-    ({"joints": {"elbow": {"torque": {"spline": [[0, 0], [1, 1]], "from": "phase"}}}}, "times relative to a phase require phases"),
+    ({"joints": {"elbow": {"torque": {"spline": [[0, 0], [1, 1]], "from": "phase"}}}}, "times relative to a phase require"),
     ({"joints": {"elbow": {"torque": {"from": "phase"}}}}, "a signal takes exactly one of quintic, spline, sine, csv"),
 ])
 def test_what_cannot_be_read_is_refused(simulate, keys, message):

@@ -197,7 +197,7 @@ def _extrapolated(moved: Array, root: Array, part: Array) -> Array:
 SIGNIFICANT = 4.0        # standard deviations; for seven candidates of six joints, chance exceeds this in 1 of 400 fits
 POWER = 2.33             # standard deviations beyond that: a torque so large is found in 99 of 100 fits
 _CHECK_ROUNDS = 3        # of the smallest scale error that is found: it adds to the noise by which it is judged
-_SETTLED = 1.05          # a round that adds less to that error ends them
+_MIN_IMPROVEMENT = 1.05  # a round that adds less to that error ends them
 _INDEPENDENT = 1e-6      # least part of a candidate, by norm, that is independent of the regression's columns
 _FREEDOM = 20            # least degrees of freedom left by all candidates together from which they judge the noise
 _FEWEST = 8              # degrees of freedom from which a residual is tested
@@ -415,7 +415,7 @@ def _detectable_scale(equations: FilteredEquations, k: int, C: Array, gain: int,
         solution = fit(W, equations.min_noise, equations.solution.sizes)
         wrong = _scores(replace(equations, W=W, solution=solution), k, C, tested)
         previous, scale = scale, max(scale, wrong.detectable(gain, material))
-        if scale < _SETTLED * previous:
+        if scale < _MIN_IMPROVEMENT * previous:
             break
     return scale if scale < 1.0 else np.inf
 

@@ -261,13 +261,13 @@ class SegmentStart:
 
     t, q, v         time [s] and state
     supplied_energy energy [J] supplied so far
-    fired           events that have just happened
+    triggered       events that have just happened
     step            first step of adaptive methods; 0: to be chosen
     integral        (nv,) integrals of pid laws [N m | N]; None: zero
     signs           side of zero of each event expression of schedule.watch. NaN: unknown; times STAYS_AT_ZERO: the expression
                     stays at zero
     armed, bounds   whether reaching zero is an event, and rounding bounds of the expressions; see `zero_crossings`. None: unknown
-    jump_events     events among `fired` whose expressions have jumped over zero, and are not near it
+    jump_events     events among `triggered` whose expressions have jumped over zero, and are not near it
     switch_signs    signs of the other switches if nothing has changed since; NaN: unknown
     """
 
@@ -275,7 +275,7 @@ class SegmentStart:
     q: Array
     v: Array
     supplied_energy: float = 0.0
-    fired: tuple[int, ...] = ()
+    triggered: tuple[int, ...] = ()
     step: float = 0.0
     integral: Array | None = None
     signs: Array | None = None
@@ -286,12 +286,12 @@ class SegmentStart:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the fields as arrays and JSON values."""
-        return vars(self) | {"fired": list(self.fired), "jump_events": list(self.jump_events)}
+        return vars(self) | {"triggered": list(self.triggered), "jump_events": list(self.jump_events)}
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any]) -> SegmentStart:
         """Return the object of a `state_dict`."""
-        return cls(**{**state} | {"fired": tuple(state["fired"]), "jump_events": tuple(state["jump_events"])})
+        return cls(**{**state} | {"triggered": tuple(state["triggered"]), "jump_events": tuple(state["jump_events"])})
 
 
 @dataclass(frozen=True, eq=False)

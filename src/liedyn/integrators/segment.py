@@ -262,8 +262,8 @@ class Stepper(ABC):
     method             explicit method of these evaluations
     step               length of a step [s], or the maximum of an adaptive method
     torques            the `ZeroOrderHold` of a sampled controller, or None
-    fired              events that have ended the segment
-    jump_events        events among `fired` whose expressions jump there
+    triggered          events that have ended the segment
+    jump_events        events among `triggered` whose expressions jump there
     detects_crossings  whether the tried step of SWITCH_CROSSED is suspected to contain a crossing
     """
 
@@ -271,7 +271,7 @@ class Stepper(ABC):
 
     def __init__(self, problem: InitialValueProblem, start: SegmentStart, times: ArrayLike, options: Options,
                  controller: SampledTorques | None, tableau: Tableau, stores_values: bool = True):
-        self.fired: tuple[int, ...] = ()
+        self.triggered: tuple[int, ...] = ()
         self.jump_events: tuple[int, ...] = ()
         self.problem, self.options, self.switches = problem, options, ZeroCrossings(problem, start)
         self.method = method_arrays(tableau, options, bool(problem.prescribed.any()))
@@ -400,7 +400,7 @@ class Stepper(ABC):
         """Return the final state; q and v are those of the last output, in the workspace."""
         problem, ws, y, t = self.problem, self.workspace, self.state.y, float(self.state.clock[T_NOW])
         signs, armed, bounds = self.switches.event_signs(len(problem.schedule.watch))
-        return SegmentStart(t, ws.q.copy(), ws.v.copy(), float(y[-1]), self.fired, self.next_step, pid_integrals(problem, y),
+        return SegmentStart(t, ws.q.copy(), ws.v.copy(), float(y[-1]), self.triggered, self.next_step, pid_integrals(problem, y),
                             signs, armed, bounds, self.jump_events, self.switches.switch_signs())
 
     def state_dict(self) -> dict[str, Any]:

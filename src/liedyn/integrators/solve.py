@@ -157,8 +157,8 @@ class _SegmentLoop:
         if code != RUNNING:
             return code
         switches.value[:] = value
-        stepper.fired = switches.fired() if fraction is not None else ()
-        if stepper.fired:
+        stepper.triggered = switches.triggered() if fraction is not None else ()
+        if stepper.triggered:
             return AT_EVENT
         if fraction is None:
             switches.update_free_signs()
@@ -174,13 +174,13 @@ class _SegmentLoop:
                 self.torques.act(self.state)
             if len(self.switches):
                 self._initialize_switches()
-                if self._set_jump_events(self.switches.fired()):
+                if self._set_jump_events(self.switches.triggered()):
                     return AT_EVENT
         return RUNNING
 
-    def _set_jump_events(self, fired: tuple[int, ...]) -> bool:
-        self.stepper.fired = self.stepper.jump_events = fired
-        return bool(fired)
+    def _set_jump_events(self, triggered: tuple[int, ...]) -> bool:
+        self.stepper.triggered = self.stepper.jump_events = triggered
+        return bool(triggered)
 
     def _initialize_switches(self) -> None:
         stepper, switches = self.stepper, self.switches

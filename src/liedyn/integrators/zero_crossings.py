@@ -276,7 +276,7 @@ class EventSigns(NamedTuple):
     bound: Numbers
 
 
-def signs_after_event(before: EventSigns, value: Array, rate: Array, curvature: Array, rounding: Array, fired: Mask,
+def signs_after_event(before: EventSigns, value: Array, rate: Array, curvature: Array, rounding: Array, triggered: Mask,
                       at_start: bool = False) -> tuple[EventSigns, np.ndarray]:
     """Return the signs after events have changed the state, and which expressions leave zero.
 
@@ -286,17 +286,17 @@ def signs_after_event(before: EventSigns, value: Array, rate: Array, curvature: 
     before    state before; bound is zero where the event is armed and its expression has not jumped
     value     values of the expressions; rate and curvature are NaN where unknown, or where the value exceeds its bound
     rounding  rounding bounds of the values
-    fired     events that have just happened, and whose expressions have not jumped since
+    triggered  events that have just happened, and whose expressions have not jumped since
     at_start  whether a run starts: zero then includes the deviation at the end of another run
     """
     size, bound = np.abs(value), np.maximum(rounding, before.bound)
     begins = np.where(size <= START_FACTOR * bound, START_FACTOR * bound, bound) if at_start else bound
-    zero = fired | zero_at_start(value, rate, curvature, bound, begins)
-    passed = fired | (before.armed & (before.sign * value <= 0.0))         # another event waits for its other side
+    zero = triggered | zero_at_start(value, rate, curvature, bound, begins)
+    passed = triggered | (before.armed & (before.sign * value <= 0.0))         # another event waits for its other side
     stays = zero & ~passed & (np.abs(before.sign) == 1.0)
     leaves = zero & ~stays
     bound = np.where(leaves, np.maximum(begins, 2.0 * size), begins)       # as far beyond as it was found
-    sign = sign_after(np.where(zero, 0.0, value), rate, curvature, np.where(fired, bound, rounding))
+    sign = sign_after(np.where(zero, 0.0, value), rate, curvature, np.where(triggered, bound, rounding))
     return EventSigns(np.where(stays, before.sign, sign), np.where(stays, before.armed, ~zero), bound), leaves
 
 
@@ -545,7 +545,7 @@ class ZeroCrossings:
                 return 0.0 if is_beyond else fraction
         return 0.0
 
-    def fired(self, among: bool | Mask = True) -> tuple[int, ...]:
+    def triggered(self, among: bool | Mask = True) -> tuple[int, ...]:
         """Return the events that have crossed at the present values in their direction."""
         return tuple(np.sort(self.event[self._crossed() & self._is_expected() & among]).tolist())
 
@@ -565,15 +565,15 @@ class ZeroCrossings:
         """
         crossed = np.zeros(len(self), dtype=bool)
         for _ in range(len(self)):
-            crossing, fired = self._crossed() & ~crossed, self.fired(~crossed)
-            if fired or not crossing.any():
-                return fired
+            crossing, triggered = self._crossed() & ~crossed, self.triggered(~crossed)
+            if triggered or not crossing.any():
+                return triggered
             crossed |= crossing
             self._change_signs(crossing)
             for i in np.flatnonzero(crossing & (self.event < 0)):
                 self._record_shortened_step(int(i), t, step)
             update_values()
-        return self.fired(~crossed)
+        return self.triggered(~crossed)
 
     def _change_signs(self, crossing: np.ndarray) -> None:
         """Change the sides of crossing switches.

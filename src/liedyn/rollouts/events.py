@@ -242,20 +242,20 @@ class RolloutEventHandler:
             self.is_started, reached = True, within.resting_impacts(np.arange(len(run_indices)))
         else:
             reached = np.zeros(event_values.shape, dtype=bool)
-        fired = within.apply_timed_and_reached(self.events.timed.get(step, ()), reached)
+        triggered = within.apply_timed_and_reached(self.events.timed.get(step, ()), reached)
         changed = (within.q != batch_states.q[run_indices]).any(axis=1) | (within.v != batch_states.v[run_indices]).any(
-            axis=1) | fired.any(axis=1)
+            axis=1) | triggered.any(axis=1)
         within.write_back(np.full(len(run_indices), step))
-        self._changed = within, np.flatnonzero(changed), step, fired, event_values
+        self._changed = within, np.flatnonzero(changed), step, triggered, event_values
 
     def update_signs(self, step_inputs: StepInputs) -> None:
         """Update the signs of the runs that `apply_timed_events` has changed, with the joint forces of the next step."""
-        within, k, step, fired, event_values = self._changed
+        within, k, step, triggered, event_values = self._changed
         if len(k) and event_values.size:
             within.values = _step_values(self.values, step_inputs, within.run_indices)
             if step == 0:                                       # a value that starts at zero comes from neither side
-                within.signs[~self.armed[within.run_indices] & ~fired] = 0.0
-            within.update_after_events(k, fired[k], event_values[k])
+                within.signs[~self.armed[within.run_indices] & ~triggered] = 0.0
+            within.update_after_events(k, triggered[k], event_values[k])
             within.write_back(np.full(len(within.run_indices), step))
 
     def finish(self, step: int, engine: BatchIntegrator, clock: np.ndarray, step_inputs: StepInputs) -> None:
@@ -456,21 +456,21 @@ class _PartialSteps:
             fractions = np.where(calm, fraction, fractions)
         return fractions
 
-    def update_signs(self, k: np.ndarray, fired: np.ndarray | None = None, values_before: np.ndarray | float = 0.0) -> None:
+    def update_signs(self, k: np.ndarray, triggered: np.ndarray | None = None, values_before: np.ndarray | float = 0.0) -> None:
         """Update the signs, armed events and bounds of the runs k, and set ZENO for impacts that come to rest.
 
-        fired          (n, events): events that have just happened
+        triggered      (n, events): events that have just happened
         values_before  event values before their actions
         """
         run_indices, handler = self.run_indices[k], self.handler
         signs_before = EventSigns(self.signs[k].copy(), handler.armed[run_indices], self._overshoot(run_indices))
-        fired = np.zeros(signs_before.sign.shape, dtype=bool) if fired is None else fired
+        triggered = np.zeros(signs_before.sign.shape, dtype=bool) if triggered is None else triggered
         value, rate, curvature = self._value_derivatives(k)
         rounding = self._rounding(k)
         bounds = np.maximum(rounding, signs_before.bound)
         tolerance = np.maximum(bounds + _JUMP_FACTOR * _XTOL * self.length[k][:, None] * np.abs(rate), self.zero_tolerance[k])
-        fired = fired & (np.abs(value - values_before) <= bounds) & (np.abs(value) <= tolerance)      # without those that jumped
-        (signs, armed, bounds), _ = signs_after_event(signs_before, value, rate, curvature, rounding, fired,
+        triggered = triggered & (np.abs(value - values_before) <= bounds) & (np.abs(value) <= tolerance)  # did not jump
+        (signs, armed, bounds), _ = signs_after_event(signs_before, value, rate, curvature, rounding, triggered,
                                                       not handler.is_started)
         signs = np.where((signs == 0.0) & self.impacts, -self.directions, signs)          # at rest at a stop: on its free side
         over = np.stack([handler.ledger.is_over(event, run_indices) for event in self.events.state_events], axis=1)
@@ -482,7 +482,7 @@ class _PartialSteps:
         # an impact that changes its value by no more than rounding, although it continues towards zero
         small = came * (value - values_before) > bounds / _PROJECTION_FRACTION
         small &= ~(turned | is_below_rounding(rate, curvature, bounds))
-        ends = fired & self.impacts & (rests | small)
+        ends = triggered & self.impacts & (rests | small)
         stuck = ends.any(axis=1) & (self.codes[k] == RUNNING)
         self.codes[k[stuck]] = ZENO
 
@@ -495,10 +495,10 @@ class _PartialSteps:
             self.directions != 0)
         return result
 
-    def update_after_events(self, k: np.ndarray, fired: np.ndarray, values_before: np.ndarray) -> None:
+    def update_after_events(self, k: np.ndarray, triggered: np.ndarray, values_before: np.ndarray) -> None:
         """Update the signs after events, and apply the impacts of bodies that the events moved onto their stops."""
-        self.update_signs(k, fired, values_before)
-        pressed = self.resting_impacts(k) & ~fired & (self.codes[k] == RUNNING)[:, None]
+        self.update_signs(k, triggered, values_before)
+        pressed = self.resting_impacts(k) & ~triggered & (self.codes[k] == RUNNING)[:, None]
         rows = np.flatnonzero(pressed.any(axis=1))
         if len(rows):
             event_values = self.state_after(k[rows], 0.0 * self.length[k[rows]])[3]

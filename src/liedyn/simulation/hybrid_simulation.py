@@ -148,7 +148,7 @@ class HybridSimulation:
             segment = self._integrate_until(self._next_time(start), start, times, options, progress, rows)
             start = self._apply_due_events(self._handle_events(segment, start.t))
         if len(self.occurred_events) > self._n_recorded_events or not self.visited_states:
-            self._run_segment(replace(start, fired=()), np.array([start.t]), options, rows)      # the state after the last event
+            self._run_segment(replace(start, triggered=()), np.array([start.t]), options, rows)   # after the last event
         self.final_state = start
         if missed := self._missed_events():
             self.problems.warnings.add("event-never-happened", f"events that never happened: {', '.join(missed)}")
@@ -196,13 +196,13 @@ class HybridSimulation:
         start = self._add_reached_events(end, end.t - start_time)
         self._check_progress(start.t)
         count = len(self.occurred_events)
-        if start.fired:
+        if start.triggered:
             start = self._apply_limits(start)
             due = self._pop_due_events(start.t)
-            start = self._apply_events(start, [*due, *(self.state_events[k] for k in start.fired)])
+            start = self._apply_events(start, [*due, *(self.state_events[k] for k in start.triggered)])
             same = self.problems.current is problem and np.array_equal(start.q, end.q) and np.array_equal(start.v, end.v)
             start = start if same else replace(start, switch_signs=None)
-        continues = bool(start.fired) or start.t in self._disabled_until.values()
+        continues = bool(start.triggered) or start.t in self._disabled_until.values()
         self._omits_first_row = continues and len(self.occurred_events) == count
         return start
 
@@ -221,7 +221,8 @@ class HybridSimulation:
         if not due:
             return start
         start = self._apply_events(start, due)
-        self._omits_first_row = has_begun and (self._omits_first_row or not start.fired) and len(self.occurred_events) == count
+        self._omits_first_row = (has_begun and (self._omits_first_row or not start.triggered)
+                                 and len(self.occurred_events) == count)
         return start if has_begun else replace(start, supplied_energy=0.0)       # the motion begins after them
 
     def _pop_due_events(self, t: float) -> list[Event]:
@@ -268,11 +269,11 @@ class HybridSimulation:
         if start.signs is not None and start.armed is not None:
             bounds = np.array([self._overshoot(e, start) for e in range(count)])
             before = EventSigns(start.signs[:count], start.armed[:count], bounds)
-        happened, jumped = (np.isin(np.arange(count), events) for events in (start.fired, start.jump_events))
+        happened, jumped = (np.isin(np.arange(count), events) for events in (start.triggered, start.jump_events))
         value, rate, curvature, rounding, contacts = self._expression_motions(start, before.bound, happened, jumped)
         with np.errstate(invalid="ignore"):                    # times since events that have not occurred are infinite
-            fired = happened & (np.abs(value - [self._zero_values.get(e, np.inf) for e in range(count)]) <= rounding)
-        after, leaves = signs_after_event(before, value, rate, curvature, rounding, fired, start.signs is None)
+            triggered = happened & (np.abs(value - [self._zero_values.get(e, np.inf) for e in range(count)]) <= rounding)
+        after, leaves = signs_after_event(before, value, rate, curvature, rounding, triggered, start.signs is None)
         at_rest = -np.where(self._has_impact, crossing_direction(before.sign, self._directions), before.sign)
         unknown = np.isnan(rate) | (np.isnan(curvature) & ~self._has_impact)             # the integrator determines the sign
         signs = np.where(leaves & (after.sign == 0.0), at_rest, after.sign)
@@ -326,7 +327,7 @@ class HybridSimulation:
         signs, armed = start.signs, start.armed
         if signs is None or armed is None or not self.state_events:
             return start
-        reached, jumped, self._zero_values = set(start.fired), set(start.jump_events), {}
+        reached, jumped, self._zero_values = set(start.triggered), set(start.jump_events), {}
         for e, k in enumerate(self.problems.current.schedule.watch[:len(self.state_events)]):
             if k < 0:
                 continue
@@ -342,7 +343,7 @@ class HybridSimulation:
                     reached.add(e)
             if e in reached and (e not in jumped or abs(motion.value) <= bound):
                 self._zero_values[e] = motion.value
-        return replace(start, fired=tuple(sorted(reached)))
+        return replace(start, triggered=tuple(sorted(reached)))
 
     def _impacts_at_start(self, start: SegmentStart) -> list[Event]:
         """Return the events with impacts whose expressions are zero at the start and move in the direction of the event."""
@@ -562,8 +563,8 @@ class HybridSimulation:
         return {action.coordinate for e, speed in pressed.items() if speed and self.state_events[e] is not event
                 for action in self.state_events[e].actions if isinstance(action, Impact) and action.coordinate}
 
-    def _with_fired(self, start: SegmentStart, events: Iterable[int]) -> SegmentStart:
-        return replace(start, fired=tuple(sorted({*start.fired, *events})))
+    def _with_triggered(self, start: SegmentStart, events: Iterable[int]) -> SegmentStart:
+        return replace(start, triggered=tuple(sorted({*start.triggered, *events})))
 
     def _pushed_stops(self, state: EventState) -> list[JointStop]:
         """Return the hard stops against which the impulses of the state push. Impulses of constraints act elsewhere, too."""
@@ -588,7 +589,7 @@ class HybridSimulation:
         return (lambda state, problem: self._signal_motion(int(problem.schedule.watch[e]), replace(start, q=state.q, v=state.v),
                                                            problem=problem),
                 0.0 if start.signs is None else start.signs[e],
-                start.armed is None or e not in start.fired or bool(start.armed[e]))
+                start.armed is None or e not in start.triggered or bool(start.armed[e]))
 
     def _event_state(self, start: SegmentStart) -> EventState:
         problem = self.problems.current
@@ -608,8 +609,8 @@ class HybridSimulation:
         problems, before, forces = self.problems, self._event_state(start), self._force_signs(start)
         resting, count = problems.hybrid_state.resting, len(self.state_events)
         stops = stops_by_state(problems.present_stops(problems.hybrid_state), problems.current.schedule.level, resting)
-        met = [(*stops[0], *stops[1])[k - count] for k in start.fired if k >= count]
-        start = replace(start, fired=tuple(k for k in start.fired if k < count))
+        met = [(*stops[0], *stops[1])[k - count] for k in start.triggered if k >= count]
+        start = replace(start, triggered=tuple(k for k in start.triggered if k < count))
         released = [stop for stop in met if stop in resting]
         hits, pressed = [stop for stop in met if stop not in resting], self._pending_impacts(start)
         if released:
@@ -617,7 +618,7 @@ class HybridSimulation:
             problems.change(resting=resting)
             start = self._record_event(release_name(released), start, before, before)
         if not hits and not begins_run:
-            return self._with_fired(start, self._triggered_events(forces, start))
+            return self._with_triggered(start, self._triggered_events(forces, start))
         problems.change(resting=())
         after = self._after_limit_impacts(before, start.t, resting, hits)
         if hits or after.impulse.any():
@@ -626,7 +627,7 @@ class HybridSimulation:
             pushed = [*hits, *moving] if hits else pushed      # also those that arrive simultaneously within rounding
             start = self._record_event(impact_name(pushed), start, before, after)
             driven = _driven_events(pressed, self._pending_impacts(start))
-            return self._with_fired(start, (*driven, *self._triggered_events(forces, start)))
+            return self._with_triggered(start, (*driven, *self._triggered_events(forces, start)))
         return replace(start, q=after.q, v=after.v)
 
     def _after_limit_impacts(self, state: EventState, t: float, former_stops: Sequence[JointStop],
