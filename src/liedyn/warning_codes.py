@@ -47,6 +47,7 @@ WARNING_CODES: dict[str, str] = {
     "stop-passed": "A joint passes a stop that moves, in spite of an impact. Use a contact, or the relative velocity.",
     "impacts-ended": "Repeated impacts ended, and the coordinate stays at the stop. Nothing to do.",
     # self-check of a run
+    "nothing-moves": "A robot starts at rest in an equilibrium, and no force acts. Set `initial`, a motion or a torque.",
     "stiff-step": "The step is too long for stiff forces: the motion is not reliable. Shorten it, or use another integrator.",
     "unresolved-force": "A force changes within velocities that `integrator.atol` does not resolve. Use a smaller `atol`.",
     "energy-balance": "The error of the energy balance is large. Use a shorter step or another integrator.",
@@ -126,5 +127,6 @@ WARNING_CODES: dict[str, str] = {
 
 # codes of messages of the level information: facts about the input or the result, after which there is nothing to do
 INFORMATION: frozenset[str] = frozenset((
-    "written-differently", "impacts-ended", "position-noise", "forces-filtered", "event-rows-omitted", "no-manipulability",
+    "written-differently", "impacts-ended", "nothing-moves",
+    "position-noise", "forces-filtered", "event-rows-omitted", "no-manipulability",
     "compared", "coloured-residuals", "rerun", "robot-edited", "no-checkpoint", "meshes-available"))

@@ -189,3 +189,9 @@ def test_wrong_arguments_are_reported_before_an_existing_run(folder, command, me
         (folder / "out" / file).write_text("{}")
     found = run(name, "swing.yaml", "-o", "out", *options)
     assert found.exit_code in (2, 3) and message in found.stderr and "exists" not in found.stderr
+
+
+def test_a_run_in_which_nothing_moves_says_so(folder):
+    (folder / "rest.yaml").write_text("robot: robot.yaml\nduration: 0.1\ngravity: [0, 0, 0]\n")
+    assert "liedyn: information: nothing moves: the robot starts at rest" in ok("simulate", "rest.yaml", "--no-plots").stderr
+    assert "nothing moves" not in ok("simulate", "rest.yaml", "--no-plots", "--force", "-S", "gravity=[1, 0, -9.81]").stderr

@@ -188,7 +188,8 @@ class Console:
 
     def run(self, result: Result, failure: LiedynError | None, written: SavedPlots, folder: Path, as_json: bool) -> None:
         """Print warnings, a summary of a run and its written files. Raise its failure, or an error for a missing plot."""
-        self.warn(*result.warnings)
+        from liedyn.simulation.run_checks import rest_information
+        self.warn(*result.warnings, *rest_information(result.model, result.t, result.v, result.tau))
         if as_json:
             self.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
         from liedyn.simulation.name_binding import format_names

@@ -206,7 +206,18 @@ _INTERVAL = 0.05         # s; a tenth of MIN_CREEP_TIME, to read few rows of a l
 _NEAR_SPEED, _FAR_SPEED = 10.0, 1e3
 _SATURATION_RATIO = 0.5         # minimum fraction of its force at _FAR_SPEED that friction has at _NEAR_SPEED; a damper has 1 %
 _MIN_MOTION = 1e-3            # rad, and of the characteristic length: a joint that moves less is at rest
+_NO_MOTION = 1e-9             # rad, and of the characteristic length: the path in a run of a robot of which only rounding moves
 _MAX_VALUES_PER_CHUNK = 1_000_000     # positions of many runs that are processed at once
+
+
+def rest_information(model: Model, t: Array, v: Array, tau: Array) -> list[LiedynWarning]:
+    """Return information if nothing moves in a run (N rows) because the robot starts at rest in an equilibrium without forces."""
+    units = ["rad" if unit == "rad" else "m" for unit in model.v_units]
+    path = np.abs(v).max(axis=0, initial=0.0) * (t[-1] - t[0]) / model_scales(model).unit_scales(units)
+    if not model.nv or len(t) < 2 or tau.any() or (path > _NO_MOTION).any():
+        return []
+    return [LiedynWarning("nothing-moves", "nothing moves: the robot starts at rest in an equilibrium, and no force acts "
+                          "(set initial.q or initial.v, or prescribe a motion or a torque)")]
 
 
 class FrictionCreep:
