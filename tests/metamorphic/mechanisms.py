@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 import liedyn as ld
+from coupled_robots import coupled_robot
 from degenerate_mechanisms import CASES, GRAVITY, at, body
-from liedyn.model.description import WORLD, Joint, Link, Robot
+from liedyn.model.description import WORLD, Coupling, Joint, Link, Robot
 from loop_zoo import looped_robot
 from zoo import SIMPLE, random_robot
 
@@ -77,6 +78,9 @@ MECHANISMS: dict[str, Callable[[], Mechanism]] = {
     **{name: partial(Mechanism, robot) for name, robot in AXES.items()},
     "orthogonal axes at zero": lambda: Mechanism(AXES["orthogonal axes"], np.zeros(6)),
     "parallel axes, stretched": lambda: Mechanism(AXES["parallel axes"], np.zeros(5)),
+    "random tree with couplings": lambda: coupled(SEED + 5, "fixed"),
+    "random tree with mimic joints": lambda: mimicking(SEED + 6, "fixed"),
+    "random floating tree with mimic joints": lambda: mimicking(SEED + 7, "floating"),
     "random loops": lambda: looped(SEED + 3, "fixed"),
     "random floating loops": lambda: looped(SEED + 4, "floating"),
     **{name: partial(lambda name: _degenerate(name), name) for name in CASES},
@@ -86,6 +90,20 @@ MECHANISMS: dict[str, Callable[[], Mechanism]] = {
 def _degenerate(name: str) -> Mechanism:
     return Mechanism(replace(CASES[name].robot, gravity=tuple(GRAVITY.tolist())), np.array(CASES[name].q),
                      np.array(CASES[name].v))
+
+
+def mimicking(seed: int, base: str) -> Mechanism:
+    """A random tree with a chain of two mimic joints."""
+    return Mechanism(replace(coupled_robot(seed, base).description, couplings=()))
+
+
+def coupled(seed: int, base: str) -> Mechanism:
+    """A random tree with a coupling of three coordinates and a chain of two."""
+    robot = coupled_robot(seed, base).description
+    chain = tuple(Coupling(one.name, ((one.name, "", 1.0), (one.mimic.joint, "", -one.mimic.multiplier)), one.mimic.offset)
+                  for one in robot.joints if one.mimic)
+    return Mechanism(replace(robot, joints=tuple(replace(one, mimic=None) for one in robot.joints),
+                             couplings=(*robot.couplings, *chain)))
 
 
 def looped(seed: int, base: str) -> Mechanism:
@@ -110,4 +128,7 @@ def state_of(mechanism: Mechanism, model) -> State:
     tip = mechanism.robot.links[-1].name
     f, free, step = rng.standard_normal(6), rng.standard_normal(model.nv), rng.uniform(-0.2, 0.2, model.nv)
     rows = sum(len(one.units) for one in model.constraints)
-    return State(q, v, a, tau, {tip: f}, free, step, rng.standard_normal(rows), rng.random(model.nv) < 0.5)
+    mask = rng.random(model.nv) < 0.5
+    if model.has_only_couplings:               # the order decides which of several prescribed followers has the force
+        mask[model.elimination().follower] = False
+    return State(q, v, a, tau, {tip: f}, free, step, rng.standard_normal(rows), mask)

@@ -299,11 +299,16 @@ def outcome(one: Observable, model, state, link) -> np.ndarray | str:
         return type(error).__name__
 
 
-def observables(model) -> dict[str, Observable]:
-    """Those of the model: dynamics of trees refuse constraints."""
-    if model.constraints:
-        return {name: TREE[name] for name in _KINEMATIC} | CONSTRAINED
-    return TREE
+def observables(model, same_order: bool = True) -> dict[str, Observable]:
+    """Those of the model: dynamics of trees accept couplings, but no loops.
+
+    same_order: of the coordinates, which decides which of those of a coupling follows the others and has no force.
+    """
+    if not model.constraints:
+        return TREE
+    of_tree = model.has_only_couplings and (same_order or not model.description.couplings)
+    return (TREE if of_tree else {name: TREE[name] for name in _KINEMATIC}) | CONSTRAINED
+
 
 _FILES = "reads or writes files, texts and pictures: computes nothing"
 _SCENARIO = "compared as a whole motion in test_scenarios.py"

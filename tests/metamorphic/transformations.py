@@ -46,7 +46,8 @@ class Maps:
         names = [f"{one.name}:{k}" for one in old.constraints for k in range(len(one.units))]
         there = [by.name(text.split(":")[0]) + ":" + text.split(":")[1] for text in names]
         rows = [there.index(f"{one.name}:{k}") for one in new.constraints for k in range(len(one.units))]
-        units = [by.length if one.type != "coupling" and unit == "m" else 1.0 for one in old.constraints for unit in one.units]
+        written = {one.name for one in old.description.couplings}               # their equations have no unit of their own
+        units = [by.length if one.name not in written and unit == "m" else 1.0 for one in old.constraints for unit in one.units]
         scaled, shared = np.diag(units), 1 / np.array(units)
         self.matrices = {"r": scaled[rows] if rows else np.zeros((0, 0)), "M": origin / twist[:, None],
                          "l": np.diag(shared)[rows] if rows else np.zeros((0, 0)), "c": np.eye(len(loops))[:, closures],
@@ -154,7 +155,8 @@ def reversed_and_renamed() -> Transformation:
 
     def change(robot: Robot) -> Robot:
         links = tuple(replace(one, name=name(one.name)) for one in reversed(robot.links))
-        joints = tuple(replace(one, name=name(one.name), parent=name(one.parent), child=name(one.child))
+        joints = tuple(replace(one, name=name(one.name), parent=name(one.parent), child=name(one.child),
+                               mimic=one.mimic and replace(one.mimic, joint=name(one.mimic.joint)))
                        for one in reversed(robot.joints))
         loops = tuple(replace(one, name=name(one.name), a=name(one.a), b=name(one.b)) for one in reversed(robot.loops))
         couplings = tuple(replace(one, name=name(one.name), terms=tuple((name(j), c, x) for j, c, x in reversed(one.terms)))

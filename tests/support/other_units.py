@@ -1,7 +1,7 @@
 """A robot description in other units of length, mass and time: the same robot, with other numbers."""
 from dataclasses import replace
 
-from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.description import Coordinate, Joint, Link, Mimic, Pose, Robot
 
 
 def in_units(robot: Robot, length: float = 1.0, mass: float = 1.0, time: float = 1.0) -> Robot:
@@ -25,7 +25,13 @@ def in_units(robot: Robot, length: float = 1.0, mass: float = 1.0, time: float =
         screws = tuple((*s[:3], *(x * (length if unit == "rad" else 1.0) for x in s[3:]))
                        for s, unit in zip(one.screws, one.units, strict=False))
         figures = tuple(coordinate(c, unit) for c, unit in zip(one.coordinates or (), one.units, strict=False))
-        return replace(one, origin=pose(one.origin), screws=screws, coordinates=figures, pitch=one.pitch * length)
+        return replace(one, origin=pose(one.origin), screws=screws, coordinates=figures, pitch=one.pitch * length,
+                       mimic=one.mimic and mimic(one, one.mimic))
+
+    def mimic(follower: Joint, one: Mimic) -> Mimic:
+        units = (follower.units[0], next(joint.units[0] for joint in robot.joints if joint.name == one.joint))
+        x, y = (length if unit == "m" else 1.0 for unit in units)
+        return replace(one, multiplier=one.multiplier * x / y, offset=one.offset * x)
 
     return replace(robot, links=tuple(map(link, robot.links)), joints=tuple(map(joint, robot.joints)),
                    gravity=tuple(g * length / time**2 for g in robot.gravity))

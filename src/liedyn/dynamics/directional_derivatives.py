@@ -18,7 +18,7 @@ from liedyn.dynamics.batching.arrays import (
     wrenches,
 )
 from liedyn.dynamics.batching.calls import check_finite, handle_failed_states, raise_for_code, run
-from liedyn.dynamics.constraints.couplings import ReducedModel, closed_motion, reduced_model
+from liedyn.dynamics.constraints.couplings import ReducedModel, closed_motion, reduced_model, solve_positive_definite
 from liedyn.dynamics.dynamics import hybrid_dynamics, mass_matrix
 from liedyn.dynamics.model_parameters import parameter_names, parameter_tangent, tangent_sizes
 from liedyn.errors import ShapeError
@@ -407,7 +407,7 @@ def _coupled_hybrid(reduced: ReducedModel, model: Model, inputs: _DirectionalInp
     _, forces = _inverse(tree, inputs._replace(state=state, motion=motion), passive)
     forces = (forces - np.where(reduced.is_independent, 0.0, dtau)) @ N                # forces of followers act on their drivers
     M = N.T @ mass_matrix(tree, q) @ N
-    da_v = np.linalg.solve(M[:, free][:, :, free], (dtau - forces)[..., free, None])[..., 0]
+    da_v = solve_positive_definite(M[:, free][:, :, free], (dtau - forces)[..., free])
     out = np.empty((*forces.shape[:-1], 2 * nv))
     all_da = np.broadcast_to(da, forces.shape).copy()
     all_da[..., free] = da_v

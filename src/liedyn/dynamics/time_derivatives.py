@@ -20,8 +20,14 @@ from liedyn.dynamics.batching.arrays import (
     wrenches,
 )
 from liedyn.dynamics.batching.calls import check_finite, evaluate, evaluate_hybrid, handle_failed_states
-from liedyn.dynamics.constraints.couplings import ReducedModel, closed_motion, closed_rates, reduced_model
-from liedyn.dynamics.dynamics import forward_dynamics, hybrid_dynamics, no_prescribed_mask
+from liedyn.dynamics.constraints.couplings import (
+    ReducedModel,
+    closed_motion,
+    closed_rates,
+    reduced_model,
+    solve_positive_definite,
+)
+from liedyn.dynamics.dynamics import forward_dynamics, hybrid_dynamics, mass_matrix, no_prescribed_mask
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.dynamics.spatial_closed_form import body_twists, spatial_twists, spatial_wrenches
 from liedyn.errors import ConfigurationError, ShapeError
@@ -342,7 +348,8 @@ def _coupled_hybrid(reduced: ReducedModel, model: Model, inputs: dict[str, Any],
     """Return the results of `_hybrid` for a robot with couplings, order by order.
 
     The k-th derivative of inverse dynamics ID is C a^(k) + terms of lower orders, with one matrix C for all orders. So
-    C a_v^(k) = (tau^(k) - ID^(k) without a_v^(k))_v. The columns of C are inverse dynamics without velocity and gravity.
+    C a_v^(k) = (tau^(k) - ID^(k) without a_v^(k))_v. C has the
+    columns v of N^T M N.
     """
     nv, N, tree = model.nv, reduced.elimination.projection, model.spanning_tree()
     u, free = prescribed & reduced.is_independent, ~reduced.mask
@@ -361,10 +368,7 @@ def _coupled_hybrid(reduced: ReducedModel, model: Model, inputs: dict[str, Any],
                                *([] if F is None else [("f_ext_derivatives", F, 3)]))
     a, tau = (np.broadcast_to(x, (*lead, rows, nv)).copy() for x in (a, tau))
     v = np.broadcast_to(v, (*lead, nv))
-    still = np.zeros((int(free.sum()) + 1, 2, nv))
-    still[:-1, 1, free] = np.eye(len(still) - 1)
-    forces = higher_order_inverse_dynamics(tree, q[..., None, :], still @ N.T, passive=False, base_frame=options.base_frame)
-    C = np.swapaxes((forces[..., :-1, 0, :] - forces[..., -1:, 0, :]) @ N, -1, -2)
+    C = N.T @ _mass_matrix_in_frame(tree, q, options.base_frame) @ N[:, free]
     followers = np.where(reduced.is_independent, 0.0, tau)
     for k in range(rows):
         motion = np.concatenate([v[..., None, :], a[..., :k + 1, :]], axis=-2)
@@ -372,8 +376,19 @@ def _coupled_hybrid(reduced: ReducedModel, model: Model, inputs: dict[str, Any],
                                               f_ext_frame=options.f_ext_frame, passive=options.passive,
                                               base_frame=options.base_frame)[..., k, :]
         force = (force - followers[..., k, :]) @ N
-        a_v = np.linalg.solve(C[..., free, :], (tau[..., k, :] - force)[..., free, None])
-        a[..., k, free] = a_v[..., 0]
+        a_v = solve_positive_definite(C[..., free, :], (tau[..., k, :] - force)[..., free])
+        a[..., k, free] = a_v
         a[..., k, :] = np.where(reduced.is_independent, a[..., k, :], 0.0) @ N.T
-        tau[..., k, u] = (force + (C @ a_v)[..., 0])[..., u]
+        tau[..., k, u] = (force + (C @ a_v[..., None])[..., 0])[..., u]
     return a, tau
+
+
+def _mass_matrix_in_frame(tree: Model, q: Array, base_frame: BaseFrame) -> Array:
+    """Return the mass matrix (…, nv, nv) of a tree whose base has body coordinates or spatial ones."""
+    M, joint = mass_matrix(tree, q), spatial_base_joint(tree, base_frame)
+    if joint is None:
+        return M
+    pose = link_pose(tree, q, joint.child)
+    body = to_body_coordinates(pose[..., None, :, :], joint, np.eye(tree.nv)[:, None, :])[..., 0, :]       # a coordinate per row
+    in_frame: Array = body @ M @ np.swapaxes(body, -1, -2)
+    return in_frame

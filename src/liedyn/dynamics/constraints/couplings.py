@@ -253,3 +253,10 @@ def _pattern(model: Model, elimination: Elimination) -> tuple[Integers, Integers
         above[chain[1:]], top[chain], last[chain] = chain[:-1], chain[0], chain[-1]
     last[elimination.follower] -= 1
     return above, top, last
+
+
+def solve_positive_definite(M: Array, x: Array) -> Array:
+    """Return M^-1 x for symmetric positive definite M (…, n, n) and x (…, n), with digits that do not depend on the units."""
+    scale = 1.0 / np.sqrt(np.diagonal(M, axis1=-2, axis2=-1))
+    solution: Array = scale * np.linalg.solve(scale[..., None] * M * scale[..., None, :], (scale * x)[..., None])[..., 0]
+    return solution
