@@ -323,7 +323,12 @@ def test_what_needs_straight_line_code(arguments, message, monkeypatch):
         ld.rollout(ld.load(PENDULUM), np.zeros(2), np.zeros(2), dt=DT, steps=STEPS, **arguments).adjoint()
 
 
-def test_quaternions_of_unit_norm_are_asked_for():
-    model, q, v, _ = given("ball", 2)
-    with pytest.raises(ld.ConfigurationError, match="unit norm"):
-        ld.rollout(model, 1.01 * q, v, dt=DT, steps=2)
+@pytest.mark.parametrize("code", ["auto", "generic"])
+@pytest.mark.parametrize("run", [0, 2])
+def test_quaternions_of_unit_norm_are_asked_for(monkeypatch, run, code):
+    """Of each run, also of those whose robot is computed by generic kernels."""
+    monkeypatch.setenv("LIEDYN_CODE", code)
+    model, q, v, _ = given("ball", 3)
+    q[run] *= 1.01
+    with pytest.raises(ld.ConfigurationError, match=f"in run {run} is not of unit norm; found .q. = 1.01,"):
+        ld.rollout(model, q, v, dt=DT, steps=2)
