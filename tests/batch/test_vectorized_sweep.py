@@ -38,6 +38,17 @@ def test_what_bends_has_no_map():
     assert np.array_equal(found.rows([VALUES])[0][:, 0], VALUES**2)
 
 
+@pytest.mark.parametrize("numbers", [
+    lambda x: x, lambda x: x**2, lambda x: np.abs(x), lambda x: x + (x - 1) * (x - 4), lambda x: x + (x - 2) * (x - 4),
+    lambda x: x + (x - 1) * (x - 2), lambda x: x + (x - 1) * (x - 2) * (x - 4)])
+@pytest.mark.parametrize("values", [[1.0, 2.0, 4.0], [2.0, 4.0, 1.0], [4.0, 3.0, 2.0, 1.0], [1.0, -1.0, 0.5, 4.0]])
+def test_rows_are_those_of_the_runs(numbers, values):
+    """Also of curves that equal the value at some of the values."""
+    values = np.array(values)
+    found = map_of(lambda x: numbers(np.array([x[0]])), values)
+    np.testing.assert_allclose(found.rows([values])[0][:, 0], numbers(values), rtol=1e-13)
+
+
 def test_what_two_values_make_together_has_no_map():
     """The first and smallest values of both agree with any map through them; the largest do not."""
     values = np.sort(VALUES)
