@@ -1,9 +1,11 @@
 """Why a run ended early: what its message names."""
+import math
+
 import pytest
 
 import liedyn as ld
 from liedyn.analysis.operating_point import prepare
-from liedyn.integrators.diagnosis import failure
+from liedyn.integrators.diagnosis import failure, worst_conditioned_motion
 from liedyn.integrators.problem import Options
 from liedyn.integrators.segment import evaluate_state
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE
@@ -37,3 +39,18 @@ def test_the_depth_of_a_contact_is_named_where_there_is_one(tmp_path, height, ex
     state = evaluate_state(setup.problem, 0.0, setup.problem.q, setup.problem.v)
     error = failure(setup.problem, NOT_FINITE, 0.5, state, None, Options())
     assert (f"{expected} m deep" in str(error)) if expected else "deep" not in str(error)
+
+
+@pytest.mark.parametrize("prescribed, expected, names", [
+    ([], 1 - math.sqrt(0.75), ["x", "y"]), (["y"], 1.0, ["x"]), (["x"], 1.0, ["y"]), (["x", "y"], 1.0, [""])])
+def test_the_motion_with_the_least_inertia(tmp_path, prescribed, expected, names):
+    """Sliders along one axis, of 1 kg on 3 kg: M = [[4, -3], [-3, 3]] has eigenvalues 1 -+ 3 / sqrt(12) after scaling to unit
+    inertia, if positions of the second are measured backwards."""
+    (tmp_path / "robot.yaml").write_text(
+        "links: {a: {mass: 1}, b: {mass: 3}}\njoints:\n"
+        "  x: {type: prismatic, parent: world, child: a, axis: [1, 0, 0], limits: {lower: -9, upper: 9}}\n"
+        "  y: {type: prismatic, parent: a, child: b, axis: [-1, 0, 0], limits: {lower: -9, upper: 9}}\n")
+    joints = {joint: {"prescribe": {"position": 0}} for joint in prescribed}
+    problem = prepare({"robot": str(tmp_path / "robot.yaml"), "duration": 1, "joints": joints}).problem
+    least, coordinate = worst_conditioned_motion(problem, problem.q)
+    assert least == pytest.approx(expected, rel=1e-12) and coordinate in names
