@@ -173,6 +173,24 @@ def test_jobs_along_a_trajectory(tmp_path, head, text):
     assert result.derivatives == pytest.approx(slopes_by_runs(run, centre, spreads, 0.05), rel=1e-9)
 
 
+@pytest.mark.parametrize("job, key, centre, text", [
+    ("job: derivatives\nof: inverse", "robot.mass.lower", 1.1, "mean(d(tau.elbow, a.elbow))"),
+    ("job: inverse\nwrenches: world", "robot.mass.lower", 1.1, "max(tau.elbow)"),
+    ("job: inverse\nsmooth: 0.3", "robot.mass.lower", 1.1, "max(tau.elbow)"),
+    ("job: inverse", "robot.links.lower.mass", 1.1, "max(tau.elbow)"),
+])
+def test_other_jobs_along_a_trajectory_are_by_differences(tmp_path, job, key, centre, text):
+    """Exact derivatives are those of dynamics without smoothing, with respect to parameters of the model."""
+    sweep = f"parameters: [{{key: {key}, uniform: [0.5, 2]}}]\nsamples: 3\noutputs: {{x: '{text}'}}\n"
+    found, spread = sweeps_along.batch(tmp_path, f"{job}\n{sweep}"), np.array([0.1])
+    result = sensitivities(found.evaluator, [centre], spread)
+    assert result.methods == (DIFFERENCES,)
+
+    def run(values):
+        return found.evaluator.compute_runs(0, [np.array([x]) for x in values]).outputs[0]
+    assert result.derivatives == pytest.approx(slopes_by_runs(run, [centre], spread, 0.05), rel=1e-8)
+
+
 def test_the_picture(tmp_path, monkeypatch):
     batch(tmp_path, f"{DRAWN}samples: 5\n{OUTPUTS}").run(tmp_path / "out")
     written_there, warnings = plot_batch(tmp_path / "out", tmp_path / "plots", ["png"])
