@@ -472,12 +472,14 @@ def test_a_signal_does_not_jump_at_an_event(folder, model):
     (b"\x00\x01\x02", "this is a binary file"), (b"robot: \xff\xfe", "not a text file"), (b"a: [" * 5000, "too deeply nested"),
     (b"a: " + b"[" * 100_000, "too deeply nested"), (b"x: &a [1]\ny: *a\n", "YAML aliases are not supported"),
     (b"a: !!python/object/apply:os.system [id]\n", "YAML tags are not supported"),
-], ids=["binary", "latin", "nested mapping", "nested list", "alias", "tag"])
+    (b"- robot: a\n", "s.yaml:1: not a file of this kind; expected a mapping (key: value)\n"),
+    (b"", "s.yaml: the file is empty\n"),
+], ids=["binary", "latin", "nested mapping", "nested list", "alias", "tag", "list", "empty"])
 def test_hostile_files(tmp_path, data, message):
     (tmp_path / "s.yaml").write_bytes(data)
     with pytest.raises(InputError) as caught:
         read_scenario(tmp_path / "s.yaml")
-    assert message in str(caught.value) and isinstance(caught.value, ScenarioError)
+    assert message in f"{caught.value}\n" and isinstance(caught.value, ScenarioError)
 
 
 @pytest.mark.parametrize("path, message", [("nowhere.yaml", "no such file"), (".", "this is a directory")])
