@@ -10,7 +10,7 @@ import liedyn as ld
 from bridge import PinocchioBridge, file_of, full, relative, urdf_files
 from liedyn.errors import ModelError, UsageError
 from liedyn.io.robots.visual_shapes import link_shapes
-from liedyn.io.robots.write_robot_yaml import error, quaternion_error, quaternion_of, rpy_of
+from liedyn.io.robots.write_robot_yaml import error, pose_to_dict, quaternion_error, quaternion_of, rpy_of
 from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose, Robot
 from liedyn.model.validate import validate
 from liedyn.robot_files import convert, load_description
@@ -79,6 +79,21 @@ def test_random_rotations():
         R = Pose.from_xyz_quaternion((0, 0, 0), x / np.linalg.norm(x)).rotation
         assert error(R, rpy_of(R)) < ROUNDING
         assert quaternion_error(R, quaternion_of(R)) < ROUNDING
+
+
+def test_the_closer_of_angles_and_quaternion_is_written():
+    """Angles of a file stay as they are; of random rotations, each form is the closer one of some."""
+    for rpy in ((0.0, np.pi / 2, 0.3), (0.0, 0.0, np.pi / 2), (np.pi, 0.0, 0.0), (0.1, 0.2, 0.3)):
+        assert pose_to_dict(Pose.from_xyz_rpy(rpy=rpy)) == {"rpy": list(rpy)}
+    rng, forms = np.random.default_rng(2), set()
+    for x in rng.standard_normal((50, 4)):
+        pose = Pose.from_xyz_quaternion((0, 0, 0), x / np.linalg.norm(x))
+        (form, numbers), = pose_to_dict(pose).items()
+        errors = {"rpy": error(pose.rotation, rpy_of(pose.rotation)),
+                  "quaternion": quaternion_error(pose.rotation, quaternion_of(pose.rotation))}
+        assert errors[form] == min(errors.values()) and len(numbers) == (3 if form == "rpy" else 4)
+        forms.add(form)
+    assert forms == {"rpy", "quaternion"}
 
 
 # --- robot YAML ------------------------------------------------------------------------------------------------------
