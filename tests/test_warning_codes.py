@@ -12,7 +12,7 @@ import liedyn as ld
 from command_line import ok
 from liedyn.cli import console
 from liedyn.errors import LiedynWarning, Place, WarningLog, warn
-from liedyn.warning_codes import INFORMATION, WARNING_CODES
+from liedyn.warning_codes import WARNING_CODES
 
 ROOT = Path(__file__).parents[1]
 ISSUERS = "LiedynWarning", "warnings.add", "self.warn", "_warning"       # what is called with a code first
@@ -37,18 +37,16 @@ def test_the_table_has_exactly_the_codes_that_are_issued():
 
 def test_documentation_lists_every_code():
     text = (ROOT / "docs/warnings.md").read_text(encoding="utf-8")
-    rows = [f"| `{code}` | {meaning} |" for code, meaning in WARNING_CODES.items()]
+    rows = [f"| `{code}` | {level} | {meaning} |" for code, (level, meaning) in WARNING_CODES.items()]
     assert [line for line in text.splitlines() if line.startswith("| `")] == rows
 
 
-def test_documentation_lists_the_codes_of_information():
-    text = (ROOT / "docs/warnings.md").read_text(encoding="utf-8")
-    codes = ", ".join(f"`{code}`" for code in WARNING_CODES if code in INFORMATION)
-    assert f"Codes of the level information: {codes}.\n" in text and WARNING_CODES.keys() >= INFORMATION
+def test_every_code_has_a_level():
+    assert {level for level, _ in WARNING_CODES.values()} == {"warning", "information"}
 
 
 def test_after_information_there_is_nothing_to_do():
-    assert {code for code, meaning in WARNING_CODES.items() if meaning.endswith("Nothing to do.")} <= INFORMATION
+    assert {level for level, meaning in WARNING_CODES.values() if meaning.endswith("Nothing to do.")} == {"information"}
 
 
 def test_information_is_in_results_but_is_no_python_warning():
@@ -66,7 +64,7 @@ def test_commands_name_the_level(capsys):
 
 
 def test_codes_are_kebab_case_and_say_what_to_do():
-    for code, meaning in WARNING_CODES.items():
+    for code, (_, meaning) in WARNING_CODES.items():
         assert code == code.lower() and all(map(str.isalnum, code.split("-"))), code
         assert meaning.count(". ") >= 1 and meaning.endswith("."), code
 
@@ -141,6 +139,6 @@ def test_run_folder_and_terminal_have_the_warnings_of_the_result(tmp_path):
     told = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
     assert tuple(map(LiedynWarning.from_dict, told["warnings"])) == result.warnings
     assert tuple(map(LiedynWarning.from_dict, told["robot_warnings"])) == result.model.warnings
-    assert told["warnings"][0].keys() == {"code", "message"} and told["robot_warnings"][0]["key"] == "arm"
+    assert told["warnings"][0].keys() == {"level", "code", "message"} and told["robot_warnings"][0]["key"] == "arm"
     assert f"liedyn: warning: {result.warnings[0]}" in done.stderr.splitlines()
     assert done.stderr.count("[beyond-limits]") == done.stderr.count("[robot-warnings]") == 1

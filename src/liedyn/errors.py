@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from typing import Any
 
-from liedyn.warning_codes import INFORMATION, WARNING_CODES
+from liedyn.warning_codes import WARNING_CODES
 
 _LONGEST = 120                           # characters of a value in an error
 _COMPARED, _PREFIX_BONUS = 8, 0.05       # of `close_to`: options among which it chooses, and added similarity of a prefix
@@ -310,7 +310,7 @@ class LiedynWarning(UserWarning):
     @property
     def level(self) -> str:
         """The level of the message: "warning" or "information"."""
-        return "information" if self.code in INFORMATION else "warning"
+        return WARNING_CODES[self.code].level
 
     def _content(self) -> tuple[str, str, Place | None, str | None]:
         return self.code, self.message, self.place, self.hint
@@ -324,8 +324,8 @@ class LiedynWarning(UserWarning):
     def to_dict(self) -> dict[str, Any]:
         """Return the warning as a dict for JSON, without the entries that are None."""
         place = self.place or Place()
-        fields = {"code": self.code, "message": self.message, "file": place.file, "line": place.line, "key": place.key,
-                  "hint": self.hint}
+        fields = {"level": self.level, "code": self.code, "message": self.message, "file": place.file, "line": place.line,
+                  "key": place.key, "hint": self.hint}
         return {name: value for name, value in fields.items() if value is not None}
 
     @classmethod

@@ -1,132 +1,163 @@
-"""Codes of warnings: each names one kind of `errors.LiedynWarning`."""
+"""Codes of messages: each names one kind of `errors.LiedynWarning`, its level, what it means, and what to do."""
+from typing import NamedTuple
 
-# code: what it means, and what to do
-WARNING_CODES: dict[str, str] = {
+WARN = "warning"                         # may make numbers wrong or doubtful, or something was lost: look at it
+INFO = "information"                     # a fact that changes no number: there is nothing to do
+
+
+class MessageCode(NamedTuple):
+    """The level of the messages of a code ("warning" or "information"), what they mean, and what to do."""
+
+    level: str
+    meaning: str
+
+
+_TABLE: dict[str, tuple[str, str]] = {
     # robot files
-    "unknown-tag": "A tag in a URDF link or joint is not part of URDF and is ignored. Correct its name, or remove it.",
-    "unknown-attribute": "An attribute of a URDF element is not part of URDF and is ignored. Correct its name, or remove it.",
-    "repeated-tag": "A URDF element appears twice, and the first one is used. Remove one of them.",
-    "mjcf-not-read": "Parts of an MJCF file are not read, such as contacts or tendons. Describe what matters in a scenario.",
-    "mjcf-friction": "`frictionloss` of an MJCF file is read as smooth friction. Compare the motion where joints rest.",
-    "loops-unused": "`loops.yaml` next to a URDF does not name this robot and is ignored. Give it the key `robot`.",
-    "triangle-inequality": "A principal inertia exceeds the sum of the other two, which no body has. Correct the inertia.",
-    "negative-inertia": "The inertia of a welded link is not positive semidefinite; that of its body is. Correct it.",
-    "inertia-far-off": "The inertia of a body is implausible for its mass. Check its units.",
-    "point-mass": "A moving body has mass and no rotational inertia. Give it an inertia.",
-    "limits-missing": "A revolute or prismatic joint has no position limits. Give it limits, or make it continuous.",
-    "limits-zero-range": "The lower and upper limit of a joint are equal. Correct the limits, or make the joint fixed.",
-    "limits-negative": "A velocity or effort limit is negative. Give a positive limit.",
-    "axis-missing": "A URDF axis has no `xyz`; it is taken as 1 0 0. Write the axis.",
-    "axis-not-unit": "An axis does not have unit length and was scaled. Check that the direction is right.",
-    "mimic": "A joint mimics a joint that does not exist; it moves independently. Correct the name.",
-    "singular-at-zero": "A joint is singular at zero, the default initial position. Start elsewhere, or choose other axes.",
-    "robot-warnings": "A robot file has warnings. `model.warnings` and `liedyn check` list them.",
-    "written-differently": "A robot was saved in an equivalent form, because the format lacks the original one. Nothing to do.",
-    "not-written": "The format cannot express a part of the robot that was saved. Use robot YAML to keep everything.",
+    "unknown-tag": (WARN, "A tag in a URDF link or joint is not part of URDF and is ignored. Correct its name, or remove it."),
+    "unknown-attribute": (
+        WARN, "An attribute of a URDF element is not part of URDF and is ignored. Correct its name, or remove it."),
+    "repeated-tag": (WARN, "A URDF element appears twice, and the first one is used. Remove one of them."),
+    "mjcf-not-read": (
+        WARN, "Parts of an MJCF file are not read, such as contacts or tendons. Describe what matters in a scenario."),
+    "mjcf-friction": (WARN, "`frictionloss` of an MJCF file is read as smooth friction. Compare the motion where joints rest."),
+    "loops-unused": (WARN, "`loops.yaml` next to a URDF does not name this robot and is ignored. Give it the key `robot`."),
+    "triangle-inequality": (
+        WARN, "A principal inertia exceeds the sum of the other two, which no body has. Correct the inertia."),
+    "negative-inertia": (WARN, "The inertia of a welded link is not positive semidefinite; that of its body is. Correct it."),
+    "inertia-far-off": (WARN, "The inertia of a body is implausible for its mass. Check its units."),
+    "point-mass": (WARN, "A moving body has mass and no rotational inertia. Give it an inertia."),
+    "limits-missing": (WARN, "A revolute or prismatic joint has no position limits. Give it limits, or make it continuous."),
+    "limits-zero-range": (WARN, "The lower and upper limit of a joint are equal. Correct the limits, or make the joint fixed."),
+    "limits-negative": (WARN, "A velocity or effort limit is negative. Give a positive limit."),
+    "axis-missing": (WARN, "A URDF axis has no `xyz`; it is taken as 1 0 0. Write the axis."),
+    "axis-not-unit": (WARN, "An axis does not have unit length and was scaled. Check that the direction is right."),
+    "mimic": (WARN, "A joint mimics a joint that does not exist; it moves independently. Correct the name."),
+    "singular-at-zero": (
+        WARN, "A joint is singular at zero, the default initial position. Start elsewhere, or choose other axes."),
+    "robot-warnings": (WARN, "A robot file has warnings. `model.warnings` and `liedyn check` list them."),
+    "written-differently": (
+        INFO, "A robot was saved in an equivalent form, because the format lacks the original one. Nothing to do."),
+    "not-written": (WARN, "The format cannot express a part of the robot that was saved. Use robot YAML to keep everything."),
     # scenarios
-    "override-replaces": "An override removes another key of the scenario. Check that this is intended.",
-    "no-effect": "A key of the scenario has no effect. Remove it, or correct what it refers to.",
-    "quaternion-scaled": "A quaternion was scaled to unit norm. Write it with more digits.",
-    "angles-unwrapped": "Angles that jump by 2 pi were made continuous. Check that the joint turns as intended.",
-    "many-switches": "A signal switches at more times than can be located. Use a smoother expression.",
-    "gravity-twice": "The gravity of joints is compensated twice. Remove `gravity: true`, or choose another law.",
-    "setpoint-not-at-rest": "The setpoint of a control law is not an equilibrium. Use `ld.find_equilibrium`.",
-    "motion-not-smooth": "A motion jumps in a derivative that the elastic joints need. Use a smoother motion.",
-    "deep-contact": "A contact starts so deep that it throws the robot. Start higher, or use a larger `contacts.sink`.",
-    "initial-state-open": "The initial state violates the constraints. Use `ld.assemble`, or `constraints.assemble: true`.",
-    "initial-state-projected": "The initial state was moved onto the constraints. Check the new state.",
-    "changes-not-continued": "The run of `initial.from` ends with attached bodies or locked joints. Add bodies, lock at 0.",
-    "stiff-integrator": "Forces are too stiff for the default integrator; an implicit one is used. See `integrator.method`.",
-    "laws-sampled": "Control laws are sampled at the rate of the rows of `tau`. Check that this is intended.",
+    "override-replaces": (WARN, "An override removes another key of the scenario. Check that this is intended."),
+    "no-effect": (WARN, "A key of the scenario has no effect. Remove it, or correct what it refers to."),
+    "quaternion-scaled": (WARN, "A quaternion was scaled to unit norm. Write it with more digits."),
+    "angles-unwrapped": (WARN, "Angles that jump by 2 pi were made continuous. Check that the joint turns as intended."),
+    "many-switches": (WARN, "A signal switches at more times than can be located. Use a smoother expression."),
+    "gravity-twice": (WARN, "The gravity of joints is compensated twice. Remove `gravity: true`, or choose another law."),
+    "setpoint-not-at-rest": (WARN, "The setpoint of a control law is not an equilibrium. Use `ld.find_equilibrium`."),
+    "motion-not-smooth": (WARN, "A motion jumps in a derivative that the elastic joints need. Use a smoother motion."),
+    "deep-contact": (WARN, "A contact starts so deep that it throws the robot. Start higher, or use a larger `contacts.sink`."),
+    "initial-state-open": (
+        WARN, "The initial state violates the constraints. Use `ld.assemble`, or `constraints.assemble: true`."),
+    "initial-state-projected": (WARN, "The initial state was moved onto the constraints. Check the new state."),
+    "changes-not-continued": (
+        WARN, "The run of `initial.from` ends with attached bodies or locked joints. Add bodies, lock at 0."),
+    "stiff-integrator": (
+        WARN, "Forces are too stiff for the default integrator; an implicit one is used. See `integrator.method`."),
+    "laws-sampled": (WARN, "Control laws are sampled at the rate of the rows of `tau`. Check that this is intended."),
     # events
-    "unreachable-phase": "No event goes to a phase. Add an event, or remove the phase.",
-    "event-after-end": "Events are due after the end of the run and do not happen. Increase the duration.",
-    "event-never-happened": "Events with `when` did not happen in the run. Check their expressions.",
-    "event-without-side": "An event starts at its value at rest without a direction: its impact does not act. Give a direction.",
-    "event-within-step": "A rollout may miss an event that occurs and ends within a step. Use a shorter `dt`, or `ld.simulate`.",
-    "stop-passed": "A joint passes a stop that moves, in spite of an impact. Use a contact, or the relative velocity.",
-    "impacts-ended": "Repeated impacts ended, and the coordinate stays at the stop. Nothing to do.",
+    "unreachable-phase": (WARN, "No event goes to a phase. Add an event, or remove the phase."),
+    "event-after-end": (WARN, "Events are due after the end of the run and do not happen. Increase the duration."),
+    "event-never-happened": (WARN, "Events with `when` did not happen in the run. Check their expressions."),
+    "event-without-side": (
+        WARN, "An event starts at its value at rest without a direction: its impact does not act. Give a direction."),
+    "event-within-step": (
+        WARN, "A rollout may miss an event that occurs and ends within a step. Use a shorter `dt`, or `ld.simulate`."),
+    "stop-passed": (WARN, "A joint passes a stop that moves, in spite of an impact. Use a contact, or the relative velocity."),
+    "impacts-ended": (INFO, "Repeated impacts ended, and the coordinate stays at the stop. Nothing to do."),
     # self-check of a run
-    "nothing-moves": "A robot starts at rest in an equilibrium, and no force acts. Set `initial`, a motion or a torque.",
-    "stiff-step": "The step is too long for stiff forces: the motion is not reliable. Shorten it, or use another integrator.",
-    "unresolved-force": "A force changes within velocities that `integrator.atol` does not resolve. Use a smaller `atol`.",
-    "energy-balance": "The error of the energy balance is large. Use a shorter step or another integrator.",
-    "quaternion-norm": "Quaternions of a run are not of unit norm. Use a shorter step.",
-    "ill-conditioned": "Inverse dynamics does not reproduce the applied forces. Check the inertias of light bodies.",
-    "constraint-residual": "Residuals of constraints are large. Use `constraints.stabilization: projection`.",
-    "singular-configuration": "A mechanism is, or passes, in a singular configuration, where its motion may branch. Avoid it.",
-    "singular-state": "Constraints depend on each other at a state, which has more degrees of freedom. See `ld.mobility`.",
-    "constraint-not-met": "Accelerations miss a constraint because q or v violate it. Use `ld.project_configuration` first.",
-    "motion-jumps": "A prescribed motion jumps, and no impulse acts. Use waypoints or a smooth expression.",
-    "chattering": "A signal switches too often, and the integration is of first order. Smooth the signal.",
-    "solver-warning": "SciPy issued a warning during the integration. Read it, or use another integrator.",
-    "beyond-limits": "Position, velocity or effort limits are exceeded. Set `limits` or `saturate` to make them act.",
-    "stop-yields": "A compliant stop yields more than under the load of the joint. Use a larger `limits.stiffness`.",
-    "force-limited": "A joint force was at its limit. Check that the limited motion is intended.",
-    "motor-limited": "A motor was at its torque-speed curve. Check that the limited motion is intended.",
-    "motor-exceeded": "A prescribed motion needs more torque than the curve of its motor. Use a slower motion.",
-    "task-singular": "The link of a task-space law is close to a singular configuration, and the law is damped. Move the target.",
-    "friction-creep": "Smoothed friction lets joints creep at rest. Lock the joint to hold it.",
-    "slow-friction": "Joints move so slowly that smoothed friction acts as damping. Use `passive: false` to omit it.",
-    "linearized-friction": "Friction near rest is linearized to a strong damper. Use `passive: false` to omit it.",
+    "nothing-moves": (INFO, "A robot starts at rest in an equilibrium, and no force acts. Set `initial`, a motion or a torque."),
+    "stiff-step": (
+        WARN, "The step is too long for stiff forces: the motion is not reliable. Shorten it, or use another integrator."),
+    "unresolved-force": (
+        WARN, "A force changes within velocities that `integrator.atol` does not resolve. Use a smaller `atol`."),
+    "energy-balance": (WARN, "The error of the energy balance is large. Use a shorter step or another integrator."),
+    "quaternion-norm": (WARN, "Quaternions of a run are not of unit norm. Use a shorter step."),
+    "ill-conditioned": (WARN, "Inverse dynamics does not reproduce the applied forces. Check the inertias of light bodies."),
+    "constraint-residual": (WARN, "Residuals of constraints are large. Use `constraints.stabilization: projection`."),
+    "singular-configuration": (
+        WARN, "A mechanism is, or passes, in a singular configuration, where its motion may branch. Avoid it."),
+    "singular-state": (
+        WARN, "Constraints depend on each other at a state, which has more degrees of freedom. See `ld.mobility`."),
+    "constraint-not-met": (
+        WARN, "Accelerations miss a constraint because q or v violate it. Use `ld.project_configuration` first."),
+    "motion-jumps": (WARN, "A prescribed motion jumps, and no impulse acts. Use waypoints or a smooth expression."),
+    "chattering": (WARN, "A signal switches too often, and the integration is of first order. Smooth the signal."),
+    "solver-warning": (WARN, "SciPy issued a warning during the integration. Read it, or use another integrator."),
+    "beyond-limits": (WARN, "Position, velocity or effort limits are exceeded. Set `limits` or `saturate` to make them act."),
+    "stop-yields": (WARN, "A compliant stop yields more than under the load of the joint. Use a larger `limits.stiffness`."),
+    "force-limited": (WARN, "A joint force was at its limit. Check that the limited motion is intended."),
+    "motor-limited": (WARN, "A motor was at its torque-speed curve. Check that the limited motion is intended."),
+    "motor-exceeded": (WARN, "A prescribed motion needs more torque than the curve of its motor. Use a slower motion."),
+    "task-singular": (
+        WARN, "The link of a task-space law is close to a singular configuration, and the law is damped. Move the target."),
+    "friction-creep": (WARN, "Smoothed friction lets joints creep at rest. Lock the joint to hold it."),
+    "slow-friction": (WARN, "Joints move so slowly that smoothed friction acts as damping. Use `passive: false` to omit it."),
+    "linearized-friction": (WARN, "Friction near rest is linearized to a strong damper. Use `passive: false` to omit it."),
     # equilibria and linear systems
-    "equilibrium-far": "The equilibrium was found from another configuration, and nearer ones may exist. Give a better guess.",
-    "equilibrium-moving": "A prescribed motion is not at rest at the equilibrium. Choose another time.",
-    "equilibrium-of-instant": "Forces depend on time, and the equilibrium is that of one instant. Choose the time with `at`.",
-    "after-events": "The system is that after events of the run. Check phase, locks and attached bodies.",
+    "equilibrium-far": (
+        WARN, "The equilibrium was found from another configuration, and nearer ones may exist. Give a better guess."),
+    "equilibrium-moving": (WARN, "A prescribed motion is not at rest at the equilibrium. Choose another time."),
+    "equilibrium-of-instant": (
+        WARN, "Forces depend on time, and the equilibrium is that of one instant. Choose the time with `at`."),
+    "after-events": (WARN, "The system is that after events of the run. Check phase, locks and attached bodies."),
     # recorded motions
-    "model-missing": "The model that a file was recorded with is missing. Check that the robot file used instead is the same.",
-    "robot-changed": "The robot file differs from that of the recording. Check that it is the right file.",
-    "gravity-differs": "The gravity of the recording replaces that of the model. Check that this is intended.",
-    "armature-differs": "The armatures of the recording replace those of the model. Check that this is intended.",
-    "unknown-columns": "Columns match nothing of the robot and are ignored. Correct their names.",
-    "attached-bodies": "Bodies that were attached in the recording are not in the model. Add them to the robot file.",
-    "degrees": "Angles seem to be in degrees. Convert the columns to rad.",
-    "contradicting-rates": "A column is not the rate of another one. Check units and signs, or omit it.",
-    "derived-motion": "Velocities or accelerations were derived from the positions. Read the estimated error.",
-    "position-noise": "The noise of the positions from which rates were derived. Compare it with that of the sensor.",
-    "forces-filtered": "Forces are filtered like the positions, and rows at the ends are left out. Nothing to do.",
-    "estimated-error": "The error that derived columns cause, as far as it can be estimated. Compare it with what you need.",
-    "not-reliable": "Results are not reliable, for the reason in the message. Use smoothing, or measured derivatives.",
-    "smoothing-unused": "The smoothing has no effect. Omit the option, or use a larger value.",
-    "smoothing-too-strong": "The smoothing removes more than noise. Use a smaller value, or `auto`.",
-    "event-rows-omitted": "The motion jumps at events, and the second of two rows at one time is omitted. Nothing to do.",
-    "actuated-joints": "The actuated joints were taken from the forces of the trajectory. Name them with `--actuated`.",
-    "moved-onto-constraints": "Velocities or accelerations were moved onto the constraints. Check that the change is small.",
-    "zmp-undefined": "The zero-moment point is not defined in rows without a vertical force. Their cells are empty.",
-    "no-manipulability": "The manipulability of robots with constraints is not computed. Nothing to do.",
-    "many-columns": "The result has many columns. Choose among them with `--wrt` and `--joint`.",
-    "compared": "The maximum difference of derivatives from finite differences (`--verify`). Nothing to do.",
+    "model-missing": (
+        WARN, "The model that a file was recorded with is missing. Check that the robot file used instead is the same."),
+    "robot-changed": (WARN, "The robot file differs from that of the recording. Check that it is the right file."),
+    "gravity-differs": (WARN, "The gravity of the recording replaces that of the model. Check that this is intended."),
+    "armature-differs": (WARN, "The armatures of the recording replace those of the model. Check that this is intended."),
+    "unknown-columns": (WARN, "Columns match nothing of the robot and are ignored. Correct their names."),
+    "attached-bodies": (WARN, "Bodies that were attached in the recording are not in the model. Add them to the robot file."),
+    "degrees": (WARN, "Angles seem to be in degrees. Convert the columns to rad."),
+    "contradicting-rates": (WARN, "A column is not the rate of another one. Check units and signs, or omit it."),
+    "derived-motion": (WARN, "Velocities or accelerations were derived from the positions. Read the estimated error."),
+    "position-noise": (INFO, "The noise of the positions from which rates were derived. Compare it with that of the sensor."),
+    "forces-filtered": (INFO, "Forces are filtered like the positions, and rows at the ends are left out. Nothing to do."),
+    "estimated-error": (
+        WARN, "The error that derived columns cause, as far as it can be estimated. Compare it with what you need."),
+    "not-reliable": (WARN, "Results are not reliable, for the reason in the message. Use smoothing, or measured derivatives."),
+    "smoothing-unused": (WARN, "The smoothing has no effect. Omit the option, or use a larger value."),
+    "smoothing-too-strong": (WARN, "The smoothing removes more than noise. Use a smaller value, or `auto`."),
+    "event-rows-omitted": (INFO, "The motion jumps at events, and the second of two rows at one time is omitted. Nothing to do."),
+    "actuated-joints": (WARN, "The actuated joints were taken from the forces of the trajectory. Name them with `--actuated`."),
+    "moved-onto-constraints": (
+        WARN, "Velocities or accelerations were moved onto the constraints. Check that the change is small."),
+    "zmp-undefined": (WARN, "The zero-moment point is not defined in rows without a vertical force. Their cells are empty."),
+    "no-manipulability": (INFO, "The manipulability of robots with constraints is not computed. Nothing to do."),
+    "many-columns": (WARN, "The result has many columns. Choose among them with `--wrt` and `--joint`."),
+    "compared": (INFO, "The maximum difference of derivatives from finite differences (`--verify`). Nothing to do."),
     # identification
-    "not-physical": "Estimated parameters have values that no robot has. Check signs of torques, axes and gravity.",
-    "unlike-robot-file": "Estimates differ from the robot file by their sign or by one factor. Check signs and units of torques.",
-    "unexplained-torques": "The model does not explain the measured torques. Estimate more parameters, or check the recording.",
-    "coloured-residuals": "Residuals are not white, and the deviations count fewer samples. Nothing to do.",
-    "not-excited": "The motion does not excite parameters, which keep their values. Use a richer motion.",
-    "not-separable": "The motion determines only combinations of parameters. Use a richer motion.",
-    "weak-parameters": "Parameters have almost no effect, perhaps because angles are rounded. Use `--tolerance 1e-4`.",
+    "not-physical": (WARN, "Estimated parameters have values that no robot has. Check signs of torques, axes and gravity."),
+    "unlike-robot-file": (
+        WARN, "Estimates differ from the robot file by their sign or by one factor. Check signs and units of torques."),
+    "unexplained-torques": (
+        WARN, "The model does not explain the measured torques. Estimate more parameters, or check the recording."),
+    "coloured-residuals": (INFO, "Residuals are not white, and the deviations count fewer samples. Nothing to do."),
+    "not-excited": (WARN, "The motion does not excite parameters, which keep their values. Use a richer motion."),
+    "not-separable": (WARN, "The motion determines only combinations of parameters. Use a richer motion."),
+    "weak-parameters": (WARN, "Parameters have almost no effect, perhaps because angles are rounded. Use `--tolerance 1e-4`."),
     # assembly of mechanisms
-    "other-guess": "The loops were closed from a random guess. Check that this is the branch that you want.",
-    "immobile": "The mechanism cannot move, apart from driven loops. Check the constraints.",
-    "driven-loops-still": "Driven loops are at their positions in the file. Use `--constraint-motion`.",
+    "other-guess": (WARN, "The loops were closed from a random guess. Check that this is the branch that you want."),
+    "immobile": (WARN, "The mechanism cannot move, apart from driven loops. Check the constraints."),
+    "driven-loops-still": (WARN, "Driven loops are at their positions in the file. Use `--constraint-motion`."),
     # batches
-    "sample-count": "The number of Sobol samples is not a power of two. Use one that is.",
-    "suspicious-runs": "Runs of a batch are complete but suspicious. See the column `reason`.",
-    "incomplete-runs": "Runs of a batch are not complete and not drawn. See the column `reason`.",
-    "empty-output": "An output has no value in some runs. Check its expression.",
-    "missing-chunks": "Other shards of a batch are not done. Run them, or use `--resume`.",
-    "rerun": "The parameters of the run that is repeated. Nothing to do.",
-    "robot-edited": "The robot of a run differs from its file. It is written with the run, and commands use it. Nothing to do.",
+    "sample-count": (WARN, "The number of Sobol samples is not a power of two. Use one that is."),
+    "suspicious-runs": (WARN, "Runs of a batch are complete but suspicious. See the column `reason`."),
+    "incomplete-runs": (WARN, "Runs of a batch are not complete and not drawn. See the column `reason`."),
+    "empty-output": (WARN, "An output has no value in some runs. Check its expression."),
+    "missing-chunks": (WARN, "Other shards of a batch are not done. Run them, or use `--resume`."),
+    "rerun": (INFO, "The parameters of the run that is repeated. Nothing to do."),
+    "robot-edited": (
+        INFO, "The robot of a run differs from its file. It is written with the run, and commands use it. Nothing to do."),
     # files and plots
-    "result-exists": "A result exists and would not be replaced. Use `--force` or `--resume`.",
-    "no-checkpoint": "There is no checkpoint, and the run starts from the beginning. Nothing to do.",
-    "not-drawn": "A plot, or a part of it, was not drawn. The message gives the reason.",
-    "mesh-not-found": "A mesh file was not found. Use `--package-root`.",
-    "meshes-available": "The robot file has meshes that are not drawn. Use `--meshes`.",
+    "result-exists": (WARN, "A result exists and would not be replaced. Use `--force` or `--resume`."),
+    "no-checkpoint": (INFO, "There is no checkpoint, and the run starts from the beginning. Nothing to do."),
+    "not-drawn": (WARN, "A plot, or a part of it, was not drawn. The message gives the reason."),
+    "mesh-not-found": (WARN, "A mesh file was not found. Use `--package-root`."),
+    "meshes-available": (INFO, "The robot file has meshes that are not drawn. Use `--meshes`."),
 }
 
-# codes of messages of the level information: facts about the input or the result, after which there is nothing to do
-INFORMATION: frozenset[str] = frozenset((
-    "written-differently", "impacts-ended", "nothing-moves",
-    "position-noise", "forces-filtered", "event-rows-omitted", "no-manipulability",
-    "compared", "coloured-residuals", "rerun", "robot-edited", "no-checkpoint", "meshes-available"))
+WARNING_CODES = {code: MessageCode(*row) for code, row in _TABLE.items()}
