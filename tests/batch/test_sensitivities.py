@@ -174,7 +174,7 @@ def test_jobs_along_a_trajectory(tmp_path, head, text):
 
 
 @pytest.mark.parametrize("job, key, centre, text", [
-    ("job: derivatives\nof: inverse", "robot.mass.lower", 1.1, "mean(d(tau.elbow, a.elbow))"),
+    ("job: derivatives\nfunction: inverse", "robot.mass.lower", 1.1, "mean(d(tau.elbow, a.elbow))"),
     ("job: inverse\nwrenches: world", "robot.mass.lower", 1.1, "max(tau.elbow)"),
     ("job: inverse\nsmooth: 0.3", "robot.mass.lower", 1.1, "max(tau.elbow)"),
     ("job: inverse", "robot.links.lower.mass", 1.1, "max(tau.elbow)"),
