@@ -146,7 +146,8 @@ def _with_constraints(robot: Robot, path: Path, loops: str | os.PathLike[str] | 
     file, warnings = loops_beside(path) if loops is None else (read_loops_file(loops), ())
     if file is None:
         return dataclasses.replace(robot, warnings=(*robot.warnings, *warnings))
-    return dataclasses.replace(robot, loops=(*robot.loops, *file.loops), couplings=(*robot.couplings, *file.couplings))
+    return dataclasses.replace(robot, loops=(*robot.loops, *file.loops), couplings=(*robot.couplings, *file.couplings),
+                               actuated=file.actuated or robot.actuated)
 
 
 # Writing a model to a file ----------------------------------------------------------------------------------------------

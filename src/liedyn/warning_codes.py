@@ -122,7 +122,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "smoothing-unused": (WARN, "The smoothing has no effect. Omit the option, or use a larger value."),
     "smoothing-too-strong": (WARN, "The smoothing removes more than noise. Use a smaller value, or `auto`."),
     "event-rows-omitted": (INFO, "The motion jumps at events, and the second of two rows at one time is omitted. Nothing to do."),
-    "actuated-joints": (WARN, "The actuated joints were taken from the forces of the trajectory. Name them with `--actuated`."),
+    "actuated-joints": (WARN, "Forces of the trajectory decide, or contradict, which joints are actuated. Use `--actuated`."),
     "moved-onto-constraints": (
         WARN, "Velocities or accelerations were moved onto the constraints. Check that the change is small."),
     "zmp-undefined": (WARN, "The zero-moment point is not defined in rows without a vertical force. Their cells are empty."),

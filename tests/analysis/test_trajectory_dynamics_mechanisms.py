@@ -8,9 +8,11 @@ import pytest
 
 from liedyn.analysis.recorded_robot import robot_of
 from liedyn.analysis.trajectory_dynamics import dynamics_along
+from liedyn.dynamics.constraints.constrained_inverse import constrained_inverse_derivatives, constrained_inverse_dynamics
 from liedyn.dynamics.constraints.constraints import constraint_velocity
 from liedyn.errors import ComputationError, TrajectoryError, UsageError
 from liedyn.io.trajectory_csv import read_trajectory
+from liedyn.model.model import build
 from liedyn.report.run_folder import write_run
 from liedyn.robot_files import load
 from liedyn.simulation.run import run_scenario
@@ -31,6 +33,11 @@ def recorded(tmp_path_factory):
     return out
 
 
+def without_actuated(model):
+    """The robot of a file that does not say which joints have motors."""
+    return build(replace(model.description, actuated=()))
+
+
 def columns(along, kind, names):
     found = {name: x for name, _, x in along.columns}
     return np.column_stack([found[f"{kind}.{name}"] for name in names])
@@ -45,8 +52,28 @@ def test_inverse_gives_back_the_motors_forces(recorded):
     names = [f"{loop.name}.{part}" for part in WRENCH]
     assert np.abs(columns(along, "reaction", names) - result.reactions[:, 0]).max() < 1e-9 * np.abs(result.reactions).max()
     assert {name: x for name, _, x in along.columns}["drift"].max() < 1e-10
-    taken = dynamics_along(model, motion, "inverse")
+    taken = dynamics_along(without_actuated(model), motion, "inverse")
     assert "actuated joints (those with forces in the trajectory): left, right" in [one.message for one in taken.warnings]
+
+
+def test_the_robot_file_says_which_joints_are_actuated(recorded):
+    result, motion, model = recorded["five_bar"]
+    assert model.actuated == ("left", "right")
+    along = dynamics_along(model, motion, "inverse")
+    assert np.abs(columns(along, "tau", model.v_names) - result.tau).max() < 1e-9 * np.abs(result.tau).max()
+    assert "actuated-joints" not in [one.code for one in along.warnings]
+    q, v, a = result.q[7], result.v[7], result.a[7]
+    ours = constrained_inverse_dynamics(model, q, v, a).tau
+    np.testing.assert_array_equal(ours, constrained_inverse_dynamics(model, q, v, a, ["left", "right"]).tau)
+    np.testing.assert_array_equal(constrained_inverse_derivatives(model, q, v, a).dtau_da,
+                                  constrained_inverse_derivatives(model, q, v, a, ["left", "right"]).dtau_da)
+    with pytest.raises(UsageError, match="the actuated joints of five_bar are not known: name them, such as"):
+        constrained_inverse_dynamics(without_actuated(model), q, v, a)
+    other = build(replace(model.description, actuated=("left", "left_elbow")))           # the recording has a force of right
+    along = dynamics_along(other, motion, "inverse")
+    assert not columns(along, "tau", model.v_names)[:, 2:].any()
+    message, = (one.message for one in along.warnings if one.code == "actuated-joints")
+    assert message == "the trajectory has forces of right, which the robot file does not call actuated: they are not used"
 
 
 def test_redundant_motors_need_a_criterion(recorded):
@@ -70,8 +97,10 @@ def test_positions_alone_are_enough(recorded):
     bare = replace(motion, columns={name: x for name, x in motion.columns.items() if name.startswith("q.")})
     along = dynamics_along(model, bare, "inverse", actuated=["left", "right"])
     assert np.abs(columns(along, "tau", model.v_names) - result.tau)[5:-5].max() < 1e-3 * np.abs(result.tau).max()
+    along = dynamics_along(model, bare, "inverse")
+    assert np.abs(columns(along, "tau", model.v_names) - result.tau)[5:-5].max() < 1e-3 * np.abs(result.tau).max()
     with pytest.raises(UsageError, match="which of its joints are actuated"):
-        dynamics_along(model, bare, "inverse")
+        dynamics_along(without_actuated(model), bare, "inverse")
 
 
 def test_rounded_positions_are_enough(recorded):

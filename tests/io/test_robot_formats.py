@@ -1,7 +1,9 @@
 """A format of robot files is an entry of `FORMATS`, which loading, saving, scenarios, drawing and commands read."""
 import json
+import re
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,3 +98,73 @@ def test_texts_name_all_formats():
         assert name in (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
     output = next(option for option in main.get_command(None, "convert").params if option.name == "output")
     assert all(ending in output.help for ending in written_endings())
+
+
+# actuated joints --------------------------------------------------------------------------------------------------------
+URDF = """<robot name="arm"><link name="base"/>
+<link name="a"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<link name="b"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<link name="c"/>
+<joint name="i" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/></joint>
+<joint name="j" type="continuous"><parent link="a"/><child link="b"/><axis xyz="0 1 0"/></joint>
+<joint name="k" type="fixed"><parent link="b"/><child link="c"/></joint>
+%s</robot>"""
+TRANSMISSION = """<transmission name="t_{0}"><type>transmission_interface/SimpleTransmission</type>
+<joint name="{0}"><hardwareInterface>hardware_interface/EffortJointInterface</hardwareInterface></joint>
+<actuator name="m_{0}"><mechanicalReduction>1</mechanicalReduction></actuator></transmission>
+"""
+
+
+def test_actuated_joints_of_a_urdf_are_those_with_a_transmission(tmp_path):
+    path = tmp_path / "arm.urdf"
+    for joints, actuated in (((), ()), (("j",), ("j",)), (("j", "i", "j", "k", "none"), ("j", "i"))):
+        path.write_text(URDF % "".join(map(TRANSMISSION.format, joints)))
+        assert ld.load(path).actuated == actuated
+    loops = tmp_path / "arm.loops.yaml"
+    loops.write_text("actuated: [i]\n")                                        # takes precedence
+    assert ld.load(path).actuated == ("i",)
+
+
+def test_actuated_joints_of_an_mjcf_file_are_those_of_its_actuators(tmp_path):
+    (tmp_path / "arm.xml").write_text("""<mujoco><default><motor joint="i"/></default>
+<worldbody><body name="a"><joint name="i" axis="0 0 1"/><geom size="0.1"/>
+<body name="b"><joint name="j" axis="0 1 0"/><geom size="0.1"/>
+<body name="c"><joint name="ball" type="ball"/><geom size="0.1"/></body></body></body></worldbody>
+<actuator><position joint="j" kp="2"/><motor/><motor joint="j"/><motor joint="ball" gear="1 0 0"/></actuator></mujoco>""")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert ld.load(tmp_path / "arm.xml").actuated == ("j", "i")
+
+
+@pytest.mark.parametrize("ending", ["yaml", "urdf"])
+def test_actuated_joints_are_written(ending, tmp_path):
+    """Joints that become several ones in a URDF have a motor at each."""
+    for name, expected in (("five_bar", ("left", "right")), ("stewart", tuple(f"leg_{k}" for k in range(1, 7)))):
+        path = tmp_path / f"{name}.{ending}"
+        ld.save(ld.load(ROOT / f"robots/{name}.yaml"), path, lossy=True)
+        assert ld.load(path).actuated == expected
+    robot = ld.load_description(ROOT / "robots/showcase.yaml")
+    joint = next(joint for joint in robot.joints if joint.type == "universal")
+    ld.save(replace(robot, actuated=(joint.name,)), tmp_path / f"showcase.{ending}", lossy=True)
+    again = ld.load(tmp_path / f"showcase.{ending}").actuated
+    assert again == ((joint.name,) if ending == "yaml" else tuple(f"{joint.name}.{label}" for label in joint.labels))
+
+
+@pytest.mark.parametrize("actuated, words", [
+    ("[shoulder, elbw]", r"yaml:\d+: actuated\[1\]: .*elbw.*did you mean elbow"),
+    ("[tip_mount]", "actuated: a fixed joint has no motor"), ("[elbow, elbow]", "actuated: an actuated joint is named twice"),
+    ("elbow", ":.*actuated: .*expected a list of"), ("[]", ":.*actuated: .*"), ("[1]", r":.*actuated\[0\]: .*")])
+def test_actuated_joints_that_cannot_be_are_errors(actuated, words, tmp_path):
+    text = (ROOT / "robots/double_pendulum.yaml").read_text()
+    (tmp_path / "robot.yaml").write_text(f"{text}\nactuated: {actuated}\n")
+    with pytest.raises(ld.ModelError) as error:
+        ld.load(tmp_path / "robot.yaml")
+    assert re.search(words, str(error.value)), str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_actuated_joint_of_a_loops_file_must_exist(tmp_path):
+    (tmp_path / "arm.urdf").write_text(URDF % "")
+    (tmp_path / "arm.loops.yaml").write_text("actuated: [l]\n")
+    with pytest.raises(ld.ModelError, match=r"arm\.urdf: actuated: unknown joint; found 'l'"):
+        ld.load(tmp_path / "arm.urdf")

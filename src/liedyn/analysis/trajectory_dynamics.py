@@ -37,7 +37,7 @@ from liedyn.analysis.smoothing import Chain, derivations, knot_spacings
 from liedyn.arrays import Array, Criterion, Integers, Mask, Progress
 from liedyn.dynamics.batching.arrays import WORLD, wrenches_in_frame
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_hybrid_dynamics
-from liedyn.dynamics.constraints.constrained_inverse import constrained_inverse_dynamics
+from liedyn.dynamics.constraints.constrained_inverse import actuated_mask, constrained_inverse_dynamics
 from liedyn.dynamics.constraints.constraints import (
     closure_wrenches,
     constraint_bias,
@@ -84,19 +84,26 @@ _MOVED = 1e-6           # of the maximum acceleration: larger corrections of acc
 def actuated_joints(model: Model, motion: SampledMotion, selected: Mask) -> tuple[Mask, list[LiedynWarning]]:
     """Return the mask (nv,) of actuated joints and warnings.
 
-    If the mask `selected` (nv,) is all False, joints with a force in the trajectory are actuated, and a warning names them. For a
-    robot without loops these are independent joints, as many as its motion has degrees of freedom.
+    selected: (nv,) bool. If it is all False, the actuated joints are those of the robot file. If the file does not name any, they
+    are those with a force in the trajectory, and a warning names them. For a robot without loops they are independent joints, as
+    many as its motion has degrees of freedom.
     """
     if selected.any():
         return selected, []
     actuated: Mask = np.abs(motion.tau_or_zero).max(axis=0) > 0.0
+    if model.actuated and not model.has_only_couplings:
+        motors = actuated_mask(model, None)
+        names = ", ".join(model.v_names[k] for k in np.flatnonzero(actuated & ~motors))
+        message = f"the trajectory has forces of {names}, which the robot file does not call actuated: they are not used"
+        return motors, [LiedynWarning("actuated-joints", message)] if names else []
     if model.has_only_couplings:
         independent = np.zeros(model.nv, dtype=bool)
         independent[model.elimination(actuated).independent] = True
         return independent, []
     if not actuated.any():
         raise UsageError(f"the robot {model.name} has constraints: which of its joints are actuated? Name them, for instance "
-                         f"--actuated {model.joint_names[0]} (or record forces: joints with a force are taken)")
+                         f"--actuated {model.joint_names[0]}, or with the key `actuated` of the robot file (or record "
+                         "forces: joints with a force are taken)")
     names = ", ".join(name for name, is_actuated in zip(model.v_names, actuated, strict=True) if is_actuated)
     return actuated, [LiedynWarning("actuated-joints", f"actuated joints (those with forces in the trajectory): {names}")]
 

@@ -35,7 +35,8 @@ def _check_actuated(model: Model, actuated: tuple[str, ...], **_: Any) -> None:
 @along_command(
     "Compute joint forces along a trajectory.",
     click.option("-a", "--actuated", multiple=True, metavar="PATTERN", help="For a robot with loops: actuated joints, a "
-                 "name or a pattern; may be repeated. Default: those with a column tau in TRAJECTORY."),
+                 "name or a pattern; may be repeated. Default: those of the robot file, else those with a column tau in "
+                 "TRAJECTORY."),
     click.option("--criterion", type=click.Choice(["unique", "least_torque", "least_constraint_force"]), default="unique",
                  show_default=True, help="For a robot with loops and redundant actuation: which of the possible joint "
                  "forces to compute."),

@@ -423,7 +423,7 @@ class LinkVisuals:
 class Robot:
     """A tree of links and joints. A joint whose parent is `world` is attached to the ground. Otherwise the one link that is
     not the child of a joint is the root, welded to the ground (`base` fixed) or free (`base` floating). `loops` and `couplings`
-    constrain the tree.
+    constrain the tree. `actuated` names the joints with motors, which inverse dynamics of robots with loops requires.
 
     Examples
     --------
@@ -440,6 +440,7 @@ class Robot:
     actuators: tuple[Actuator, ...] = ()
     loops: tuple[Loop, ...] = ()
     couplings: tuple[Coupling, ...] = ()
+    actuated: tuple[str, ...] = ()         # joints with motors; empty: the file does not say
     warnings: tuple[LiedynWarning, ...] = field(default=(), compare=False)   # of the loader
     source: str | None = field(default=None, compare=False)
     visuals: Mapping[str, LinkVisuals] = field(default_factory=dict, compare=False)    # by link, of those that the file draws

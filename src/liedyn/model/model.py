@@ -342,6 +342,11 @@ class Model(Immutable):
         """Names of the velocity coordinates that no coupling and no mimic joint determines: the drivers."""
         return tuple(self.v_names[k] for k in self.elimination().independent)
 
+    @property
+    def actuated(self) -> tuple[str, ...]:
+        """Names of the joints with motors, as the robot file says; empty if it does not."""
+        return self.description.actuated
+
     def joint(self, name: str) -> ModelJoint:
         """Return the moving joint with this name. Raise NameLookupError, with the nearest name, if there is none."""
         for joint in self.joints:

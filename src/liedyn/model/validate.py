@@ -295,9 +295,22 @@ def validate(robot: Robot) -> Robot:
     _check_coordinate_names(robot.base, joints)
     actuators = tuple(_validate_actuator(actuator, tree) for actuator in robot.actuators)
     loops, couplings = validate_constraints(replace(robot, joints=joints), tree)
+    _check_actuated(robot)
     warnings = (*robot.warnings, *robot_warnings(replace(robot, joints=joints, loops=loops), tree, bodies))
     return replace(robot, joints=tuple(map(normalize_axes, joints)), actuators=actuators, loops=tuple(map(normalize_axes, loops)),
                    couplings=couplings, warnings=tuple(WarningLog(warnings)))
+
+
+def _check_actuated(robot: Robot) -> None:
+    """Raise ModelError if `actuated` names a joint twice, or one that does not exist or cannot move."""
+    place, moving = Place(robot.source, key="actuated"), {joint.name for joint in robot.joints if joint.type != "fixed"}
+    for k, name in enumerate(robot.actuated):
+        if name in robot.actuated[:k]:
+            raise ModelError("an actuated joint is named twice", place=place, found=name)
+        if name not in moving:
+            fixed = any(joint.name == name for joint in robot.joints)
+            raise ModelError("a fixed joint has no motor" if fixed else "unknown joint", place=place, found=name,
+                             expected="the name of a moving joint", hint=nearest(name, moving))
 
 
 def validate_changes(robot: Robot, original: Robot) -> Robot:

@@ -72,9 +72,9 @@ class ConstrainedInverse(NamedTuple):
 
 
 def constrained_inverse_dynamics(  # noqa: PLR0913 - independent options of a public call
-        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *, criterion: Criterion = "unique",
-        weights: ArrayLike | None = None, tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None,
-        passive: bool = True, constraint_motion: Mapping[str, Any] | None = None,
+        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated | None = None, *,
+        criterion: Criterion = "unique", weights: ArrayLike | None = None, tau_passive: ArrayLike | None = None,
+        f_ext: Wrenches | None = None, passive: bool = True, constraint_motion: Mapping[str, Any] | None = None,
         on_error: OnError = "raise") -> ConstrainedInverse:
     """Return the forces of the actuated joints that produce the accelerations ``a`` of a constrained system.
 
@@ -88,7 +88,8 @@ def constrained_inverse_dynamics(  # noqa: PLR0913 - independent options of a pu
     q, v, a : (..., nq), (..., nv), (..., nv) arrays
         Motion that satisfies the constraints; the accelerations are checked. `constrained_hybrid_dynamics` computes all
         accelerations from those of independent joints.
-    actuated : names of joints or coordinates, or (nv,) bool array
+    actuated : names of joints or coordinates, or (nv,) bool array, optional
+        Default: those that the robot file names (`Model.actuated`).
     criterion : str
         "unique": error if several tau are solutions. "least_constraint_force": minimum of sum lambda^2. "least_torque": minimum
         of sum (weights tau)^2 over the actuated joints. Sums add numbers in [N m] and [N] without conversion.
@@ -255,8 +256,13 @@ def _classify(G: Array, freedom: Integers, mask: Mask) -> NDArray[np.str_]:
 
 
 # inputs -----------------------------------------------------------------------------------------------------------
-def actuated_mask(model: Model, actuated: Actuated) -> Mask:
-    """Return a mask (nv,) from a mask or from names of joints and coordinates."""
+def actuated_mask(model: Model, actuated: Actuated | None) -> Mask:
+    """Return a mask (nv,) from a mask or from names of joints and coordinates; None: those of the robot file."""
+    if actuated is None:
+        actuated = model.actuated
+        if not actuated:
+            raise UsageError(f"the actuated joints of {model.name} are not known: name them, such as "
+                             f"actuated=[{model.joint_names[0]!r}], or with the key `actuated` of the robot file")
     items: list[Any] = [actuated] if isinstance(actuated, str) else list(actuated)
     if items and all(isinstance(name, str) for name in items):
         mask = np.zeros(model.nv, dtype=bool)
@@ -376,9 +382,9 @@ class ConstrainedInverseDerivatives(NamedTuple):
 
 
 def constrained_inverse_derivatives(  # noqa: PLR0913 - independent options of a public call
-        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *, criterion: Criterion = "unique",
-        weights: ArrayLike | None = None, tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None,
-        passive: bool = True, constraint_motion: Mapping[str, Any] | None = None,
+        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated | None = None, *,
+        criterion: Criterion = "unique", weights: ArrayLike | None = None, tau_passive: ArrayLike | None = None,
+        f_ext: Wrenches | None = None, passive: bool = True, constraint_motion: Mapping[str, Any] | None = None,
         on_error: OnError = "raise") -> ConstrainedInverseDerivatives:
     """Return the derivatives of `constrained_inverse_dynamics` with respect to q, v and a.
 

@@ -234,12 +234,14 @@ def read_mjcf(path: str | os.PathLike[str]) -> Robot:
     tree = read_bodies(root, read_compiler(root), read_option(root), Defaults(root))
     loops, couplings = read_equality(root, tree)
     actuators = read_actuators(root, tree)
+    driven = (tree.defaults.of(child, kind="actuator").text("joint") for child in root.within("actuator"))
+    actuated = tuple(dict.fromkeys(name for name in driven if name in tree.ref))
     _check_tendons(root, tree)
     for kind in ("sensor", "keyframe"):
         for _ in root.within(kind):
             tree.count(f"{kind}s")
     return Robot(root.text("model") or Path(os.fspath(path)).stem, tuple(tree.links), tuple(tree.joints),
-                 gravity=tree.option.gravity, actuators=actuators, loops=loops, couplings=couplings,
+                 gravity=tree.option.gravity, actuators=actuators, loops=loops, couplings=couplings, actuated=actuated,
                  warnings=_warnings(root, tree), source=os.fspath(path), visuals=_visuals(tree))
 
 

@@ -295,7 +295,9 @@ COUPLING = Schema("coupling", (
     Field("offset", Number(), "right-hand side: the sum of coefficient times coordinate equals `offset`", 0, example=0.1)))
 _CONSTRAINTS = (
     Field("loops", Named(LOOP, "loop"), "joints that close a loop, by name: see [closed loops](loops.md)"),
-    Field("couplings", Named(COUPLING, "coupling"), "linear equations between joint coordinates, by name"))
+    Field("couplings", Named(COUPLING, "coupling"), "linear equations between joint coordinates, by name"),
+    Field("actuated", List(Text(), 1, words="names of joints"), "names of the joints with motors, for inverse dynamics of robots "
+        "with loops", "not known", example=["shoulder"]))
 LOOPS_FILE = Schema("loops_file", (
     Field("robot", Text(), "path of the robot file, relative to this one", example="robot.urdf", live=True), *_CONSTRAINTS))
 

@@ -58,18 +58,20 @@ def place_of_keys(node: Node, **parts: str) -> ElementPlace:
 
 @dataclass(frozen=True, slots=True)
 class LoopsFile:
-    """A file of constraints: path of the robot file that it names, or None, its closures and its couplings."""
+    """A file of constraints: path of the robot file that it names, or None, its closures, its couplings, and actuated joints."""
 
     robot: str | None
     loops: tuple[Loop, ...]
     couplings: tuple[Coupling, ...]
+    actuated: tuple[str, ...]
 
 
 def read_loops_file(path: str | os.PathLike[str]) -> LoopsFile:
-    """Read a loops file: the keys `loops`, `couplings` and optionally `robot`. Raise ModelError with file, line and key."""
+    """Read a loops file: the keys `loops`, `couplings`, `actuated` and `robot`. Raise ModelError with file, line and key."""
     root = read_yaml(path, ModelError)
-    return LoopsFile(LOOPS_FILE.value(root.mapping(LOOPS_FILE), "robot"), named(root, "loops", _loop),
-                     named(root, "couplings", _coupling))
+    nodes = root.mapping(LOOPS_FILE)
+    return LoopsFile(LOOPS_FILE.value(nodes, "robot"), named(root, "loops", _loop), named(root, "couplings", _coupling),
+                     LOOPS_FILE.value(nodes, "actuated", ()))
 
 
 def robot_of_loops(path: str | os.PathLike[str]) -> str:
@@ -148,11 +150,14 @@ def read_robot_yaml(path: str | os.PathLike[str], overrides: Iterable[str] = ())
                                           expected="links and joints", hint="use that file")
     nodes = ROBOT.nodes(root)
     joints = nodes["joints"].mapping() if "joints" in nodes else {}
+    actuated = ROBOT.value(nodes, "actuated", ())
+    for node in nodes["actuated"].value if actuated and joints else ():
+        node.choice(joints)
     return Robot(name=ROBOT.value(nodes, "name", Path(os.fspath(path)).stem), links=named(root, "links", _link),
                  joints=named(root, "joints", lambda name, node: _joint(name, node, joints)),
                  base=ROBOT.value(nodes, "base", "fixed"), gravity=ROBOT.value(nodes, "gravity", STANDARD_GRAVITY),
                  actuators=named(root, "actuators", _actuator), loops=named(root, "loops", _loop),
-                 couplings=named(root, "couplings", _coupling),
+                 couplings=named(root, "couplings", _coupling), actuated=actuated,
                  source=os.fspath(path), visuals=visuals_of_yaml(root.require("links").mapping()))
 
 

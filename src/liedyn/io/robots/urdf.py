@@ -61,7 +61,14 @@ def read_urdf(path: str | os.PathLike[str]) -> Robot:
     return Robot(name=parsed.name,
                  links=tuple(_link(link, place) for link, (_, place) in zip(parsed.links, links, strict=True)),
                  joints=tuple(_joint(joint, place) for joint, (_, place) in zip(parsed.joints, joints, strict=True)),
-                 warnings=tuple(reader.warnings), source=file, visuals=visuals_of_urdf(root))
+                 actuated=_actuated(root), warnings=tuple(reader.warnings), source=file, visuals=visuals_of_urdf(root))
+
+
+def _actuated(root: XmlElement) -> tuple[str, ...]:
+    """Return the names of moving joints with a <transmission>, each once. Others of its joints are left out."""
+    moving = {joint.text("name") for joint in root.every("joint") if joint.text("type") != "fixed"}
+    names = (part.text("name") for part in root.within("transmission") if part.tag == "joint")
+    return tuple(dict.fromkeys(name for name in names if name and name in moving))
 
 
 def _parse(name: str, elements: list[ElementTree.Element]) -> Any:

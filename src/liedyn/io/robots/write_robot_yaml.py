@@ -126,7 +126,8 @@ def loops_yaml(robot: Robot, file: str) -> str:
 
 
 def _constraints(robot: Robot) -> str:
-    return _named("loops", robot.loops, _loop) + _named("couplings", robot.couplings, _coupling)
+    actuated = to_yaml({"actuated": list(robot.actuated)}) if robot.actuated else ""
+    return _named("loops", robot.loops, _loop) + _named("couplings", robot.couplings, _coupling) + actuated
 
 
 def _named(key: str, elements: Sequence[Any], values_of: Callable[[Any], dict[str, Any]]) -> str:

@@ -47,7 +47,17 @@ def urdf(robot: Robot, shapes: Mapping[str, tuple[LinkShape, ...]] | None = None
         lines += _element("link", link.name, "", [*_link(link), *_visuals((shapes or {}).get(link.name, ()))])
     for joint in robot.joints:
         lines += _element("joint", joint.name, f' type="{_NAMES.get(joint.type, joint.type)}"', _joint(joint))
+    for name in robot.actuated:
+        lines += _element("transmission", f"{name}_transmission", "", _transmission(name))
     return "\n".join([*lines, "</robot>"]) + "\n"
+
+
+def _transmission(joint: str) -> Iterator[str]:
+    yield "<type>transmission_interface/SimpleTransmission</type>"
+    yield f"<joint name={quoteattr(joint)}>"
+    yield "  <hardwareInterface>hardware_interface/EffortJointInterface</hardwareInterface>"
+    yield "</joint>"
+    yield f"<actuator name={quoteattr(joint + '_motor')}/>"
 
 
 def _element(tag: str, name: str, more: str, parts: Iterable[str]) -> list[str]:
@@ -162,7 +172,7 @@ def _ground(out: Subset) -> None:
 
 
 def _split_joints(out: Subset) -> None:
-    joints, links = [], list(out.robot.links)
+    joints, links, parts_of = [], list(out.robot.links), {}
     taken = {link.name for link in links} | {joint.name for joint in out.robot.joints}
     for joint in (_without_springs(described, out) for described in out.robot.joints):
         if joint.type in _DIRECT or (joint.type == "planar" and joint.coordinate_parameters == _uniform_coordinates(joint)):
@@ -178,6 +188,7 @@ def _split_joints(out: Subset) -> None:
             between.append(child)
             joints.append(replace(part, name=name, parent=parent, child=child))
         joints[-1] = replace(joints[-1], child=joint.child)
+        parts_of[joint.name] = tuple(part.name for part in joints[-len(between):] if part.type != "fixed" and not part.mimic)
         links += [Link(name) for name in between[:-1]]
         if len(between) > 1 and len(out.losses) == lost:
             types = ", ".join(part.type for part in joints[-len(between):])
@@ -186,7 +197,8 @@ def _split_joints(out: Subset) -> None:
                                  "links between")
     labels = {joint.name: joint.labels for joint in out.robot.joints}
     couplings = tuple(_of_parts(coupling, labels) for coupling in out.robot.couplings)
-    out.robot = replace(out.robot, joints=tuple(joints), links=tuple(links), couplings=couplings)
+    actuated = tuple(part for name in out.robot.actuated for part in parts_of.get(name, (name,)))
+    out.robot = replace(out.robot, joints=tuple(joints), links=tuple(links), couplings=couplings, actuated=actuated)
 
 
 def _parts(joint: Joint, out: Subset) -> Iterator[Joint]:

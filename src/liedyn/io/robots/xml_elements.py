@@ -218,11 +218,11 @@ def root_tag(path: str | os.PathLike[str]) -> str | None:
 
 # URDF: the links, joints and materials ----------------------------------------------------------------------------------
 
-# Other elements (gazebo, transmission, sensor, ros2_control, …) are left out, and so are elements with a namespace prefix,
+# Other elements (gazebo, sensor, ros2_control, …) are left out, and so are elements with a namespace prefix,
 # declared or not. Elements that xacro would expand are an error. A default namespace has no effect.
 
 MAX_URDF_LEVELS = 50                              # levels of nesting
-_READ = ("link", "joint", "material")             # children of <robot>
+_READ = ("link", "joint", "material", "transmission")             # children of <robot>
 _SHAPES = ("visual", "collision")
 _IGNORED_XACRO = ("xacro:property", "xacro:arg")
 XACRO_HINT = "expand xacro first: xacro robot.urdf.xacro > robot.urdf"
@@ -231,7 +231,7 @@ _OTHER_FORMATS = {"sdf": "SDF files are not supported", "mujoco": "give a MuJoCo
 
 
 def read_urdf_tree(path: str | os.PathLike[str]) -> XmlElement:
-    """Return the <robot> element of a file with its links, joints and materials. Raise ModelError with the line."""
+    """Return the <robot> element of a file with the elements of `_READ`. Raise ModelError with the line."""
     root = read_xml(path, MAX_URDF_LEVELS, _is_urdf)
     if not any(root.every("link")):
         raise ModelError("no links in this robot", place=Place(root.file, root.line), expected="at least one <link>")
