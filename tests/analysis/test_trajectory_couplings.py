@@ -1,5 +1,7 @@
 """Recordings of robots with mimic joints and couplings: columns of drivers only, few digits, derivatives, identification."""
+import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from liedyn.analysis.trajectory_derivatives import derivatives_along
 from liedyn.analysis.trajectory_dynamics import dynamics_along
 from liedyn.errors import TrajectoryError
 from simulation.test_joint_control_couplings import ROBOT
+from sweeps import table
 
 T = np.linspace(0.0, 2.0, 401)
 
@@ -136,3 +139,35 @@ def test_mimic_joints_can_be_ignored(model, tmp_path):
     assert len(listed) < len(independent)
     exported = run("export", robot, "--ignore-mimic", "-o", tmp_path / "fd.c")
     assert exported.exit_code == 0
+
+
+def test_runs_can_ignore_mimic_joints(model, tmp_path):
+    """As an option, as a key of the scenario and in a sweep over keys of the robot; commands on the run ignore them, too."""
+    robot = tmp_path / "robot.yaml"
+    scenario = tmp_path / "free.yaml"
+    scenario.write_text("robot: robot.yaml\nignore_mimic: true\nduration: 0.2\ninitial: {q: {j1: 0.3}}\n")
+    options = ("-S", "duration=0.2", "-S", "initial.q.j1=0.3", "--no-plots")
+    for k, arguments in enumerate(((robot, "--ignore-mimic", *options), (scenario, "--no-plots"))):
+        result = run("simulate", *arguments, "-o", tmp_path / f"run{k}")
+        assert result.exit_code == 0, result.stderr
+    runs = [ld.read_trajectory(tmp_path / f"run{k}/trajectory.csv") for k in range(2)]
+    tree = ld.load(robot, ignore_mimic=True)
+    q, v, a = (np.column_stack([runs[0].columns[f"{kind}.{name}"] for name in tree.v_names]) for kind in "qva")
+    assert all(x.header["mimic"] == "ignored" for x in runs)
+    np.testing.assert_array_equal(q, np.column_stack([runs[1].columns[f"q.{name}"] for name in tree.v_names]))
+    np.testing.assert_allclose(a, ld.forward_dynamics(tree, q, v, 0 * v), atol=1e-9)
+    for options in ((), ("--robot", robot)):
+        result = run("inverse", tmp_path / "run0/trajectory.csv", *options, "-o", tmp_path / "tau.csv", "--force")
+        assert result.exit_code == 0, result.stderr
+        tau = ld.read_trajectory(tmp_path / "tau.csv").columns
+        assert max(np.abs(tau[f"tau.{name}"]).max() for name in tree.v_names) < 1e-9
+    linear = run("linearize", robot, "--ignore-mimic", "--json", "-o", tmp_path / "linear", "--no-plots")
+    assert linear.exit_code == 0 and len(json.loads(linear.stdout)["states"]) == 2 * tree.nv, linear.stderr
+    (tmp_path / "sweep.yaml").write_text("scenario: free.yaml\nparameters: [{key: robot.links.a.mass, name: m, list: [1, 2]}]\n"
+                                         "outputs: {x: 'final(q.j1)'}\n")
+    batch = run("batch", tmp_path / "sweep.yaml", "-o", tmp_path / "sweep")
+    assert batch.exit_code == 0, batch.stderr
+    robots = [replace(tree.description, links=tuple(replace(link, mass=m) if link.name == "a" else link
+                                                    for link in tree.description.links)) for m in (1.0, 2.0)]
+    finals = [ld.simulate(ld.build(robot), duration=0.2, q0=q[0]).q[-1, 0] for robot in robots]
+    assert table(tmp_path / "sweep")["x"] == pytest.approx(finals, abs=1e-6) and abs(finals[0] - finals[1]) > 1e-4

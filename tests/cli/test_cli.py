@@ -125,12 +125,6 @@ def test_a_run_folder_in_place_of_its_trajectory_is_told(folder):
     (["plot", "none"], "'none' does not exist"),
     (["plot", "motion.csv", "-f", "gif"], "'gif' is not one of"),
     (["inverse", "motion.csv", "-o", "-", "--json"], "--json and a CSV cannot both go to stdout"),
-    (["inverse", "motion.csv", "-o", "."], "is a folder; a file name is needed"),
-    (["inverse", "motion.csv", "-o", "none/x.csv"], "the folder none does not exist"),
-    (["inverse", "motion.csv", "-o", "arm.yaml"], "arm.yaml exists already; --force or force=True overwrites it"),
-    (["simulate", "arm.yaml", "-o", "motion.csv"], "motion.csv is a file; a folder is needed"),
-    (["simulate", "arm.yaml", "-o", "."], "contains other files and no run.json"),
-    (["simulate", "arm.yaml", "-o", ".", "--force"], "contains other files and no run.json"),
     (["plot", "."], "is not a run folder: it has no trajectory.csv"),
     (["plot", "motion.csv", "-o", "arm.yaml"], "is a file"),
 ])
@@ -142,7 +136,33 @@ def test_wrong_usage(folder, args, words):
     assert {p.name for p in folder.iterdir()} == {"arm.yaml", "motion.csv"}
 
 
-def test_results_are_not_overwritten(folder):
+@pytest.fixture
+def computable(folder):
+    """Wrong arguments are reported before outputs."""
+    (folder / "arm.yaml").write_text("links: {rod: {mass: 1, inertia: [1, 1, 1]}}\n"
+                                     "joints: {elbow: {type: continuous, parent: world, child: rod, axis: [1, 0, 0]}}\n")
+    (folder / "motion.csv").write_text("# robot: arm.yaml\nt,q.elbow,v.elbow,a.elbow\n0,0,0,0\n1,0,0,0\n")
+    return folder
+
+
+@pytest.mark.parametrize("args, words", [
+    (["inverse", "motion.csv", "-o", "."], "is a folder; a file name is needed"),
+    (["inverse", "motion.csv", "-o", "none/x.csv"], "the folder none does not exist"),
+    (["inverse", "motion.csv", "-o", "arm.yaml"], "arm.yaml exists already; --force or force=True overwrites it"),
+    (["simulate", "arm.yaml", "-o", "motion.csv"], "motion.csv is a file; a folder is needed"),
+    (["simulate", "arm.yaml", "-o", "."], "contains other files and no run.json"),
+    (["simulate", "arm.yaml", "-o", ".", "--force"], "contains other files and no run.json"),
+])
+def test_wrong_outputs(computable, args, words):
+    result = run(*args)
+    assert result.exit_code == 2, result.output
+    assert words in " ".join(result.stderr.split())
+    assert result.stdout == ""
+    assert {p.name for p in computable.iterdir()} == {"arm.yaml", "motion.csv"}
+
+
+def test_results_are_not_overwritten(computable):
+    folder = computable
     (folder / "motion_inverse.csv").write_text("mine")
     (folder / "runs" / "arm").mkdir(parents=True)
     (folder / "runs" / "arm" / "run.json").write_text("{}")

@@ -86,7 +86,7 @@ def prepare(path: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrid
     Raises ScenarioError, ModelError, TrajectoryError, CheckFailed.
     """
     scenario = scenario_of(path, overrides, long=True)           # perhaps nothing of it is run
-    model = read_model(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
+    model = read_model(scenario.robot, **scenario.robot_options, strict=strict)
     return _setup(scenario, model)
 
 

@@ -7,7 +7,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -27,7 +27,7 @@ from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.io.yaml_nodes import read_yaml
 from liedyn.io.yaml_values import path_parts
 from liedyn.model.model import Model, build
-from liedyn.robot_files import load_description, read_model
+from liedyn.robot_files import read_model
 from liedyn.simulation.preparation import PreparedRun, prepare_run
 
 Run = TypeVar("Run")
@@ -306,10 +306,7 @@ class ScenarioBinding(SweepBinding[PreparedRun]):
         return prepare_run(scenario, model)
 
     def _model(self, scenario: Scenario, edits: tuple[str, ...] = ()) -> Model:
-        if edits:
-            robot = load_description(scenario.robot, scenario.base, scenario.loops, edits)
-            return build(robot if scenario.gravity is None else replace(robot, gravity=scenario.gravity))
-        return self._load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops)
+        return (read_model if edits else self._load)(scenario.robot, **scenario.robot_options, overrides=edits)
 
     def _nominal_setting(self, key: str) -> Value:
         return _value_at(to_plain(self.prepared.scenario), key)

@@ -59,6 +59,7 @@ loops_option = click.option("--loops", type=FILE, metavar="FILE", help="YAML fil
 robot_option = click.option("-r", "--robot", type=FILE, help="Robot file. Default: the one named in the trajectory.")
 ignore_mimic_option = click.option("--ignore-mimic", is_flag=True, help="Leave out mimic joints and couplings of the robot: "
                                    "their joints move independently.")
+IGNORE_MIMIC = "ignore_mimic=true"           # the override of a scenario that does the same
 strict_option = click.option("--strict", is_flag=True, help="Treat robot warnings as errors (see `liedyn check`).")
 file_kind_argument = click.argument("kind", metavar="scenario|robot|loops|sweep",
                                      type=click.Choice(["scenario", "robot", "loops", "sweep"]))

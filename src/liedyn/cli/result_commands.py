@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from liedyn.cli.console import Console, arguments_first, check_drawn, with_console
-from liedyn.cli.options import FILE, Existing, force_option, json_option, override_option, robot_option, strict_option
+from liedyn.cli.options import (
+    FILE,
+    IGNORE_MIMIC,
+    Existing,
+    force_option,
+    ignore_mimic_option,
+    json_option,
+    override_option,
+    robot_option,
+    strict_option,
+)
 
 if TYPE_CHECKING:                       # imports NumPy
     from liedyn.errors import LiedynWarning
@@ -177,11 +187,11 @@ def replay(trajectory: str, robot: str | None, output: str | None, against: tupl
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder to write. Default: runs/NAME_linear.")
 @override_option()
 @click.option("--no-plots", is_flag=True, help="Do not draw plots.")
-@with_console(strict_option, force_option, json_option)
+@with_console(ignore_mimic_option, strict_option, force_option, json_option)
 def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...], open_loop: bool,         # noqa: PLR0913
               inputs: tuple[str, ...], outputs: tuple[str, ...], independent: tuple[str, ...], step: float | None, verify: bool,
-              output: str | None, overrides: tuple[str, ...], no_plots: bool, strict: bool, force: bool, as_json: bool,
-              console: Console) -> None:
+              output: str | None, overrides: tuple[str, ...], no_plots: bool, ignore_mimic: bool, strict: bool, force: bool,
+              as_json: bool, console: Console) -> None:
     """Linearize a scenario about its motion or an equilibrium: dx/dt = A x + B u, y = C x + D u for small deviations.
 
     States are the deviations q.<joint> and v.<joint>. Inputs are the accelerations of prescribed joints, and additional forces
@@ -194,6 +204,8 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
     """
     from liedyn.io.atomic_output import check_folder, path_part
 
+    if ignore_mimic:
+        overrides = (*overrides, IGNORE_MIMIC)
     if hold and not equilibrium:
         raise click.UsageError("--fix requires --equilibrium.")
     if output == "-":

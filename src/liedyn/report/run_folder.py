@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from liedyn import __version__
-from liedyn.analysis.recorded_robot import robot_of
+from liedyn.analysis.recorded_robot import MIMIC_IGNORED, robot_of
 from liedyn.errors import InputError, LiedynWarning, NameLookupError, UsageError, warn
 from liedyn.io.atomic_output import STDIO, open_folder, translate_os_errors
 from liedyn.io.csv_table import Column, title_cell, write_table
@@ -191,8 +191,8 @@ def _comments(result: Result) -> dict[str, str]:
     """Return comments about the run for the trajectory file."""
     comments = prescribed_comment([name for name, prescribed in zip(result.model.v_names, result.prescribed, strict=True)
                                    if prescribed])
-    comments |= {"events": str(len(result.events) or ""), "attached": result.attached,
-                 "final_changes": result.final_changes,
+    comments |= {"mimic": MIMIC_IGNORED if result.scenario.ignore_mimic else "", "events": str(len(result.events) or ""),
+                 "attached": result.attached, "final_changes": result.final_changes,
                  "armatures": json.dumps(result.armatures) if result.armatures else "", "control": _law(result.scenario)}
     return {key: text for key, text in comments.items() if text}
 

@@ -221,7 +221,7 @@ def prepare(path: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrid
     if model is not None:
         scenario = replace(scenario, robot=model.name)
     else:
-        model = read_model(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
+        model = read_model(scenario.robot, **scenario.robot_options, strict=strict)
     return prepare_run(scenario, model, force_long, folder)
 
 

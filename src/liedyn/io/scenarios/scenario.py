@@ -262,6 +262,7 @@ class Scenario:
     output_step: float
     base: Base | None = None     # None: as the robot file says
     gravity: tuple[float, float, float] | None = None
+    ignore_mimic: bool = False   # mimic joints and couplings of the robot are left out
     integrator: Integrator = Integrator(named=False)
     passive: bool = True
     seed: int | None = None
@@ -286,6 +287,11 @@ class Scenario:
     source: str | None = field(default=None, compare=False)
     overrides: tuple[str, ...] = field(default=(), compare=False)
     warnings: tuple[LiedynWarning, ...] = field(default=(), compare=False)          # for people: what overrides replaced
+
+    @property
+    def robot_options(self) -> dict[str, Any]:
+        """Arguments of `robot_files.read_model` for the robot."""
+        return {name: getattr(self, name) for name in ("base", "gravity", "loops", "ignore_mimic")}
 
 
 # Waypoints of a pose ----------------------------------------------------------------------------------------------------

@@ -143,6 +143,7 @@ SCENARIO = Schema("scenario", (
     Field("loops", File("file of loops"), "file of loops and couplings that belongs to the robot file: see [closed "
         "loops](loops.md)", "next to a URDF", example="robot.loops.yaml"),
     Field("gravity", Vector(3, MAX_INPUT), "`[x, y, z]` [m/s²]", "from the robot file", example=[0, 0, -9.81]),
+    Field("ignore_mimic", Boolean(), "whether mimic joints and couplings of the robot are left out", False, example=True),
     Field("duration", Number(minimum=SHORTEST), "simulated time [s]", required="the time to simulate, in seconds", example=5,
         live=True),
     Field("output_step", Number(above=0), "time between rows of the result [s]", "duration / 500", example=0.01, live=True),
@@ -302,6 +303,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
         "loops": s.loops and FilePath(s.loops),
         "base": s.base,
         "gravity": s.gravity,
+        "ignore_mimic": s.ignore_mimic or None,
         "duration": s.duration,
         "output_step": s.output_step,
         "passive": s.passive,
