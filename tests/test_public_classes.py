@@ -73,7 +73,7 @@ def rollout(path, **more):
 
 
 def recorded(path):
-    """A motion with its joint forces."""
+    """A motion with its generalized forces."""
     model, t = model_of(path), np.linspace(0, 2, 201)
     q = np.stack([np.sin(3 * t), np.cos(4 * t)], axis=1)
     motion = ld.motion_of(model, ld.trajectory_of(model, t, q))

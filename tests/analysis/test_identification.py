@@ -17,7 +17,7 @@ ROWS = 400
 
 
 def recorded(model, *, seed=1, noise=0.0, rows=ROWS, passive=True, f_ext=None, still=False, without=()):
-    """A motion of a few sines per joint through the middle of its range, with its joint forces; noise by the largest force."""
+    """A motion of a few sines per joint around mid-range, and its generalized forces. Noise is relative to the maximum."""
     rng = np.random.default_rng(seed)
     t = np.linspace(0, 6, rows)
     x, v, a = np.zeros((3, rows, model.nv))
@@ -213,7 +213,7 @@ def test_a_recording_with_events(ur5, tmp_path):
 
 
 def test_no_forces_or_too_few_rows(ur5):
-    with pytest.raises(ld.TrajectoryError, match=r"there are no columns of the joint forces; .* expected tau.<joint>"):
+    with pytest.raises(ld.TrajectoryError, match=r"there are no columns of the generalized forces; .* expected tau.<joint>"):
         ld.identify(ur5, recorded(ur5, without=("tau",)))
     with pytest.raises(ld.TrajectoryError, match="too short for so many parameters; found '30 equations'; expected at least 42"):
         ld.identify(ur5, recorded(ur5, rows=5))

@@ -177,7 +177,7 @@ def test_forces_are_needed_where_they_go_in():
     motion = trajectory(model, without=("tau",))
     assert derivatives_along(model, motion).columns
     for given in ({"of": "forward"}, {"of": "hybrid", "prescribed": ("joint0",)}):
-        with pytest.raises(ld.TrajectoryError, match="there are no columns of the joint forces"):
+        with pytest.raises(ld.TrajectoryError, match="there are no columns of the generalized forces"):
             derivatives_along(model, motion, **given)
 
 

@@ -126,7 +126,7 @@ def test_missing_columns_are_named(recorded, tmp_path):
     with pytest.raises(TrajectoryError, match=r"no column belongs to a joint of the robot ur5; found 'q\.panda_joint1, .*"
                        r"expected q\.shoulder_pan_joint, .*another robot"):
         dynamics_along(ld.load(ROOT / "robots/ur5.yaml"), read_trajectory(path), "inverse")
-    with pytest.raises(TrajectoryError, match=r"there are no columns of the joint forces.*tau\.<joint>"):
+    with pytest.raises(TrajectoryError, match=r"there are no columns of the generalized forces.*tau\.<joint>"):
         dynamics_along(model, read_trajectory(edited(path, tmp_path, without_columns("tau."))), "forward")
     with pytest.raises(TrajectoryError, match=r"column q\.panda_joint3: a column is missing; expected one for each coordinate"):
         dynamics_along(model, read_trajectory(edited(path, tmp_path, without_columns("q.panda_joint3"))), "inverse")

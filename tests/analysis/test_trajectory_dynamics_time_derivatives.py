@@ -296,9 +296,9 @@ def test_derivatives_and_parameters_of_robots_with_loops_are_refused(tmp_path):
 def test_missing_forces_are_named(hexarotor, tmp_path):
     q, v = motion(hexarotor, T, 4)
     file = read(tmp_path / "q.csv", hexarotor, T, **given(hexarotor, q, v, 3))
-    with pytest.raises(TrajectoryError, match=r"there are no columns of the joint forces; .*expected tau\.<joint>"):
+    with pytest.raises(TrajectoryError, match=r"there are no columns of the generalized forces; .*expected tau\.<joint>"):
         dynamics_along(hexarotor, file, "forward", order=2)
-    with pytest.raises(TrajectoryError, match=r"the joint forces of the joints that are not prescribed"):
+    with pytest.raises(TrajectoryError, match=r"the generalized forces of the joints that are not prescribed"):
         dynamics_along(hexarotor, file, "hybrid", ["left_*"], order=2)
     with pytest.raises(UsageError, match="--actuated does not apply"):
         dynamics_along(hexarotor, file, "inverse", actuated=["left_*"], order=2)

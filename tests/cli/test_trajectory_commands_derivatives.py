@@ -121,7 +121,7 @@ def test_over_pipes(folder):
     (["motion.csv", "--joint", "toe"], 2, "no moving joint matches 'toe'"),
     (["motion.csv", "--wrt", "mass.loer"], 2, "no variable of --wrt matches 'mass.loer'; did you mean mass.lower"),
     (["motion.csv", "--wrt", "tau.hip"], 2, "no variable of --wrt matches 'tau.hip'"),
-    (["q.csv", "--function", "forward"], 3, "q.csv: there are no columns of the joint forces"),
+    (["q.csv", "--function", "forward"], 3, "q.csv: there are no columns of the generalized forces"),
     (["motion.csv", "-o", "motion.csv"], 2, "motion.csv exists already; --force or force=True overwrites it"),
     (["motion.csv", "--json", "-o", "-"], 2, "--json and a CSV cannot both go to stdout"),
     (["bars.yaml"], 3, "bars.yaml:2: there is no column `t`"),

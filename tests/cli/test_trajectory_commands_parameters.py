@@ -60,7 +60,7 @@ def test_the_table(folder):
     assert lines[1].split() == ["parameter", "robot", "file", "unit", "stands", "for"]
     assert [line.split()[0] for line in lines[2:10]] == NAMES
     assert "  -1  kg m       hz.upper - 0.4 mass.lower" in lines[3]
-    assert lines[-1].startswith("without effect on the joint forces: mass.upper, hy.upper, ") and len(lines) == 11
+    assert lines[-1].startswith("without effect on the generalized forces: mass.upper, hy.upper, ") and len(lines) == 11
 
 
 def test_as_json_and_as_csv(folder):
@@ -143,7 +143,7 @@ def test_lines_for_people_stay_short():
     assert max(map(len, short[1:-1])) < 150 < max(map(len, long[1:-1])) and len(short) == len(long)
     assert short[2].endswith("Izz.shoulder_link + Iyy.upper_arm_link + 0.180625 mass.forearm_link … 6 more")
     humanoid = ok("parameters", ROOT / "robots/humanoid.yaml", "--base", "fixed").stdout.splitlines()[-1]
-    assert humanoid.startswith("without effect on the joint forces: ") and len(humanoid) < 250
+    assert humanoid.startswith("without effect on the generalized forces: ") and len(humanoid) < 250
 
 
 def test_the_excited_ur5_tells_its_gripper_and_its_friction(tmp_path, monkeypatch):
@@ -174,7 +174,7 @@ def test_the_excited_ur5_tells_its_gripper_and_its_friction(tmp_path, monkeypatc
     (["bars.yaml", "--base", "flying"], 2, "'flying' is not one of"),
     (["bars.yaml", "--from", "none.csv"], 2, "'none.csv' does not exist"),
     (["bars.yaml", "--from", "bars.yaml"], 3, "bars.yaml:2: there is no column `t`"),
-    (["bars.yaml", "--from", "q.csv"], 3, "q.csv: there are no columns of the joint forces"),
+    (["bars.yaml", "--from", "q.csv"], 3, "q.csv: there are no columns of the generalized forces"),
     (["bars.yaml", "--from", "three.csv"], 3, "three.csv: 3 row(s) are not enough for derivative 2 with a spline of degree 7"),
     (["bars.yaml", "--from", "short.csv"], 3, "short.csv: the trajectory is too short for so many parameters; found '6 eq"),
     (["still.yaml"], 3, "the robot still has no moving joint: no force depends on its parameters"),

@@ -164,7 +164,7 @@ def test_where_nothing_acts():
     """No gravity and no motion."""
     model = ld.build(dataclasses.replace(ROBOTS["revolute"], gravity=(0.0, 0.0, 0.0)))
     q, v, a, _ = state(model, 3, 5)
-    with pytest.raises(ld.ComputationError, match="no joint force of the robot zoo100 depends on an inertial parameter"):
+    with pytest.raises(ld.ComputationError, match="no generalized force of the robot zoo100 depends on an inertial parameter"):
         ld.base_parameters(model, states=(q, 0 * v, 0 * a))
 
 

@@ -65,11 +65,11 @@ def test_each_column_ends_with_a_time_axis(n):
 
 
 def test_many_joints_make_pages_of_nearly_the_same_size():
-    group = Group("torques", "Joint forces", tuple(series(f"j{k}") for k in range(PANELS_A_PAGE + 20)))
+    group = Group("torques", "Generalized forces", tuple(series(f"j{k}") for k in range(PANELS_A_PAGE + 20)))
     pages = figures(PlotData("arm", T, (group,)))
     assert list(pages) == ["torques-1", "torques-2"]
     assert [len(figure.axes) for figure in pages.values()] == [30, 30]
-    assert pages["torques-2"].texts[0].get_text() == "Joint forces  (2 of 2)"
+    assert pages["torques-2"].texts[0].get_text() == "Generalized forces  (2 of 2)"
 
 
 def test_components_of_a_joint_share_a_panel_by_unit():
@@ -129,7 +129,7 @@ def test_equal_curves_are_both_seen():
 
 
 def test_a_single_instant_is_drawn():
-    figures = draw_group(Group("torques", "Joint forces", (series("a", np.array([2.0])),)), np.array([1.0]))
+    figures = draw_group(Group("torques", "Generalized forces", (series("a", np.array([2.0])),)), np.array([1.0]))
     assert figures[0].axes[0].get_xlim() == (0.5, 1.5)
 
 

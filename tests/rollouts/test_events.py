@@ -447,7 +447,7 @@ def test_what_goes_wrong_ends_a_run_and_says_why(ball):
     ({"when": "q(elbow)", "do": {"lock": "elbow"}}, "the action lock is not possible in a rollout"),
     ({"when": "q(elbow)", "do": {"attach": {"link": "lower", "mass": 1}}}, "the action attach"),
     ({"when": "touch(lower)", "do": "stop"}, "waiting for touch or lift"),
-    ({"when": "tau(elbow)", "do": "stop"}, "reading joint forces"),
+    ({"when": "tau(elbow)", "do": "stop"}, "reading generalized forces"),
     ({"when": "q(knee)", "do": "stop"}, "knee"),
     ({"when": "sin(t)", "do": "stop"}, "does not depend on the state"),
     ({"when": "q(elbow)", "do": {"impact": {"joint": "elbow"}}}, "restitution 0"),

@@ -314,8 +314,8 @@ def test_gains_that_do_not_match():
 
 @pytest.mark.parametrize(("arguments", "message"), [
     ({"tau": lambda t, q, v: v}, "a policy needs generated code, which a step of rk4 of this robot does not have .*; use "
-                                 "semi_implicit, which is a quarter as long, or joint forces by array"),
-    ({"method": "semi_implicit"}, "method 'semi_implicit' needs generated code, .*; use rk4 with joint forces by array"),
+                                 "semi_implicit, which is a quarter as long, or tau as an array"),
+    ({"method": "semi_implicit"}, "method 'semi_implicit' needs generated code, .*; use rk4 with tau as an array"),
     ({}, "the adjoint needs generated code, which a step of rk4 of this robot does not have")])
 def test_what_needs_straight_line_code(arguments, message, monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", "generic")

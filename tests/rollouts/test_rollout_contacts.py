@@ -204,7 +204,7 @@ def touching(model, where, rng):
     *(("toe, sphere", material, "floating", method) for material, method in (
         ("sink", "semi_implicit"), ("stiffness", "rk4"), ("stiffness", "semi_implicit")))])
 def test_derivatives_with_contacts_of_any_link(where, material, base, method, worst):
-    """With respect to masses, gravity, the initial state and joint forces, against differences."""
+    """With respect to masses, gravity, the initial state and generalized forces, against differences."""
     model, steps, rng = leg(base), 8, np.random.default_rng(3)
     q, contacts = touching(model, where, rng)
     v, tau = 0.05 * rng.standard_normal(model.nv), 0.1 * rng.standard_normal((steps, model.nv))

@@ -15,7 +15,7 @@ DT, STEPS = 1e-3, 20
 
 
 def mechanism(name, runs=3, seed=0):
-    """The robot; closed states and joint forces of some runs."""
+    """The robot; closed states and generalized forces of some runs."""
     model, rng = ld.load(f"robots/{name}.yaml"), np.random.default_rng(seed)
     closed = ld.project_configuration(model, ld.assemble(model, model.neutral()).q, tolerance=1e-15)
     q = np.tile(closed, (runs, 1))

@@ -1,5 +1,5 @@
-"""What expressions read of links and joint forces, and times since phases and events began: against closed forms, against public
-functions, and against the same run written out."""
+"""Expressions of links, generalized forces, and times since phases and events began: against closed forms, public functions, and
+the same run written out."""
 import json
 
 import numpy as np
@@ -208,7 +208,7 @@ def test_a_prescribed_motion_that_an_event_would_tear_is_refused(simulate):
     ({"joints": {"elbow": {"torque": "z(lower, 0, t, 0)"}}}, "the point of z.lower, …. must be three numbers"),
     ({"joints": {"elbow": {"torque": "wx(lower, 0, 0, 1)"}}}, "wrong arguments of wx"),
     ({"joints": {"elbow": {"prescribe": {"velocity": "z(lower)"}}}}, "z may not be used here: this signal is a"),
-    ({"joints": {"elbow": {"torque": "tau(shoulder)"}}}, "joint forces may be read by events only"),
+    ({"joints": {"elbow": {"torque": "tau(shoulder)"}}}, "generalized forces may be read by events only"),
     ({"joints": {"elbow": {"torque": {"pd": {"kp": 1, "kd": 1, "target": "v(shoulder)"}}}}}, "the target's time derivative"),
     ({"joints": {"elbow": {"torque": {"pd": {"kp": 1, "kd": 1, "target": "wy(lower)"}}}}}, "the target's time derivative"),
     ({"joints": {"elbow": {"torque": "t_phase"}}}, "times relative to a phase require phases"),

@@ -55,7 +55,7 @@ def quantities(model, q, v, a, tau, prescribed, constraint_motion=None) -> list[
     M_v, A_v = M[np.ix_(free, free)], A[:, free]
 
     def accelerations(force):
-        """Of the free coordinates under a joint force; the others are given."""
+        """Of the free coordinates under a generalized force; the others are given."""
         x = given.copy()
         x[free] = np.linalg.solve(M_v, (np.where(free, tau, 0.0) + force - b - M @ given)[free])
         return x

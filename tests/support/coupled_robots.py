@@ -48,7 +48,7 @@ def reduction(model):
 
 
 def coupled_state(model, G, seed: int, size=()):
-    """Return q, v, a that satisfy the couplings, and joint forces of all coordinates."""
+    """Return q, v, a that satisfy the couplings, and generalized forces of all coordinates."""
     rng = np.random.default_rng(seed)
     q = ld.random_configuration(model, rng, size)
     dy, ddy = rng.standard_normal((2, *size, G.shape[1]))

@@ -37,7 +37,7 @@ PLACES = {"home": HOME, "near": Place((0.4, 0.3, 0.2), (0.3, 0.2, 0.1)), "tilted
 
 
 class Case(NamedTuple):
-    """A mechanism at a closed configuration: the rank of its equations there, velocity and joint forces, and whether each
+    """A mechanism at a closed configuration: the rank of its equations there, velocity and generalized forces, and whether each
     coordinate slides."""
 
     robot: Robot
@@ -192,7 +192,7 @@ def dense(case: Placed) -> Dense:
 
 
 def motion(case: Placed, v) -> tuple[np.ndarray, np.ndarray]:
-    """Accelerations and the joint forces A^T lambda, in the units of the model."""
+    """Accelerations and the generalized forces A^T lambda, in the units of the model."""
     d, model = dense(case), case.model
     tau, b = ((case.lengths * x) / case.unit**2 for x in (case.tau, ld.bias_force(model, case.q, v)))
     gamma = d.U.T @ (ld.constraint_bias(model, case.q, v) / case.rows)

@@ -1,4 +1,4 @@
-"""Passive joint forces by their formulas, from the description."""
+"""Passive generalized forces by their formulas, from the description."""
 import numpy as np
 
 from liedyn.model.description import BALL, FREE, FRICTION_SPEED, Coordinate

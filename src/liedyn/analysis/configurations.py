@@ -57,9 +57,9 @@ class Equilibrium(Immutable):
     """A configuration in which the robot stays at rest.
 
     q          (nq,)
-    tau        (nv,) joint forces, including those of prescribed coordinates
-    u          (nv + actuators,) joint forces and thrusts in addition to those of the scenario; not zero only for held joints and
-               actuators
+    tau        (nv,) generalized forces, including those of prescribed coordinates
+    u          (nv + actuators,) generalized forces and thrusts in addition to those of the scenario; not zero only for fixed
+               joints and actuators
     offset     {input: value} of these additional forces and thrusts
     residual   maximum remaining acceleration [rad/s^2 | m/s^2], or error of a pid law
     integral   (nv,) integrals of pid laws [N m | N] that hold their joints at the targets; zero for others
@@ -96,7 +96,7 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
     q : (nq,) array, optional
         With a Model: initial guess; default: the neutral configuration.
     tau : (nv,) array, optional
-        With a Model: the joint forces that act [N m | N]; default: none.
+        With a Model: the generalized forces that act [N m | N]; default: none.
     passive : bool
         With a Model: whether joint springs, damping and friction act.
     at : float

@@ -1,4 +1,4 @@
-"""Identification: base parameters estimated from a recorded motion and its joint forces."""
+"""Identification: base parameters estimated from a recorded motion and its generalized forces."""
 from __future__ import annotations
 
 import math
@@ -170,7 +170,7 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
         tau: ArrayLike | None = None, *, v: ArrayLike | None = None, a: ArrayLike | None = None,
         f_ext: Wrenches | None = None, passive: bool | None = None, joints: Sequence[str] | None = None,
         offset: bool = True, smooth: float | str | None = "auto", tolerance: float | None = None) -> Identification:
-    """Estimate the base parameters of a model from a recorded motion and its joint forces.
+    """Estimate the base parameters of a model from a recorded motion and its generalized forces.
 
         fit = ld.identify(model, t, q, tau)                  # arrays
         fit = ld.identify(model, "motion.csv")               # a trajectory file
@@ -186,7 +186,7 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     q : (N, nq) array
         Configurations [rad | m]; ball and free joints hold unit quaternions x y z w.
     tau : (N, nv) array
-        Joint forces [N m | N].
+        Generalized forces [N m | N].
     v, a : (N, nv) arrays, optional
         Measured velocities [rad/s | m/s] and accelerations. Those that are missing are derived.
     f_ext : (N, n_links, 6) array or {link name: (N, 6) array}, optional
@@ -260,7 +260,7 @@ def _identify_recording(model: Model, source: Trajectory, passive: bool | None, 
     motion = recorded_arrays(model, source)
     warnings = *motion.warnings, *differing, *attached_warnings(source), *unknown_warnings(model, source), *jumps
     motion = replace(motion, warnings=warnings, passive=motion.passive if passive is None else passive)
-    require_columns(source, motion.tau, "tau", "the joint forces")
+    require_columns(source, motion.tau, "tau", "the generalized forces")
     with naming(source):
         return _identify(model, source.t, motion, options)
 
@@ -306,7 +306,7 @@ def _check_smooth(smooth: float | str | None) -> float | str | None:
 
 
 def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options) -> Identification:
-    """Estimate the base parameters from a motion at times t (N,) with joint forces."""
+    """Estimate the base parameters from a motion at times t (N,) with generalized forces."""
     kinds = joint_parameter_kinds(model, motion.passive, options.joints)
     inactive = [] if motion.passive else [kind for kind in kinds if kind in _PASSIVE]
     if inactive:

@@ -41,7 +41,7 @@ class OperatingPoint(Immutable):
 
     t              time [s]
     q, v, a        (nq,), (nv,), (nv,) configuration, velocity, acceleration
-    tau            (nv,) joint forces [N m | N]
+    tau            (nv,) generalized forces [N m | N]
     f_ext          (n_links, 6) external wrenches [m; f] in link frames; None without external wrenches
     integral       (nv,) integrals of pid laws [N m | N], zero for other coordinates
     integral_rate  (nv,) time derivative of `integral`
@@ -92,7 +92,7 @@ def prepare(path: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrid
 
 def static_setup(model: Model, q: ArrayLike | None = None, tau: ArrayLike | None = None,
                  passive: bool = True) -> LinearizationSetup:
-    """Return the setup of a model in the configuration q under constant joint forces.
+    """Return the setup of a model in the configuration q under constant generalized forces.
 
     q    (nq,) default: the neutral configuration, assembled if the model has constraints
     tau  (nv,) default: zero

@@ -64,7 +64,7 @@ class RecordedArrays:
     """Arrays of a recording of N samples, in the order of the model's coordinates.
 
     q          (N, nq) configurations
-    v, a, tau  (N, nv) velocities, accelerations, joint forces; None if missing
+    v, a, tau  (N, nv) velocities, accelerations, generalized forces; None if missing
     f_ext      (N, n_links, 6) external wrenches in link frames; None without external wrenches
     passive    whether springs, damping and friction of the joints act
     """
@@ -110,7 +110,7 @@ class SampledMotion(RecordedArrays):
 
     @property
     def tau_or_zero(self) -> Array:
-        """Joint forces; zero if the motion has none, as dynamics do not read them then."""
+        """Generalized forces; zero if the motion has none, as dynamics do not read them then."""
         return np.zeros_like(self.v) if self.tau is None else self.tau
 
 
@@ -289,9 +289,9 @@ def naming(trajectory: Trajectory) -> Iterator[None]:
 
 
 def require_forces(trajectory: Trajectory, tau: Array | None, of: str) -> Array:
-    """Return tau. Raise TrajectoryError if the trajectory has no joint forces (tau is None)."""
+    """Return tau. Raise TrajectoryError if the trajectory has no generalized forces (tau is None)."""
     joints = " of the joints that are not prescribed" if of == "hybrid" else ""
-    return require_columns(trajectory, tau, "tau", f"the joint forces{joints}")
+    return require_columns(trajectory, tau, "tau", f"the generalized forces{joints}")
 
 
 def require_columns(trajectory: Trajectory, array: Array | None, kind: str, quantity: str) -> Array:
@@ -309,7 +309,7 @@ class RecordedMotion(NamedTuple):
     t        (N,) time [s]
     q        (N, nq) configurations [rad | m]
     v, a     (N, nv) velocities and accelerations
-    tau      (N, nv) joint forces [N m | N]; None if the trajectory has none
+    tau      (N, nv) generalized forces [N m | N]; None if the trajectory has none
     f_ext    (N, n_links, 6) external wrenches [m; f] on the links, in link frames [N m | N]; None if it has none
 
     Examples
@@ -374,7 +374,7 @@ def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None 
     q : (N, nq) array
         Configurations [rad | m]; ball and free joints hold unit quaternions x y z w.
     v, a, tau : (N, nv) arrays, optional
-        Velocities, accelerations, joint forces [N m | N].
+        Velocities, accelerations, generalized forces [N m | N].
     f_ext : (N, n_links, 6) array or {link name: (N, 6) array}, optional
         External wrenches [m; f] on links, in link frames about their origins [N m | N]; links without a wrench get no columns.
     passive : bool

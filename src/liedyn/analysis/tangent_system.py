@@ -79,7 +79,7 @@ class Integrals:
 
     coordinates  (m,) their coordinates
     rate         (m, 2 nv) derivatives of the rates of the integrals with respect to q, v
-    force        (nv, m) derivatives of joint forces with respect to the integrals
+    force        (nv, m) derivatives of generalized forces with respect to the integrals
     """
 
     coordinates: Integers
@@ -91,7 +91,7 @@ class Integrals:
 class LawDerivatives:
     """Derivatives of the forces that control laws define.
 
-    joint_force   (nv, 2 nv) derivatives of joint forces with respect to q, v
+    joint_force   (nv, 2 nv) derivatives of generalized forces with respect to q, v
     wrench_force  (nv, 2 nv) derivatives of generalized forces of wrenches with respect to q, v
     integrals     derivatives of pid laws
     """
@@ -109,7 +109,7 @@ class LawDerivatives:
 
 @dataclass(frozen=True, eq=False)
 class _Responses:
-    """Derivatives (nv, n) with respect to the state and (nv, m) with respect to the inputs, of accelerations and joint forces."""
+    """Derivatives of accelerations and generalized forces with respect to the state (nv, n) and the inputs (nv, m)."""
 
     a_x: Array
     a_u: Array
@@ -144,7 +144,10 @@ def tangent_system(model: Model, point: OperatingPoint, dynamics: SplitDerivativ
 
 def motion_derivatives(model: Model, point: OperatingPoint, prescribed: Mask, passive: bool,
                        constraint_motion: Mapping[str, Any] | None) -> SplitDerivatives:
-    """Return the derivatives of accelerations and joint forces at constant forces of laws. constraint_motion: of driven loops."""
+    """Return the derivatives of accelerations and generalized forces at constant forces of the control laws.
+
+    constraint_motion: motions of driven loops.
+    """
     state = model, point.q, point.v, point.a, point.tau, prescribed
     if model.nc:
         return constrained_hybrid_derivatives(*state, f_ext=point.f_ext, passive=passive,
@@ -157,9 +160,9 @@ def _responses(model: Model, point: OperatingPoint, d: SplitDerivatives, laws: L
     free, no_wrench = ~prescribed, np.zeros_like(laws.integrals.force)
 
     def response(joint_force: Array, wrench_force: Array) -> tuple[Array, Array]:
-        """Return the changes (nv, k) of accelerations and joint forces.
+        """Return the changes (nv, k) of accelerations and generalized forces.
 
-        joint_force   (nv, k) changes of joint forces, read where not prescribed
+        joint_force   (nv, k) changes of generalized forces, read where not prescribed
         wrench_force  (nv, k) changes of generalized forces of wrenches
         """
         force = (joint_force + wrench_force)[free]
@@ -267,7 +270,7 @@ def linear_system(setup: LinearizationSetup, problem: InitialValueProblem, point
 
 
 def integral_derivatives(problem: InitialValueProblem, point: OperatingPoint, act: bool = True) -> Integrals:
-    """Return the derivatives of the integrals of pid laws, and of joint forces with respect to the integrals.
+    """Return the derivatives of the integrals of pid laws, and of generalized forces with respect to the integrals.
 
     An integral that rests because a force is at its limit keeps its value. A force at its limit does not depend on integrals.
     """
@@ -291,7 +294,7 @@ def integral_derivatives(problem: InitialValueProblem, point: OperatingPoint, ac
 
 
 def _computed_torque_derivatives(problem: InitialValueProblem, point: OperatingPoint) -> Array:
-    """Return the derivatives (nv, m) of joint forces with respect to integrals by differences: forces are affine in them."""
+    """Return the derivatives (nv, m) of generalized forces with respect to integrals by differences, since they are affine."""
     p, nv = problem.without_stops, problem.model.nv
 
     def forces(x: Array) -> Array:

@@ -109,7 +109,7 @@ def actuated_joints(model: Model, motion: SampledMotion, selected: Mask) -> tupl
 
 
 def inverse_of_mechanism(model: Model, motion: SampledMotion, actuated: Mask, criterion: Criterion) -> SampledMotion:
-    """Return the motion with joint forces, and with accelerations that satisfy the constraints. actuated: (nv,) bool."""
+    """Return the motion with generalized forces, and with accelerations that satisfy the constraints. actuated: (nv,) bool."""
     a, warnings = satisfy_acceleration_constraints(model, motion)
     forces = constrained_inverse_dynamics(model, motion.q, motion.v, a, actuated, criterion=criterion, **motion.options)
     return replace(motion, a=a, tau=forces.tau, multipliers=forces.multipliers, warnings=(*motion.warnings, *warnings))
@@ -283,8 +283,8 @@ def dynamics_along(  # noqa: PLR0913 (independent options of the commands)
     Parameters
     ----------
     of : "inverse", "forward" or "hybrid"
-        Results: joint forces; accelerations, from the forces of the file; or forces of the prescribed joints and accelerations of
-        the others.
+        Results: generalized forces; accelerations, from the forces of the file; or forces of the prescribed joints and
+        accelerations of the others.
     prescribed : patterns of joint names, for "hybrid"
     actuated : patterns of joint names
         For "inverse" of a robot with constraints: actuated joints; default: those with a force in the trajectory.
@@ -344,7 +344,7 @@ def complete_motion(request: DynamicsRequest, motion: SampledMotion) -> SampledM
     """Return the motion with complete a and tau. Raise ConfigurationError if forces are not finite."""
     complete = request.compute(request.model, motion)
     if not np.isfinite(complete.tau_or_zero).all():
-        raise ConfigurationError("the joint forces are not finite")
+        raise ConfigurationError("the generalized forces are not finite")
     return complete
 
 
@@ -498,7 +498,7 @@ def higher_order_along(model: Model, trajectory: Trajectory, order: int, *, of: 
 
 
 def _chains(model: Model, trajectory: Trajectory, request: HigherOrderRequest, q: Array) -> list[Chain]:
-    """Return the chains of the motion, of joint forces if they are inputs, and of external wrenches."""
+    """Return the chains of the motion, of generalized forces if they are inputs, and of external wrenches."""
     kinds = ["v", *(derivative_kind("a", k) for k in range(request.order + 1))] if request.prescribed.any() else ["v"]
     chains = [Chain(model, ["q", *kinds], [q, *(bind_columns(model, trajectory, kind) for kind in kinds)], model.v_units)]
     if not request.prescribed.all():
@@ -543,7 +543,7 @@ def _compute(model: Model, request: HigherOrderRequest, state: State, progress: 
             a[rows], tau[rows] = higher_order_hybrid_dynamics(model, q, v[:, 0], a[rows], tau[rows], request.prescribed,
                                                               passive=passive, f_ext_derivatives=wrenches)
         progress.update(min(1.0, rows.stop / count))
-    for x, quantity in ((a, "accelerations"), (tau, "joint forces")):
+    for x, quantity in ((a, "accelerations"), (tau, "generalized forces")):
         if not np.isfinite(x).all():
             raise ComputationError(f"the {quantity} or their derivatives are not finite: nothing is written")
     return a, tau

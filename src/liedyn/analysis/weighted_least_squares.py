@@ -1,6 +1,6 @@
 """Weighted least squares of forces that are linear in parameters, the effect of noise in the states, and tests of residuals.
 
-The tests show whether the fitted model explains the measured joint forces, and what it may lack where it does not.
+The tests show whether the fitted model explains the measured generalized forces, and what it may lack where it does not.
 """
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ class FittedMotion(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FilteredEquations:
-    """Equations of joint forces after the low-pass filter, and their solution.
+    """Equations of generalized forces after the low-pass filter, and their solution.
 
     W          (n, nv, b + 1) equations
     min_noise  (nv,) forces that are rounding [N m | N]

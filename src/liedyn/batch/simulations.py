@@ -142,7 +142,7 @@ class SimulationEvaluator(SweepEvaluator[PreparedRun]):
 
     @property
     def _requires_forces(self) -> bool:
-        """Whether accelerations or joint forces of vectorized runs are required, also for the check of limits."""
+        """Whether accelerations or generalized forces of vectorized runs are required, also for the check of limits."""
         if np.isfinite(velocity_and_force_limits(self.binding.model)[1]).any():
             return True
         names = [name for output in self.outputs for name in output.columns]

@@ -192,7 +192,7 @@ def main() -> None:
 
     \b
     liedyn simulate configs/panda_hybrid.yaml          simulate a scenario; results in runs/panda_hybrid/
-    liedyn inverse runs/panda_hybrid/trajectory.csv    compute joint forces along a motion
+    liedyn inverse runs/panda_hybrid/trajectory.csv    compute generalized forces along a motion
     liedyn info robots/panda.yaml                      show the content of a robot file
 
     Exit status: 0 success, 1 the computation failed, 2 wrong usage, 3 invalid input, 4 a check failed,

@@ -33,7 +33,7 @@ def _check_actuated(model: Model, actuated: tuple[str, ...], **_: Any) -> None:
 
 
 @along_command(
-    "Compute joint forces along a trajectory.",
+    "Compute generalized forces along a trajectory (inverse dynamics).",
     click.option("-a", "--actuated", multiple=True, metavar="PATTERN", help="For a robot with loops: actuated joints, a "
                  "name or a pattern; may be repeated. Default: those of the robot file, else those with a column tau in "
                  "TRAJECTORY."),
@@ -45,7 +45,7 @@ def _check_actuated(model: Model, actuated: tuple[str, ...], **_: Any) -> None:
     order_option, smooth_option, check=_check_actuated)
 def inverse(model: Model, motion: Trajectory, actuated: tuple[str, ...], criterion: Criterion, wrenches: str | None, order: int,
             smooth: float | str | None, progress: Progress) -> CompletedTrajectory:
-    """Compute the joint forces along TRAJECTORY, a CSV of q and, optionally, v and a.
+    """Compute the generalized forces along TRAJECTORY, a CSV of q and, optionally, v and a.
 
     Columns are matched by name (q.elbow[rad], v.elbow[rad/s], …), in any order. Missing v and a are computed from q. With
     --order 2, the result also has the time derivatives d1tau.elbow[N m/s] and d2tau.elbow[N m/s^2]. They are computed from
@@ -164,7 +164,7 @@ def _check_derivatives(model: Model, function: str, prescribed: tuple[str, ...],
 @along_command(
     "Compute derivatives of the dynamics along a trajectory.",
     click.option("--function", type=click.Choice(["inverse", "forward", "hybrid"]), default="inverse", show_default=True,
-                 help="Function to differentiate: joint forces (inverse), joint accelerations (forward), or hybrid dynamics."),
+                 help="Function to differentiate: generalized forces (inverse), accelerations (forward), or hybrid dynamics."),
     click.option("-p", "--prescribed", multiple=True, metavar="PATTERN",
                  help="With --function hybrid: joints whose acceleration is prescribed; may be repeated."),
     click.option("--wrt", "variables", multiple=True, metavar="PATTERN",

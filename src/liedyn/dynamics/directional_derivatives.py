@@ -38,7 +38,7 @@ def inverse_dynamics_directional(  # noqa: PLR0913 - independent options of a pu
         da: ArrayLike | None = None, f_ext: Wrenches | None = None, df_ext: Wrenches | None = None,
         parameters: Mapping[str, ArrayLike] | None = None, passive: bool = True,
         on_error: OnError = "raise") -> tuple[Array, Array]:
-    """Joint forces and their derivative with respect to a scalar p on which all arguments may depend, O(n).
+    """Generalized forces and their derivative with respect to a scalar p on which all arguments may depend, O(n).
 
     Several directions of one state are computed eight at a time if dq, … have leading axes and q, v, a have none.
 
@@ -121,7 +121,7 @@ def hybrid_dynamics_directional(  # noqa: PLR0913 - independent options of a pub
         dq: ArrayLike | None = None, dv: ArrayLike | None = None, da: ArrayLike | None = None, dtau: ArrayLike | None = None,
         f_ext: Wrenches | None = None, df_ext: Wrenches | None = None, parameters: Mapping[str, ArrayLike] | None = None,
         passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array, Array, Array]:
-    """All accelerations and joint forces, and their derivatives with respect to a scalar p on which arguments may depend, O(n).
+    """All accelerations and generalized forces, and their derivatives with respect to a scalar p of the arguments, O(n).
 
     Parameters
     ----------

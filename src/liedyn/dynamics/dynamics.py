@@ -38,7 +38,7 @@ _INVERSE_CALLS = {False: "inverse_dynamics, passive=False", True: "inverse_dynam
 
 def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
                      passive: bool = True, on_error: OnError = "raise", out: Array | None = None) -> Array:
-    """Joint forces that produce the accelerations ``a``: recursive Newton-Euler, O(n).
+    """Generalized forces that produce the accelerations ``a``: recursive Newton-Euler, O(n).
 
     Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``tau``.
 
@@ -62,7 +62,7 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     Returns
     -------
     tau : (..., nv) array
-        Joint force [N m | N].
+        Generalized force [N m | N].
 
     Raises
     ------
@@ -141,7 +141,7 @@ def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | No
 
 
 def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """Joint forces that hold the robot at rest against gravity: ``b(q, 0)``. Springs are not included.
+    """Generalized forces that hold the robot at rest against gravity: ``b(q, 0)``. Springs are not included.
 
     For a robot with loops it is the term of ``M a + b = tau + A^T lambda`` of the open tree; `constrained_inverse_dynamics` at
     rest gives the holding forces of its motors.
@@ -248,7 +248,7 @@ _FORWARD_CALLS = {False: "forward_dynamics, passive=False", True: "forward_dynam
 
 def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
                      passive: bool = True, on_error: OnError = "raise", out: Array | None = None) -> Array:
-    """Accelerations that the joint forces ``tau`` produce: articulated bodies, O(n).
+    """Accelerations that the generalized forces ``tau`` produce: articulated bodies, O(n).
 
     Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``a``.
 
@@ -315,7 +315,7 @@ def hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
         model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
         f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise",
         out: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
-    """All accelerations and joint forces, given one of the two for each coordinate.
+    """All accelerations and generalized forces, given one of the two for each coordinate.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
     v : (..., nv) array
         Joint velocity [rad/s | m/s].
     a, tau : (..., nv) arrays
-        Acceleration, read where prescribed; joint force, read where not. The rest is ignored, NaN included.
+        Acceleration, read where prescribed; generalized force, read where not. The rest is ignored, NaN included.
     prescribed : (nv,) bool array
         True where the acceleration is given; any mask, also within a ball or free joint.
     f_ext, passive

@@ -394,7 +394,7 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     strongest = norms.max(initial=0.0)
     live = np.flatnonzero(norms > tolerance * strongest)
     if not live.size:
-        raise ComputationError(f"no joint force of the robot {model.name} depends on an inertial parameter in these states")
+        raise ComputationError(f"no generalized force of the robot {model.name} depends on an inertial parameter in these states")
     X = R[:, live] / norms[live]
     basis = np.sort(_independent(X, _order([pi.names[k] for k in live]), _rank(X, tolerance)))
     matrix = np.zeros((len(basis), len(pi.names)))

@@ -98,7 +98,7 @@ class KimTables:
         return self.table_5(a, np.zeros(len(self.v)))[0]
 
     def table_3(self, tau: ArrayLike) -> Array:
-        """Return a for joint forces tau (nv,): forward dynamics (K1 Table 3)."""
+        """Return a for generalized forces tau (nv,): forward dynamics (K1 Table 3)."""
         return self.table_6(tau, np.zeros(len(self.v)))[0]
 
     def table_4(self, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike) -> tuple[Array, Array]:

@@ -39,7 +39,7 @@ class Scales(NamedTuple):
         return np.array([self.unit_scale(unit) for unit in units])
 
     def force_scales(self, units: Iterable[str]) -> Array:
-        """Return the sizes of joint forces of coordinates with the units rad or m."""
+        """Return the sizes of generalized forces of coordinates with the units rad or m."""
         return self.unit_scales("N m" if unit == "rad" else "N" for unit in units)
 
     def _product(self, unit: str) -> float:

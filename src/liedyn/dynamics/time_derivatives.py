@@ -104,7 +104,7 @@ _NO_BODY = -1      # no body whose coordinates are spatial
 def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *,
                                   f_ext_derivatives: Wrenches | None = None, f_ext_frame: Frame = "local", passive: bool = True,
                                   base_frame: BaseFrame = "local", on_error: OnError = "raise") -> Array:
-    """Joint forces along a motion and their time derivatives up to order r, exact, in O(n r^2).
+    """Generalized forces along a motion and their time derivatives up to order r, exact, in O(n r^2).
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def higher_order_forward_dynamics(  # noqa: PLR0913 - independent options of a p
         model: Model, q: ArrayLike, v: ArrayLike, tau_derivatives: ArrayLike, *, f_ext_derivatives: Wrenches | None = None,
         f_ext_frame: Frame = "local", passive: bool = True, base_frame: BaseFrame = "local",
         on_error: OnError = "raise") -> Array:
-    """Accelerations under joint forces and their time derivatives up to order r, exact, in O(n r^2).
+    """Accelerations under generalized forces and their time derivatives up to order r, exact, in O(n r^2).
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def higher_order_hybrid_dynamics(  # noqa: PLR0913 - independent options of a pu
         model: Model, q: ArrayLike, v: ArrayLike, a_derivatives: ArrayLike, tau_derivatives: ArrayLike, prescribed: ArrayLike, *,
         f_ext_derivatives: Wrenches | None = None, f_ext_frame: Frame = "local", passive: bool = True,
         base_frame: BaseFrame = "local", on_error: OnError = "raise") -> tuple[Array, Array]:
-    """Accelerations and joint forces with their time derivatives, given one of the two for each coordinate.
+    """Accelerations and generalized forces with their time derivatives, given one of the two for each coordinate.
 
     Parameters
     ----------

@@ -139,7 +139,7 @@ def evaluate_stops(problem: InitialValueProblem, q: Array, v: Array) -> PressedS
 
 
 def stop_jacobian(problem: InitialValueProblem, q: Array, v: Array) -> np.ndarray:
-    """Return the (nv, 2 nv) derivative of joint forces of compliant stops with respect to x = [dq; dv]."""
+    """Return the (nv, 2 nv) derivative of generalized forces of compliant stops with respect to x = [dq; dv]."""
     stops, nv = problem.stops, problem.model.nv
     assert stops is not None
     out, at = np.zeros((nv, 2 * nv)), evaluate_stops(problem, q[None], v[None])

@@ -75,8 +75,8 @@ class InitialValueProblem:
 
     law                            law of the motor torques, in addition to the schedule; or None
     joint_laws                     laws of other joints, and limits of all forces; or None
-    input_jacobian                 (problem, t, q, v) -> two (nv, 2 nv), derivatives of joint forces and of generalized forces of
-                                   wrenches with respect to the state (`control.law_derivatives`); None: finite differences
+    input_jacobian                 (problem, t, q, v) -> two (nv, 2 nv), derivatives of the forces of joints and of wrenches with
+                                   respect to the state (`control.law_derivatives`); None: finite differences
     sampled                        laws of a sampled controller (`simulation.control.sampled_control`); or None
 
     contacts                       contacts of links with planes and with each other; or None

@@ -154,8 +154,8 @@ SAME_TIME_SPACINGS = 4                 # spacings of floats between times that a
 class SampledTorques(Protocol):
     """A controller that is called at sample times.
 
-    torque  (nv,) joint forces [N m | N], constant until the next sample. A controller whose forces are linear in time also has
-            their rate `slope` (nv,), and the time `since` from which they change
+    torque  (nv,) generalized forces [N m | N], constant until the next sample. A controller whose forces are linear in time also
+            has their rate `slope` (nv,), and the time `since` from which they change
     """
 
     torque: Array

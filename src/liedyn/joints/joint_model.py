@@ -219,7 +219,7 @@ def propagate_inertia_to_parent(tree, i, X, sums):
         store_sym6(sums, p, X if tree.flags[i] & LAST_CHILD else add_sym6(X, load_sym6(sums, p)))
 
 
-# Passive joint forces: damping, smoothed Coulomb friction, springs; and the energy of the springs -----------------------
+# Passive generalized forces: damping, smoothed Coulomb friction, springs; and the energy of the springs -----------------------
 
 @inline_kernel
 def resistance(tree, k, v):

@@ -115,7 +115,7 @@ def mass_matrices(index, constants, memory, q, M, first, last):
 # inverse mass -----------------------------------------------------------------------------------------------------------
 
 # M^-1 and its columns, O(n) each: articulated inertias are factored once (K1 Table 3 without velocity), then one sweep for each
-# unit joint force. With a mask of prescribed coordinates: M_vv^-1 of the others.
+# unit generalized force. With a mask of prescribed coordinates: M_vv^-1 of the others.
 
 class FactorWorkspace(NamedTuple):
     """Factors, which depend on q. They may be float64 while sweeps run on SIMD numbers (eight columns of one state)."""

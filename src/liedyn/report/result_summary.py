@@ -42,7 +42,7 @@ def parameter_text(model: Model, base: BaseParameters, fit: Identification | Non
             for k, figures in enumerate(_figures(base, fit))]
     lines += table([head, *rows], (0, len(head) - 2, len(head) - 1), _WIDEST)
     if base.unidentifiable:
-        lines.append(f"without effect on the joint forces: {_listed(base.unidentifiable, whole)}")
+        lines.append(f"without effect on the generalized forces: {_listed(base.unidentifiable, whole)}")
     if fit:
         lines += _fit_text(model, fit, whole)
     return "\n".join(lines)

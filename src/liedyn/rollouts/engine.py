@@ -98,7 +98,7 @@ def prepare_problem(runs: RolloutInputs, mask: np.ndarray, passive: bool, method
 
 def _problem(model: Model, pattern: np.ndarray | None, mask: np.ndarray, passive: bool, contacts: Contacts | None,
              events: Events | None) -> InitialValueProblem:
-    """Return a problem whose joint forces or accelerations are constants of value 1, with the feedback gains of `pattern`."""
+    """Return a problem whose generalized forces or accelerations are constants of value 1, with the gains of `pattern`."""
     nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
     table = SignalCompiler(model, np.inf, v_to_q_indices(model))
     each = np.array([table.add_program(1.0, SignalPurpose(f"torque of {name}"), exclusive=True) for name in model.v_names],
@@ -354,7 +354,7 @@ def _fastest_motions(problem: InitialValueProblem, t: np.ndarray, q: np.ndarray,
 
 
 def policy_torques(runs: RolloutInputs, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return the joint forces (N, nv) of the policy at t [s]."""
+    """Return the generalized forces (N, nv) of the policy at t [s]."""
     nv = runs.model.nv
     assert runs.policy is not None, "the rollout has a policy"
     tau = runs.policy(float(t), *(x.reshape(*runs.lead, x.shape[1]).copy() for x in (q, v)))
@@ -367,7 +367,7 @@ def policy_torques(runs: RolloutInputs, t: float, q: np.ndarray, v: np.ndarray) 
 
 
 class _HeldForces:
-    """Joint forces of one run for `ZeroOrderHold`: row k of a series acts from k dt on."""
+    """Generalized forces of one run for `ZeroOrderHold`: row k of a series acts from k dt on."""
 
     def __init__(self, series: np.ndarray, dt: float):
         self.series, self.dt, self.k, self.torque = series, dt, 0, series[0]
@@ -399,7 +399,7 @@ def check_within_limits(problem: InitialValueProblem, runs: RolloutInputs, metho
         if is_used:
             mend = "semi_implicit, which is a quarter as long, or" if method == "rk4" else "rk4 with"
             raise UsageError(
-                f"{option} needs generated code, which {NO_GENERATED_CODE.format(method)}; use {mend} joint forces by array")
+                f"{option} needs generated code, which {NO_GENERATED_CODE.format(method)}; use {mend} tau as an array")
 
 
 def _unsupported(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> tuple[Any, ...]:
@@ -455,7 +455,7 @@ def run_sequentially(problem: InitialValueProblem, runs: RolloutInputs, batch_st
 
 
 def _problem_of_run(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:
-    """Return the problem of run k: its robot, initial state, feedback and joint forces."""
+    """Return the problem of run k: its robot, initial state, feedback and generalized forces."""
     problem = _with_robot(problem, runs, k)
     model, laws = problem.model, problem.joint_laws
     if laws is not None and runs.pattern is not None:

@@ -141,7 +141,7 @@ class Events:
             raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=when.place,
                                 found=when.text, expected="q(joint), v(joint), z(link), …, or the key at or every")
         if any(operation == MEASURED and k < self.model.nv for operation, k in words):
-            raise _not_supported(event, "reading joint forces")
+            raise _not_supported(event, "reading generalized forces")
         return subtract_constant(program, event.value)
 
 
@@ -249,7 +249,7 @@ class RolloutEventHandler:
         self._changed = within, np.flatnonzero(changed), step, triggered, event_values
 
     def update_signs(self, step_inputs: StepInputs) -> None:
-        """Update the signs of the runs that `apply_timed_events` has changed, with the joint forces of the next step."""
+        """Update the signs of the runs that `apply_timed_events` has changed, with the generalized forces of the next step."""
         within, k, step, triggered, event_values = self._changed
         if len(k) and event_values.size:
             within.values = _step_values(self.values, step_inputs, within.run_indices)

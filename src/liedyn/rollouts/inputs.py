@@ -122,12 +122,12 @@ class RolloutInputs:
     lead, count        leading axes of the arguments, and their product N
     robot              (N,) index of the variant of each run
     q, v               (N, nq), (N, nv) initial states
-    tau, a             (N, 1 or S, nv) joint forces, and accelerations of prescribed coordinates
+    tau, a             (N, 1 or S, nv) generalized forces, and accelerations of prescribed coordinates
     masks              (1 or S, nv) bool: prescribed coordinates
     last               (N,) number of steps
     rows               independent constraint equations by mask (bytes)
     pattern, gains     mask (nv, 2 nv) of the feedback gains that are not all zero, and these (N, gains)
-    feedback_values    (N, gains + nq + 2 nv) gains, setpoint_q, setpoint_v, and zero joint forces of the setpoint
+    feedback_values    (N, gains + nq + 2 nv) gains, setpoint_q, setpoint_v, and zero generalized forces of the setpoint
     setpoints          series of q and v of a setpoint that changes; None: it is constant
     rerun_indices      runs that `run_sequentially` has repeated
     singular_times     times at which these passed a singular configuration, by run
@@ -269,7 +269,7 @@ class RolloutInputs:
     def step_inputs(self, first: int, until: int, tau: np.ndarray | None = None) -> StepInputs:
         """Return the inputs that change in the steps first … until - 1 of one segment.
 
-        They are joint forces (`tau` (N, 1, nv), if given), accelerations of prescribed coordinates, and setpoints that change.
+        They are generalized forces (`tau` (N, 1, nv), if given), accelerations of prescribed coordinates, and varying setpoints.
         """
         nv, mask = self.model.nv, self.masks[min(first, len(self.masks) - 1)]
         driving = _steps_of_series(self.tau, first, until) if tau is None else tau

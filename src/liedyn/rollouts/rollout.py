@@ -60,7 +60,7 @@ class RolloutAdjoint(Immutable):
     """Derivatives of the cost of each run; NaN for runs that ended early or passed a singular configuration of the constraints.
 
     q0, v0      (…, nv) with respect to the initial state; that of q0 is tangent: with respect to x of q0 (+) x
-    tau         (…, S, nv) with respect to the joint forces of each step, zero for prescribed coordinates
+    tau         (…, S, nv) with respect to the generalized forces of each step, zero for prescribed coordinates
     a           (…, S, nv) with respect to the accelerations of each step, zero for coordinates that are not prescribed; None if
                 none are
     gain        (…, nv, 2 nv) with respect to the gains of the feedback, zero where a gain is zero; None without feedback
@@ -154,7 +154,7 @@ class _RolloutBackpropagation:
     def backpropagate_segment(self, engine: BatchIntegrator, step: Any, clocks: np.ndarray, first: int, until: int) -> np.ndarray:
         """Go back from step `until` to `first`.
 
-        Returns the derivatives (N, steps, nv) with respect to joint forces, or to accelerations of prescribed coordinates.
+        Returns the derivatives (N, steps, nv) with respect to generalized forces, or to accelerations of prescribed coordinates.
         """
         runs, neutral = self.runs, self.runs.model.neutral()
         step_inputs = runs.step_inputs(first, until)
@@ -271,7 +271,7 @@ def _constant_tangents(model: Model, parameters: tuple[str, ...]) -> tuple[np.nd
 REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
            NOT_FINITE: "the motion is no longer finite", INVALID_ARGUMENTS: "an angle is beyond 1e5 rad, or no longer finite",
            LOOP_OPEN: "a loop does not close any more: dt is too long, or the configuration cannot be reached",
-           DEPENDENT_EQUATIONS: "the constraints became dependent (a singular configuration); use rk4 with joint forces by array",
+           DEPENDENT_EQUATIONS: "the constraints became dependent (a singular configuration); use rk4 with tau as an array",
            NONFINITE_EVENT_VALUE: "what an event reads is not finite",
            ZENO: "events happen again and again: impacts accumulate, and rollouts cannot hold a joint at a stop "
                  "(use ld.run_scenario)",
@@ -324,7 +324,7 @@ class Rollout(Immutable):
 
     def adjoint(self, d_q: ArrayLike | None = None, d_v: ArrayLike | None = None,
                 parameters: Sequence[str] = ()) -> RolloutAdjoint:
-        """Return derivatives of a cost with respect to initial states, joint forces, gains and parameters.
+        """Return derivatives of a cost with respect to initial states, generalized forces, gains and parameters.
 
         They are exact for the computed steps. Needs ``every=1``.
 
@@ -400,8 +400,8 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     q0, v0 : (…, nq), (…, nv)
         Initial states; their leading axes, and those of the other arguments, are the runs.
     tau : array or callable, optional
-        Joint forces [N m | N], constant during each step: (nv,) for all, or (…, S, nv) with an axis of steps, S = steps or 1.
-        Or a policy, called once per step: ``policy(t, q, v)`` takes the time [s] and all states, (…, nq) and (…, nv), and
+        Generalized forces [N m | N], constant during each step: (nv,) for all, or (…, S, nv) with an axis of steps, S = steps or
+        1. Or a policy, called once per step: ``policy(t, q, v)`` takes the time [s] and all states, (…, nq) and (…, nv), and
         returns (…, nv). Its arguments are the states after events of that time; if events change the state at t = 0, it is
         called twice there. Runs that have ended early are at rest in the neutral configuration.
     dt : float
@@ -418,8 +418,8 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     last : (…,) int, optional
         Steps of each run, at most `steps`; default: all of them.
     prescribed : (nv,) or (S, nv) bool, optional
-        Hybrid dynamics: mask of coordinates whose acceleration is prescribed, in all steps or in each step. Their joint force is
-        computed (`forces`).
+        Hybrid dynamics: mask of coordinates whose acceleration is prescribed, in all steps or in each step. Their generalized
+        force is computed (`forces`).
     a : (…, S, nv) or (nv,), optional
         Accelerations of prescribed coordinates, constant during each step; default: zero. Other entries are ignored. An error
         without `prescribed`.
@@ -432,7 +432,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
         to rounding, or at times that are multiples of dt. Actions: set, impact, record, stop. An expression that passes its value
         and returns within one step is not detected. See `Rollout.events`.
     forces : bool
-        Whether to return accelerations and joint forces at the outputs, too.
+        Whether to return accelerations and generalized forces at the outputs, too.
     out : (q, v), optional
         Arrays (…, R, nq) and (…, R, nv) for the result. `Rollout.adjoint` reads them, so they must not be changed before.
 
@@ -516,7 +516,7 @@ def _missing_adjoint(vectorized: bool, method: Method, runs: RolloutInputs, even
     if not vectorized:
         return f"needs generated code, which {NO_GENERATED_CODE.format(method)}"
     if runs.policy:
-        return "has no derivatives of a policy; use a Feedback, or joint forces by array"
+        return "has no derivatives of a policy; use a Feedback, or tau as an array"
     if events:
         return "has no derivatives through events"
     return f"needs the state of each step; found every={every}, expected every=1" if every > 1 else ""
@@ -538,7 +538,7 @@ class RolloutDerivatives(Immutable):
     """Derivatives of the final state of each run; the 2 nv rows are x of q (+) x, tangent, then v.
 
     q0, v0   (…, 2 nv, nv) with respect to the initial state, tangent for q0
-    tau      (…, 2 nv, S, nv) with respect to the joint forces of each step, zero for prescribed coordinates
+    tau      (…, 2 nv, S, nv) with respect to the generalized forces of each step, zero for prescribed coordinates
     a        (…, 2 nv, S, nv) with respect to the accelerations of prescribed coordinates; None without `prescribed`
 
     Examples
@@ -562,7 +562,7 @@ def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,  
                         steps: int, method: Method = "rk4", feedback: Feedback | None = None, passive: bool = True,
                         prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
                         contacts: Mapping[str, Any] | None = None) -> RolloutDerivatives:
-    """Return derivatives of the final state of each run with respect to its initial state and its joint forces.
+    """Return derivatives of the final state of each run with respect to its initial state and its generalized forces.
 
     They are exact for the computed steps. For arguments and errors see `rollout`. Each of the 2 nv rows is a separate adjoint;
     for the derivatives of one cost, `Rollout.adjoint` is cheaper.
@@ -609,7 +609,7 @@ class RolloutMap:
         self.model, self.steps, self.options = model, options["steps"], options
 
     def run(self, q0: Any, v0: Any, tau: Any) -> Rollout:
-        """Return the rollout of the initial states and joint forces."""
+        """Return the rollout of the initial states and generalized forces."""
         return rollout(self.model, *(np.asarray(x, dtype=float) for x in (q0, v0, tau)), **self.options)
 
     def back(self, run: Rollout, q0: Any, d_q: np.ndarray | None,

@@ -21,7 +21,7 @@ from liedyn.simulation.name_binding import with_measured_values
 class StateProgram:
     """The program of a signal at a state, as a function of time and of the numbers of the state that it reads.
 
-    signals   with the values of points of links, and of joint forces if tau is given
+    signals   with the values of points of links, and of generalized forces if tau is given
     values    number of the state that each instruction reads, by instruction
     """
 
@@ -102,7 +102,7 @@ def expression_motion(problem: InitialValueProblem, k: int, t: float, q: Array, 
     """Return the motion of the expression of signal k at a state.
 
     a     accelerations; None: derivatives are NaN
-    tau   joint forces
+    tau   generalized forces
     """
     model, words = problem.model.spanning_tree(), _smooth_instructions(signal_instructions(problem.signals, k))
     program = StateProgram(problem, words, t, q, v, tau)

@@ -61,7 +61,7 @@ from liedyn.simulation.signals.signal_compiler import SAME_TIME
 
 
 def reads_forces(problem: InitialValueProblem, k: int) -> bool:
-    """Return whether signal k reads joint forces."""
+    """Return whether signal k reads generalized forces."""
     words = signal_instructions(problem.signals, k)
     return bool(((words & 255 == MEASURED) & (words >> 8 < problem.model.nv)).any())
 
@@ -384,7 +384,7 @@ class HybridSimulation:
         return motion._replace(bound=max(motion.bound, _ERROR_FACTOR * (atol + rtol * motion.size)))
 
     def _evaluate(self, problem: InitialValueProblem, start: SegmentStart) -> MotionWorkspace:
-        """Return the workspace with accelerations and joint forces at a state, with the torques of the sampled controller."""
+        """Return the workspace with accelerations and generalized forces at a state, also of the sampled controller."""
         rhs = RightHandSide(problem, problem.signals)
         if self.controller is not None:
             ZeroOrderHold(problem, self.controller, rhs).write_torques()
@@ -494,7 +494,7 @@ class HybridSimulation:
         return speeds
 
     def _force_signs(self, start: SegmentStart) -> Array:
-        """Return the sign of expression minus threshold of each event that reads joint forces."""
+        """Return the sign of expression minus threshold of each event that reads generalized forces."""
         if not self._force_events:
             return np.zeros(0)
         problem = self.problems.current

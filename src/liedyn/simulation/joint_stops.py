@@ -226,7 +226,7 @@ def stop_warnings(segments: Sequence[RunSegment]) -> list[LiedynWarning]:
 
 
 def stop_forces(problem: InitialValueProblem, record: Record) -> Array:
-    """Return the (N, nv) joint forces of stops in a motion [N m | N], which are part of its tau."""
+    """Return the (N, nv) generalized forces of stops in a motion [N m | N], which are part of its tau."""
     out, stops = np.zeros_like(record.tau), problem.stops
     if stops is None:
         return out

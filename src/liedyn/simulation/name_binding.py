@@ -246,7 +246,7 @@ def make_points(model: Model, keys: Sequence[tuple[int, Sequence[float]]]) -> Po
 
 
 def with_measured_values(model: Model, signals: Signals, q: Array, v: Array) -> Signals:
-    """Return the signals with the values of points of links at a state. Joint forces are not set."""
+    """Return the signals with the values of points of links at a state. Generalized forces are not set."""
     if not signals.measured.size:
         return signals
     measured, kernels = np.zeros(signals.measured.size), traced_module("kernels.simulation.signals")

@@ -461,8 +461,8 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
     q0, v0 : (nq,), (nv,), optional
         Initial state; default: neutral and at rest, or as `scenario` says.
     tau : array, dict or callable, optional
-        Joint forces [N m | N]. (nv,): constant. (S, nv): each row is held for 1 / `rate`; the last one to the end. A dict by
-        joint: numbers, expressions such as ``"2*sin(t) - 0.1*v"``, or signals as in a scenario; not for joints that `joints`
+        Generalized forces [N m | N]. (nv,): constant. (S, nv): each row is held for 1 / `rate`, the last one to the end. A dict
+        by joint: numbers, expressions such as ``"2*sin(t) - 0.1*v"``, or signals as in a scenario; not for joints that `joints`
         prescribes or gives a torque. A function ``tau(t, q, v)``, called `rate` times a second: it returns (nv,) or a dict by
         joint, which is held until the next call. Rows and functions add to torques of `joints`, whose laws (`pd`, `pid`,
         `control`) are then sampled at `rate`, too. Arrays and functions do nothing to prescribed joints.

@@ -53,7 +53,7 @@ class EnergyBalance:
         self.model, self._balance = model, 0.0
         self._first: float | None = None                        # energy in the first row
         self._min_energies, self._max_energies = np.full(3, np.inf), np.full(3, -np.inf)              # of each energy
-        self._forces = np.zeros(0), np.zeros(0)                 # maximum magnitudes of joint forces and wrenches
+        self._forces = np.zeros(0), np.zeros(0)                 # maximum magnitudes of generalized forces and wrenches
 
     def add(self, record: Record, kinetic: Array, potential: Array) -> None:
         """Add the rows of a record with their kinetic and potential energies (N,) [J]."""
@@ -81,7 +81,7 @@ class EnergyBalance:
         return float(self._balance), float(self._balance / max(exchanged, _floor(size, steps), 1e-300))
 
     def _work_of_forces(self) -> float:
-        """Return the work [J] of weight, joint forces and wrenches along 1 rad or a characteristic length."""
+        """Return the work [J] of weight, generalized forces and wrenches along 1 rad or a characteristic length."""
         units, (tau, wrench) = model_scales(self.model), self._forces
         along = np.tile(np.repeat([1.0, units.length], 3), len(wrench) // 6)
         return float(tau @ units.unit_scales(self.model.v_units) + wrench @ along) + work_of_weight(self.model)
@@ -121,7 +121,7 @@ _MAX_RESIDUAL = 1e-9                # rad or lengths of the loop: larger residua
 
 
 def joint_forces(model: Model, record: Record) -> Array:
-    """Return the (N, nv) joint forces A^T lambda of the constraints [N m | N]."""
+    """Return the (N, nv) generalized forces A^T lambda of the constraints [N m | N]."""
     A = constraint_jacobian(model, record.q, constraint_motion=constraint_motions(model, record.constraint_motion))
     return np.asarray(np.einsum("trk,tr->tk", A, record.multipliers))
 
@@ -469,8 +469,9 @@ class SelfCheck:
     def values(self, statistics: Statistics) -> tuple[dict[str, float], WarningLog]:
         """Return `Result.check`, and warnings about the constraints. statistics: of the run.
 
-        The residual of inverse dynamics is relative to the maximum joint force, or to the work of the weight and the kinetic
-        energy along 1 rad or a characteristic length, because forces of links that cancel in the joints have rounding, too.
+        The residual of inverse dynamics is relative to the maximum generalized force, or to the work of the weight and the
+        kinetic energy along 1 rad or a characteristic length. The reason: forces of links that cancel in the joints also have
+        rounding errors.
         """
         of_constraints: dict[str, float] = {}
         warnings = WarningLog()
@@ -484,7 +485,7 @@ class SelfCheck:
 
 
 def _recompute_forces(segment: RunSegment, passive: bool) -> Array:
-    """Return the joint forces of a segment, recomputed by inverse dynamics."""
+    """Return the generalized forces of a segment, recomputed by inverse dynamics."""
     record, links, f_ext = segment.record, segment.problem.forced_links, None
     if len(links):
         f_ext = np.zeros((len(record.t), len(segment.model.link_names), 6))

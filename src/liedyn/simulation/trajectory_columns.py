@@ -1,7 +1,7 @@
 """Conversion of a motion to the columns of a trajectory file and back.
 
 Kinds of columns are q, v, a, tau and fext, and their further time derivatives: d1a, d2a, … of accelerations, d1tau, d2tau, … of
-joint forces, d1fext, … of external wrenches by component.
+generalized forces, d1fext, … of external wrenches by component.
 """
 from __future__ import annotations
 

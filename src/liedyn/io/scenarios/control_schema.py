@@ -175,7 +175,7 @@ def _finite(cell: str, place: Place) -> float:
 
 
 def _saturation(node: Node) -> tuple[Rule, ...]:
-    """Return limits of joint forces: of all joints at their effort limits (`true`), or by joint."""
+    """Return limits of generalized forces: of all joints at their effort limits (`true`), or by joint."""
     if node.kind == "boolean":
         return (Rule("*", ROBOT_LIMITS, place=node.place),) if node.value else ()
     if node.kind != "mapping":

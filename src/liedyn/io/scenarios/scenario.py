@@ -90,7 +90,7 @@ Signal = Constant | Expression | Quintic | Spline | Sine | Column | RelativeTime
 
 @dataclass(frozen=True, slots=True)
 class Torque(InputElement):
-    """Joint forces by signals: one for each coordinate, or one for all of them."""
+    """Generalized forces by signals: one for each coordinate, or one for all of them."""
 
     signals: Signal | tuple[Signal, ...]
 
@@ -278,7 +278,7 @@ class Scenario:
     constraint_motion: tuple[Rule, ...] = ()     # motions of driven loops
     control: Control | None = None
     sampling: Sampling | None = None             # of the laws; None: they are continuous
-    saturate: tuple[Rule, ...] = ()              # limits of joint forces: ROBOT_LIMITS or a number
+    saturate: tuple[Rule, ...] = ()              # limits of generalized forces: ROBOT_LIMITS or a number
     motors: tuple[Rule, ...] = ()                # of joints: `Motor`
     contacts: Contact | None = None
     limits: LimitStops | None = None             # stops at position limits; None: limits are only noted

@@ -279,7 +279,7 @@ LEVELS = one_of(
     reader=_prescribe)
 DRIVES: Schema = one_of(
     "drive",
-    Field("torque", _TORQUE, "joint force [N m or N]: a signal, `pd` or `pid`; a list with one for each coordinate",
+    Field("torque", _TORQUE, "joint torque or force [N m or N]: a signal, `pd` or `pid`; a list with one for each coordinate",
         example="-0.5*q - 0.1*v"),
     Field("prescribe", LEVELS, "motion of the joint at one of these levels"),
     reader=lambda node: DRIVES.only(node, "a joint")[1])

@@ -96,8 +96,8 @@ def solve_motion_batch(address, frequency, q, v, a, tau, f_ext, constraint_motio
     """Run SOLVE_MOTION for the states first … last - 1 of `count`.
 
     q, v, tau, f_ext (wrenches on bodies) and constraint_motion hold one state after the other; so does a, or it is empty where
-    nothing is prescribed. Writes accelerations; joint forces unless out_tau is empty; and out (3 m a state): multipliers, 1 or 0
-    for equations that are independent or not, and the contradictions of dependent ones.
+    nothing is prescribed. Writes accelerations; generalized forces unless out_tau is empty; and out (3 m a state): multipliers,
+    1 or 0 for equations that are independent or not, and the contradictions of dependent ones.
 
     Returns BAD_RESULT for results that are not finite, and CONTRADICTION for contradictions if out_tau is empty.
     """

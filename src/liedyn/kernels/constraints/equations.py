@@ -262,7 +262,7 @@ def store_constraint_jacobian(tree, loops, T, ws, s, A):
 # The wrench W of an equation, swept towards the ground through articulated bodies, gives X = S^T W at each joint and continues as
 # W - U Psi X (the factors of `joints.joint_model`). With M = L^T D L this is X = L^-T A^T, so that
 #
-#     A M^-1 A^T = X^T D^-1 X,      M^-1 A^T lambda: the forward sweep with X lambda for joint forces.
+#     A M^-1 A^T = X^T D^-1 X,      M^-1 A^T lambda: the forward sweep with X lambda for generalized forces.
 #
 # This takes O(length of the loop) per equation. Prescribed joints do not change the wrench; the result is then that of M_vv and
 # A_v. The sweep also gives the acceleration A a of the open tree without forming a: the sum of X Psi u (X a where prescribed)

@@ -97,7 +97,7 @@ def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, co
     """Write wrenches of constraint forces, for states first … last - 1.
 
     out (N, 12 nc): for each constraint the wrench on the body of A and on the body of B, in their frames; zero for couplings,
-    whose forces are joint forces.
+    whose forces act on coordinates, not on bodies.
     """
     n, nq = index[0], index[1]
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]

@@ -89,7 +89,7 @@ class ConstraintWorkspace(NamedTuple):
     residual: np.ndarray      # (m,)
     velocity: np.ndarray      # (m,) A v minus constraint_motion_rate
     out_a: np.ndarray       # (nv,) all accelerations
-    out_tau: np.ndarray     # (nv,) all joint forces
+    out_tau: np.ndarray     # (nv,) all generalized forces
     moved: np.ndarray         # (nq,) q (+) M^-1 A^T lambda
     change: np.ndarray        # (nv,) M^-1 A^T lambda
     mask: np.ndarray          # (nv,) its first nv bytes are bools: coordinates whose acceleration is prescribed
@@ -163,7 +163,7 @@ def stage_workspace_size(n, nv, nc, m):
 #     M a + b = tau + A^T lambda,    A a + gamma = 0
 #
 # The open tree is eliminated first. Then A M^-1 A^T lambda = -(A a + gamma), with the acceleration a of the open tree, gives the
-# multipliers. One more forward sweep with the joint forces X lambda (`sweep_constraints`) gives a and tau. With prescribed
+# multipliers. One more forward sweep with the generalized forces X lambda (`sweep_constraints`) gives a and tau. With prescribed
 # coordinates, M is M_vv and A is A_v.
 
 @inline_kernel
@@ -225,7 +225,7 @@ def write_equations(tree, loops, prescribed, stabilized, passive, constraint_ws,
 
 @inline_kernel
 def write_solution(tree, loops, prescribed, passive, constraint_ws, ws):
-    """Write accelerations and joint forces from the multipliers."""
+    """Write accelerations and generalized forces from the multipliers."""
     apply_multipliers(tree, loops, prescribed, constraint_ws.v, constraint_ws.multipliers, passive, constraint_ws.out_a,
                       constraint_ws.out_tau, ws.tree, ws.rows)
 

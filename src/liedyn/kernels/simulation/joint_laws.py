@@ -1,4 +1,4 @@
-"""Control laws for joints in addition to the input schedule, and limits of joint forces:
+"""Control laws for joints in addition to the input schedule, and limits of generalized forces:
 
     gravity compensation   tau += g(q)
     state feedback         tau += tau_0 - K [q (-) q_0; v - v_0]
@@ -192,7 +192,7 @@ def antiwindup_rate(switches, i, limited, sign, rate):
 #
 # The force begins at zero, and never pulls. d and 1 + c d' are switches of the state, so that steps end where either passes zero.
 #
-# Coordinates that rest at hard stops are prescribed with zero acceleration. Their joint force by hybrid dynamics minus the
+# Coordinates that rest at hard stops are prescribed with zero acceleration. Their generalized force by hybrid dynamics minus the
 # applied force is the force of the stop, which is a switch, too.
 
 LIMIT, STIFFNESS, DAMPING, STOP_SIZE = range(4)      # indices of the numbers of a stop, and their number
@@ -207,7 +207,7 @@ class Stops(NamedTuple):
     switch: np.ndarray       # (m,) int64: the first of two in Signals.switches
     resting: np.ndarray      # (h,) int64
     resting_switch: np.ndarray  # (h,) int64
-    applied: np.ndarray      # (nv,) workspace: the joint force without that of a hard stop
+    applied: np.ndarray      # (nv,) workspace: the generalized force without that of a hard stop
 
 
 @inline_kernel

@@ -1,6 +1,6 @@
 """The right-hand side of a simulation.
 
-Schedule and signals -> prescribed motion, joint forces and external wrenches -> hybrid dynamics -> rates of the chart, the
+Schedule and signals -> prescribed motion, generalized forces and external wrenches -> hybrid dynamics -> rates of the chart, the
 velocity and the supplied work.
 
 The state is y = [x (nv); v (nv); z (m); work (1)], with q = q0 (+) x about the configuration q0 of the present step, and the
@@ -144,7 +144,7 @@ def store_rates(tree, system, signals, y, deficit, power, dy, ws):
 
 @inline_kernel
 def joint_power(tree, system, ws, power):
-    """Return `power` plus the power of joint forces, damping and friction."""
+    """Return `power` plus the power of generalized forces, damping and friction."""
     for k in range(ws.v.size):
         power += ws.tau[k] * ws.v[k]
         if system.passive[0]:
@@ -163,7 +163,7 @@ def finite_rates(dy):
 
 @inline_kernel
 def apply_inputs(system, tree, schedule, signals, t, ws):
-    """Write the prescribed motion, joint forces and external wrenches at t into ws. ws.flag: a signal that is not finite."""
+    """Write the prescribed motion, generalized forces and external wrenches at t to ws. ws.flag: a signal that is not finite."""
     ws.flag[0] = -1.0
     prescribe(tree, schedule, signals, t, ws)
     apply_motor_law(system.law, tree, signals, t, ws)
@@ -174,7 +174,7 @@ def apply_inputs(system, tree, schedule, signals, t, ws):
 
 @inline_kernel
 def evaluate_events(schedule, signals, t, ws):
-    """Evaluate the signals of events. They may read joint forces."""
+    """Evaluate the signals of events. They may read generalized forces."""
     measure_forces(ws.tau, signals.measured)
     for k in range(schedule.watch.size):
         if schedule.watch[k] >= 0:

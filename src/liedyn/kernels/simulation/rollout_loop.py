@@ -34,7 +34,7 @@ class States(NamedTuple):
 
 
 class Forces(NamedTuple):
-    """Accelerations, joint forces and wrenches of the runs of a block; empty if they are not computed."""
+    """Accelerations, generalized forces and wrenches of the runs of a block; empty if they are not computed."""
 
     a: np.ndarray
     tau: np.ndarray

@@ -86,7 +86,7 @@ def link_pose_and_twist(path, first, last, link, tree, q, v):
 
 @inline_kernel
 def measure_forces(tau, measured):
-    """Write joint forces to the first nv numbers of `measured`, unless it is empty."""
+    """Write generalized forces to the first nv numbers of `measured`, unless it is empty."""
     if measured.size:
         for k in range(tau.size):
             measured[k] = tau[k]
@@ -138,7 +138,7 @@ class Signals(NamedTuple):
     code: ndarray            # int64
     literals: ndarray        # float64
     switches: ndarray = zeros(0)     # (4 s,) of the switches of the state, workspace of a run; sides NaN: nothing is held
-    measured: ndarray = zeros(0) # (nv + 9 p,) workspace: joint forces, then COMPONENTS of each point; or empty
+    measured: ndarray = zeros(0) # (nv + 9 p,) workspace: generalized forces, then COMPONENTS of each point; or empty
     points: Points = NO_POINTS   # the p points of links
     clocks: ndarray = zeros(0)   # times at which clocks started; -inf: not yet
 
@@ -157,7 +157,7 @@ class Poses(NamedTuple):
 
 
 class InputSchedule(NamedTuple):
-    """Prescribed motions and joint forces of each velocity coordinate, and external wrenches. Signals are given by index.
+    """Prescribed motions and generalized forces of each velocity coordinate, and external wrenches. Signals are given by index.
 
     Coordinate i: at level TORQUE the force is signal[i], plus, where target[i] >= 0, kp (target - q) + kd (d target/dt - v)
     with q = q[q_of_v[i]]. At the other levels, signal[i] is the acceleration, velocity or position. At level POSITION, the

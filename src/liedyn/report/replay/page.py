@@ -27,7 +27,7 @@ _ARROW = 1e-4                           # of the maximum number of an arrow
 _LEVELS = 10_000                        # of a curve from its lowest to its highest value
 _MOST_CURVES = 600
 # prefix of the columns, last part of their names ("" for any), title of the plot
-_PLOTS = (("q", "", "positions"), ("v", "", "velocities"), ("a", "", "accelerations"), ("tau", "", "joint forces"),
+_PLOTS = (("q", "", "positions"), ("v", "", "velocities"), ("a", "", "accelerations"), ("tau", "", "generalized forces"),
           ("motor", "torque", "motor torques"), ("motor", "speed", "motor speeds"),
           ("contact", "force", "contact forces"), ("reaction", "", "reactions"), ("fext", "", "external wrenches"),
           ("wrench", "", "wrenches of joints"), ("energy", "", "energy"))

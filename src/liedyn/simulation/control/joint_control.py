@@ -164,7 +164,7 @@ def motor_warnings(motors: list[BoundMotor], segments: Sequence[RunSegment], sto
 
 
 def _driving_forces(segments: Sequence[RunSegment], k: int, stop_forces: Array | None) -> list[Array]:
-    """Return the joint forces of coordinate k in each segment, without those of stops."""
+    """Return the generalized forces of coordinate k in each segment, without those of stops."""
     forces = [segment.record.tau[:, k] for segment in segments]
     if stop_forces is None:
         return forces
@@ -341,7 +341,7 @@ def saturation_warnings(segments: Sequence[RunSegment], model: Model, stop_force
 
 
 def _limits_without_curve(problem: InitialValueProblem) -> Array:
-    """Return the limits (nv,) of joint forces, infinite for motors with a curve (`motor_warnings`)."""
+    """Return the limits (nv,) of generalized forces, infinite for motors with a curve (`motor_warnings`)."""
     laws, sampled = problem.joint_laws, problem.sampled
     if laws is None:
         return np.full(problem.model.nv, np.inf)
@@ -349,7 +349,7 @@ def _limits_without_curve(problem: InitialValueProblem) -> Array:
 
 
 def force_limits(problem: InitialValueProblem, limit: Array, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-    """Return the minimum and the maximum joint forces (nv,) at a state [N m | N].
+    """Return the minimum and the maximum generalized forces (nv,) at a state [N m | N].
 
     limit: (nv,) limits of coordinates without a motor curve.
     """

@@ -1,4 +1,4 @@
-"""Derivatives of the signals, joint forces and external wrenches of a scenario with respect to the state.
+"""Derivatives of the signals, generalized forces and external wrenches of a scenario with respect to the state.
 
 A change of the state is x = [dq; dv] (2 nv), dq in tangent coordinates.
 """
@@ -89,7 +89,7 @@ def _moving_value(model: Model, signals: Signals, word: int, q: Array, v: Array)
 
 def add_joint_law_jacobian(problem: InitialValueProblem, t: float, q: Array, v: Array, out: Array,
                            integral: Array | None) -> Array:
-    """Return `out` (nv, 2 nv), the derivative of the schedule's joint forces, plus that of the joint laws.
+    """Return `out` (nv, 2 nv), the derivative of the schedule's generalized forces, plus that of the joint laws.
 
     Rows of forces at their limits are derivatives of the limit. Raises ComputationError if the scenario cannot be evaluated.
 
@@ -124,7 +124,7 @@ def saturated_forces(problem: InitialValueProblem, t: float, q: Array, v: Array,
 
 
 def _limit_jacobian(problem: InitialValueProblem, laws: JointLaws, t: float, q: Array, v: Array, high: Mask) -> Array:
-    """Return the derivative (nv, 2 nv) of the limits of joint forces: of the maximum where `high`, else of the minimum.
+    """Return the derivative (nv, 2 nv) of the limits of generalized forces: of the maximum where `high`, else of the minimum.
 
     Only limits of motors depend on the state.
     """
@@ -145,7 +145,7 @@ def law_jacobians(problem: InitialValueProblem, t: float, q: Array, v: Array) ->
 
 
 def joint_force_jacobian(problem: InitialValueProblem, t: float, q: Array, v: Array, integral: Array | None = None) -> Array:
-    """Return the derivative (nv, 2 nv) of the joint forces of torque signals, pd laws, `control` and stops.
+    """Return the derivative (nv, 2 nv) of the generalized forces of torque signals, pd laws, `control` and stops.
 
     It is zero for prescribed coordinates. integral: (nv,) integrals of pid laws, None: zero.
     """
@@ -172,7 +172,7 @@ def joint_force_jacobian(problem: InitialValueProblem, t: float, q: Array, v: Ar
 
 def _difference_jacobian(problem: InitialValueProblem, t: float, q: Array, v: Array, integral: Array | None,
                          driven: Integers | Mask) -> Array:
-    """Return the derivative (driven, 2 nv) of joint forces of `elastic_joint_law` or `task_space_law`.
+    """Return the derivative (driven, 2 nv) of generalized forces of `elastic_joint_law` or `task_space_law`.
 
     It is computed by extrapolated differences, which are accurate to ten digits.
     """

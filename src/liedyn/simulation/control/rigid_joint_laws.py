@@ -76,7 +76,7 @@ def with_feedback(context: LawContext, laws: JointLaws, rows: Integers, gain: Ar
                   force: Array) -> JointLaws:
     """Return the laws with tau = force - gain [q (-) q_0; v - v_0] for the coordinates `rows` that are not prescribed now.
 
-    force: (rows,) joint forces at the setpoint.
+    force: (rows,) generalized forces at the setpoint.
     """
     row = np.full(context.model.nv, -1)
     row[rows] = np.arange(len(rows))

@@ -2,7 +2,7 @@
 
 Names are t, pi, e, the functions of FUNCTIONS, `t_phase` and `since(event)`. If a signal may depend on the state, `q` and `v` are
 those of its coordinate, and `q(name)` and `v(name)` those of another one. `z(link)` and similar functions are positions and
-velocities of links; `z(link, 0, 0, -0.1)` is that of a point of the link. Events may read joint forces, `tau(joint)`.
+velocities of links; `z(link, 0, 0, -0.1)` is that of a point of the link. Events may read generalized forces, `tau(joint)`.
 """
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def compile_expression(text: str, place: Place, state_allowed: bool, resolve: Ca
     """Return the program of an expression.
 
     `resolve(kind, name)` returns the index in q (kind "q") or v (kind "v") of a coordinate, the signal's own one if name is None.
-    It returns the index in the measured values of a joint force ("tau") or, as `resolve(kind, name, point)`, of a point of a link
-    (kinds of LINK_FUNCTIONS). It returns the clock that starts with the phase ("phase", None) or with an event ("since"). It
-    raises ScenarioError for unknown names.
+    It returns the index in the measured values of a generalized force ("tau") or, as `resolve(kind, name, point)`, of a point of
+    a link (kinds of LINK_FUNCTIONS). It returns the clock that starts with the phase ("phase", None) or with an event ("since").
+    It raises ScenarioError for unknown names.
 
     Raises ScenarioError at `place` for text that is not allowed.
     """

@@ -129,7 +129,7 @@ class SignalPurpose:
 
     name         for messages: "torque of elbow"
     state        whether it may depend on q, v and points of links
-    forces       whether it may depend on joint forces; then switches of clocks are located as switches of the state
+    forces       whether it may depend on generalized forces; then switches of clocks are located as switches of the state
     q, v         its own coordinate: index in q (None: it has none) and in v
     column       default column of a CSV file
     unit         required unit of a CSV column that has a unit
@@ -372,7 +372,7 @@ class SignalCompiler:
                 self._measures, key = True, (find_index(name, model.link_names, "link", place), point)
                 return model.nv + NUMBERS_PER_POINT * self._points.setdefault(key, len(self._points)) + LINK_FUNCTIONS.index(kind)
             if kind == "tau" and not purpose.forces:
-                raise ScenarioError("joint forces may be read by events only", place=place, found=f"tau({name})",
+                raise ScenarioError("generalized forces may be read by events only", place=place, found=f"tau({name})",
                                     expected="q(joint), v(joint), or a link's position such as z(link)")
             self._measures = self._measures or kind == "tau"
             names = model.q_names if kind == "q" else model.v_names
