@@ -51,7 +51,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "deep-contact": (WARN, "A contact starts so deep that it throws the robot. Start higher, or use a larger `contacts.sink`."),
     "initial-state-open": (
         WARN, "The initial state violates the constraints. Use `ld.assemble`, or `constraints.assemble: true`."),
-    "initial-state-projected": (WARN, "The initial state was moved onto the constraints. Check the new state."),
+    "initial-state-projected": (WARN, "The initial state was projected onto the constraints. Check the new state."),
     "changes-not-continued": (
         WARN, "The run of `initial.from` ends with attached bodies or locked joints. Add bodies, lock at 0."),
     "stiff-integrator": (
@@ -98,7 +98,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "linearized-friction": (WARN, "Friction near rest is linearized to a strong damper. Use `passive: false` to omit it."),
     # equilibria and linear systems
     "equilibrium-far": (
-        WARN, "The equilibrium was found from another configuration, and nearer ones may exist. Give a better guess."),
+        WARN, "The equilibrium was found from another guess, and closer ones may exist. Give a better guess."),
     "equilibrium-moving": (WARN, "A prescribed motion is not at rest at the equilibrium. Choose another time."),
     "equilibrium-of-instant": (
         WARN, "Forces depend on time, and the equilibrium is that of one instant. Choose the time with `at`."),
@@ -124,7 +124,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "event-rows-omitted": (INFO, "The motion jumps at events, and the second of two rows at one time is omitted. Nothing to do."),
     "actuated-joints": (WARN, "Forces of the trajectory decide, or contradict, which joints are actuated. Use `--actuated`."),
     "moved-onto-constraints": (
-        WARN, "Velocities or accelerations were moved onto the constraints. Check that the change is small."),
+        WARN, "Velocities or accelerations were projected onto the constraints. Check that the change is small."),
     "zmp-undefined": (WARN, "The zero-moment point is not defined in rows without a vertical force. Their cells are empty."),
     "no-manipulability": (INFO, "The manipulability of robots with constraints is not computed. Nothing to do."),
     "many-columns": (WARN, "The result has many columns. Choose among them with `--wrt` and `--joint`."),

@@ -117,14 +117,13 @@ def test_prescribed_joints_are_held_where_they_are(write):
     found = find_equilibrium(path, at=0.3)
     assert found.q[0] == pytest.approx(0.5 + 0.2 * np.sin(0.9)) and found.q[0] + found.q[1] == pytest.approx(0)
     assert [one.message for one in found.warnings] == [
-        "shoulder: the prescribed motion is not at rest at t = 0.3 s; the equilibrium is that of the robot with these joints "
-        "held in place"]
+        "shoulder: the prescribed motion is not at rest at t = 0.3 s; the equilibrium is computed with these joints fixed"]
     assert not find_equilibrium(write("joints: {shoulder: {prescribe: {position: 0.5}}}\n")).warnings
 
 
 def test_forces_that_change_are_told(write):
     warnings = [one.message for one in find_equilibrium(write("joints: {elbow: {torque: 0.1*t}}\n"), at=0.5).warnings]
-    assert warnings == ["forces depend on time: the equilibrium is that of their values at t = 0.5 s"]
+    assert warnings == ["forces depend on time: the equilibrium is computed for their values at t = 0.5 s"]
     assert not find_equilibrium(write("joints: {elbow: {torque: 0.1*q}}\n")).warnings
 
 
@@ -137,7 +136,7 @@ def test_forces_that_change_are_told(write):
 ])
 def test_forces_that_change_later_are_told(write, scenario):
     warnings = [one.message for one in find_equilibrium(write(scenario)).warnings]
-    assert warnings == ["forces depend on time: the equilibrium is that of their values at t = 0 s"]
+    assert warnings == ["forces depend on time: the equilibrium is computed for their values at t = 0 s"]
 
 
 @pytest.mark.parametrize("scenario", [
@@ -157,9 +156,9 @@ def test_a_wrench_of_the_world_turns_a_pendulum_aside(write):
 
 
 @pytest.mark.parametrize("scenario, words", [
-    ("", "base.vz keeps an acceleration of -9.81 m/s^2 (nothing holds base: prescribe its motion, give it a force "
-         'or a wrench, or --fix base or hold=["base"])'),
-    ("external_forces: [{link: body, wrench: [0, 0, 1, 0, 0, 19.62]}]\n", "base.wz keeps an acceleration of 25 rad/s^2"),
+    ("", "a residual acceleration of -9.81 m/s^2 remains at base.vz (no force balances base: prescribe its motion, give it a "
+         'force or a wrench, or --fix base or hold=["base"])'),
+    ("external_forces: [{link: body, wrench: [0, 0, 1, 0, 0, 19.62]}]\n", "acceleration of 25 rad/s^2 remains at base.wz"),
 ])
 def test_a_body_that_nothing_carries(write, scenario, words):
     with pytest.raises(ComputationError, match=re.escape(words)):
@@ -170,9 +169,9 @@ def test_thrusters_are_named_where_there_are_some():
     """Also those that are not yet held: advice that is followed is not given again."""
     path, rotors = ROOT / "configs/hexarotor_hover.yaml", [f"rotor{k}" for k in range(1, 7)]
     all_of_them = re.escape(f"{' '.join(f'--fix {name}' for name in rotors)} or hold={json.dumps(rotors)}")
-    with pytest.raises(ComputationError, match=f"nothing holds base: find thrusts with {all_of_them}, or prescribe"):
+    with pytest.raises(ComputationError, match=f"no force balances base: compute thrusts with {all_of_them}, or prescribe"):
         find_equilibrium(path, overrides=["actuators={}"])
-    with pytest.raises(ComputationError, match=f"held thrusts cannot hold base: find all thrusts with {all_of_them}, or prescr"):
+    with pytest.raises(ComputationError, match=f"fixed thrusts do not balance base: compute all thrusts with {all_of_them}, or"):
         find_equilibrium(path, overrides=["actuators={}"], hold=["rotor1"])
     assert find_equilibrium(path, overrides=["actuators={}"], hold=rotors).offset
 
@@ -188,9 +187,9 @@ def test_limits_are_kept(write):
     """Straight down lies beyond the limit; without limits it is found."""
     robot = ARM.replace("limits: {lower: -2, upper: 2}", "limits: {lower: 0.3, upper: 2}")
     path = write("initial: {q: {shoulder: 0.5}}\n", robot)
-    with pytest.raises(ComputationError, match="no equilibrium was found near the configuration at t = 0 s: .* keeps an "
-                                               "acceleration of .* "
-                                               r"shoulder at a limit \(--fix or hold=\[…\] holds joints in place\)"):
+    with pytest.raises(ComputationError, match="no equilibrium was found near the configuration at t = 0 s: a residual "
+                                               "acceleration of .* remains at "
+                                               r"shoulder; at a limit: shoulder \(--fix or hold=\[…\] keeps joints fixed\)"):
         find_equilibrium(path)
     assert find_equilibrium(path, hold=["shoulder"]).q[:2] == pytest.approx([0.5, -0.5])
 
@@ -201,7 +200,7 @@ def test_a_torque_beyond_what_gravity_can_balance(write):
 
 
 def test_hold_must_match_something(write):
-    with pytest.raises(UsageError, match=r"no joint or actuator to hold matches 'knee'; there are shoulder"):
+    with pytest.raises(UsageError, match=r"no joint or actuator to fix matches 'knee'; there are shoulder"):
         find_equilibrium(write(""), hold=["knee"])
 
 
@@ -250,8 +249,8 @@ def test_a_model_is_held_and_its_springs_left_out(write):
     ({"tau": [1.0]}, ld.ShapeError, "tau has the wrong shape"),
     ({"tau": [[1.0, 2.0]]}, ld.ShapeError, r"tau has the wrong shape; found \(1, 2\), expected \(2,\)"),
     ({"tau": [np.inf, 0.0]}, ld.ConfigurationError, r"tau\[0\] \(shoulder\) is not finite"),
-    ({"overrides": {"gravity": [0, 0, 0]}}, UsageError, "at, overrides and strict are for a file or scenario; use"),
-    ({"at": 1.0}, UsageError, "at, overrides and strict are for a file or scenario; use"),
+    ({"overrides": {"gravity": [0, 0, 0]}}, UsageError, "at, overrides and strict require a file or scenario; use"),
+    ({"at": 1.0}, UsageError, "at, overrides and strict require a file or scenario; use"),
     ({"tau": [1e3, 0.0]}, ComputationError, "no equilibrium was found near the configuration"),
 ])
 def test_what_is_refused_of_a_model(given, error, words):
@@ -261,7 +260,7 @@ def test_what_is_refused_of_a_model(given, error, words):
 
 @pytest.mark.parametrize("given", [{"q": [0, 0]}, {"tau": [0, 0]}, {"passive": False}])
 def test_a_file_has_its_own_state_and_forces(given):
-    with pytest.raises(UsageError, match="q, tau and passive are for a Model; for a scenario use overrides"):
+    with pytest.raises(UsageError, match="q, tau and passive require a Model; for a scenario use overrides"):
         find_equilibrium(ROOT / "robots/double_pendulum.yaml", **given)
 
 
@@ -286,7 +285,8 @@ def test_an_equilibrium_that_is_not_reached_from_the_given_configuration_is_repo
     q, zero = ld.random_configuration(model, rng), np.zeros(model.nv)
     start = ld.integrate(model, q, rng.uniform(-0.01, 0.01, model.nv))
     tau = ld.inverse_dynamics(model, q, zero, zero)
-    with pytest.warns(ld.LiedynWarning, match="the search did not converge from the given configuration: the equilibrium found "):
+    with pytest.warns(ld.LiedynWarning, match="the search did not converge from the given configuration; the equilibrium was "
+                                              "found "):
         far = ld.find_equilibrium(model, start, tau=tau)
     assert np.abs(ld.difference(model, start, far.q)).max() > 0.1
     near = ld.find_equilibrium(model, start, tau=tau, hold="joint7")
@@ -295,5 +295,5 @@ def test_an_equilibrium_that_is_not_reached_from_the_given_configuration_is_repo
 
 @pytest.mark.parametrize("more", [{"overrides": ("passive=false",)}, {"at": 0.5}, {"strict": True}])
 def test_what_a_scenario_only_has_is_refused_for_a_model(more):
-    with pytest.raises(ld.UsageError, match="at, overrides and strict are for a file or scenario"):
+    with pytest.raises(ld.UsageError, match="at, overrides and strict require a file or scenario"):
         ld.find_equilibrium(ld.load("robots/double_pendulum.yaml"), [0.1, 0.0], **more)

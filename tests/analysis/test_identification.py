@@ -215,7 +215,7 @@ def test_a_recording_with_events(ur5, tmp_path):
 def test_no_forces_or_too_few_rows(ur5):
     with pytest.raises(ld.TrajectoryError, match=r"there are no columns of the generalized forces; .* expected tau.<joint>"):
         ld.identify(ur5, recorded(ur5, without=("tau",)))
-    with pytest.raises(ld.TrajectoryError, match="too short for so many parameters; found '30 equations'; expected at least 42"):
+    with pytest.raises(ld.TrajectoryError, match="for the number of parameters; found '30 equations'; expected at least 42"):
         ld.identify(ur5, recorded(ur5, rows=5))
 
 
@@ -383,7 +383,7 @@ def test_a_wrong_scale_of_one_joint_is_not_blamed_on_others(arm):
         assert [joint.joint for joint in fit.joints if not joint.explained] == ["j2"]
         assert fit.joints[1].candidate == "a wrong scale of the torque" and set(fit.misfits) == {"j2", ""}
         note = next(note for note in map(str, fit.warnings) if "does not explain" in note)
-        assert f"(j2: residual force {fit.residual[1]:.3g} of {fit.force[1]:.3g} N m, like a wrong scale" in note
+        assert f"(j2: residual force {fit.residual[1]:.3g} of {fit.force[1]:.3g} N m, similar to a wrong scale" in note
         assert off(fit)[fit.reliable].max(initial=0.0) < 5.0
 
 
@@ -397,7 +397,7 @@ def test_torques_with_the_opposite_sign_give_no_physical_robot(arm):
     fit = fitted(arm, -(tau + FRICTION * v), 0, joints=("damping",))
     verdicts = dict(zip(fit.names, fit.verdicts, strict=True))
     assert {verdicts[name] for name in ("Iyy.b", "Iyy.c", "damping.j1", "damping.j3")} == {"not physical"}
-    assert str(fit.warnings[-1]).startswith("NOT PHYSICAL: ") and "are the signs of the torques right?" in str(fit.warnings[-1])
+    assert str(fit.warnings[-1]).startswith("NOT PHYSICAL: ") and "check the signs of the torques" in str(fit.warnings[-1])
     assert not any(verdict == "not physical" and not name.startswith(("I", "damping")) for name, verdict in verdicts.items())
     assert not fit.reliable[fit.names.index("Iyy.c")] and "NOT PHYSICAL" in repr(fit)
 
@@ -406,7 +406,7 @@ def test_torques_in_another_unit_are_asked_for(arm):
     model, t, q, _, tau = arm
     for factor, words in ((1000.0, "1000"), (1.0 / 9.81, "0.102")):
         *_, last = map(str, ld.identify(model, t, q, factor * tau).warnings)
-        assert f"values are about {words} times those of the robot file: are the units of the torques right?" in last
+        assert f"values are about {words} times those of the robot file: check the units of the torques" in last
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
@@ -482,7 +482,7 @@ def test_a_wrong_scale_as_large_as_is_told_is_found(arm):
     found = []
     for seed in range(3):
         right = fitted(arm, arm[4], seed)
-        assert "hold if the scales of the measured torques are right (tested to j1 " in right.premise
+        assert "are valid if the scales of the measured torques are right (tested to j1 " in right.premise
         for k in range(3):
             scale = right.joints[k].scale
             assert 0.002 < scale < 0.5
@@ -540,7 +540,7 @@ def test_a_torque_that_the_model_lacks_has_its_size_with_any_filter(damped, smoo
     assert joint.residual == pytest.approx(np.sqrt(np.mean((0.2 * v) ** 2)), rel=0.1)
     assert 0.5 * joint.residual < joint.size < 1.1 * joint.residual
     assert any("to the estimated parameters (joints=['damping']; --with damping), or check" in x for x in map(str, fit.warnings))
-    told = f"j: residual force {fit.residual[0]:.3g} of {fit.force[0]:.3g} N m, like damping"
+    told = f"j: residual force {fit.residual[0]:.3g} of {fit.force[0]:.3g} N m, similar to damping"
     assert any(told in note for note in map(str, fit.warnings)), fit.warnings
 
 

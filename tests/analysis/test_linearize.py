@@ -474,5 +474,5 @@ def test_what_has_no_linear_system_after_events_is_refused_by_name(write):
         linearize_scenario(stopped, at=0.5)
     pressed = write(FIXED.replace("lower: -9, upper: 9", "lower: -0.1, upper: 0.1", 1),
                     "limits: hard\njoints: {shoulder: {torque: 20}}\n")
-    with pytest.raises(UsageError, match=r"shoulder rests at its hard stop at t = 0\.9 s.*limits: stop gives compliant"):
+    with pytest.raises(UsageError, match=r"shoulder rests at its hard stop at t = 0\.9 s.*use compliant stops, limits: stop"):
         linearize_scenario(pressed, at=0.9)

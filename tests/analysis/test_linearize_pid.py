@@ -73,7 +73,7 @@ def test_an_integral_at_rest_holds_the_target(cart):
 
 
 def test_a_target_that_flees_is_told(cart):
-    with pytest.raises(ComputationError, match=r"x stays 0\.1 m off the target of its pid law"):
+    with pytest.raises(ComputationError, match=r"the pid law of x has an error of 0\.1 m"):
         ld.find_equilibrium(cart({"pid": {"kp": 1, "ki": 1, "target": "q(x) + 0.1"}}))
 
 

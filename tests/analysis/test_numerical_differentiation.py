@@ -187,13 +187,13 @@ def test_smoothing_makes_less_noise_and_knots_too_far_apart_are_seen():
 def test_rows_that_are_too_few():
     assert degree_for(4) == 9
     t = np.arange(11.0)
-    with pytest.raises(TrajectoryError, match=r"11 row.s. are not enough for derivative 4 with a spline of degree 9; at least "
+    with pytest.raises(TrajectoryError, match=r"not enough for derivatives of order 4 with a spline of degree 9; at least "
                                               r"12"):
         spline_derivatives(t, t[:, None], 4, SmoothingFit())
     with pytest.raises(TrajectoryError, match="degree 9 and a knot every 3 rows; at least 12 are needed"):
         check_rows(t, 4, 3)
     assert has_rows(12, 4, 3) and not has_rows(11, 4, 3)
-    with pytest.raises(TrajectoryError, match="derivative 21 cannot be computed from samples"):
+    with pytest.raises(TrajectoryError, match="derivatives of order 21 cannot be computed from samples"):
         check_rows(np.arange(1000.0), 21, 1)
 
 

@@ -57,12 +57,12 @@ def test_noise_of_positions_alone_is_told(ur5, tmp_path, command):
 def test_all_columns_that_are_off_are_named(ur5, tmp_path):
     """A milliradian spoils all torques of the arm; a kink of one joint those of the two whose torques depend on it."""
     *_, note = map(str, dynamics_along(ur5, file_of(tmp_path, ur5, noise=1e-3), "inverse").warnings)
-    assert note.startswith("NOT RELIABLE: ") and note.count(", off by ") == note.count("; tau.") + 1 == ur5.nv
-    assert all(f"tau.{name}, off by " in note for name in ur5.v_names)
+    assert note.startswith("NOT RELIABLE: ") and note.count(", error ") == note.count("; tau.") + 1 == ur5.nv
+    assert all(f"tau.{name}, error " in note for name in ur5.v_names)
     q = swinging(ur5)["q"]
     q[:, :2] = np.abs(T % 1.0 - 0.5)[:, None]
     warnings = list(map(str, dynamics_along(ur5, file_of(tmp_path, ur5, q=q), "inverse").warnings))
-    assert all(any(note.startswith("NOT RELIABLE: ") and f"tau.{name}, off by " in note for note in warnings)
+    assert all(any(note.startswith("NOT RELIABLE: ") and f"tau.{name}, error " in note for note in warnings)
                for name in ur5.v_names[:2])
 
 

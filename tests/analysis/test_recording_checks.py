@@ -68,7 +68,7 @@ SWING = np.stack([0.8 * np.sin(3 * T), 0.5 * np.sin(4 * T)], axis=1)
 IN_DEGREES = {
     "wrap at 360": (np.degrees(np.stack([3 * T, np.sin(T)], axis=1)) % 360, "turn jumps by 358"),
     "wrap at 180": ((np.degrees(np.stack([3 * T, 0.1 * T], axis=1)) + 180) % 360 - 180, "turn jumps by 358"),
-    "swing": (np.degrees(SWING), "turn turns to and fro by 91.67"),
+    "swing": (np.degrees(SWING), "turn oscillates by 91.67"),
 }
 IN_RADIANS = {
     "swing": SWING, "wheels": np.stack([50 * T, -120 * T], axis=1),

@@ -99,7 +99,7 @@ def test_positions_alone_are_enough(recorded):
     assert np.abs(columns(along, "tau", model.v_names) - result.tau)[5:-5].max() < 1e-3 * np.abs(result.tau).max()
     along = dynamics_along(model, bare, "inverse")
     assert np.abs(columns(along, "tau", model.v_names) - result.tau)[5:-5].max() < 1e-3 * np.abs(result.tau).max()
-    with pytest.raises(UsageError, match="which of its joints are actuated"):
+    with pytest.raises(UsageError, match="name its actuated joints by the option --actuated"):
         dynamics_along(without_actuated(model), bare, "inverse")
 
 
@@ -113,7 +113,7 @@ def test_rounded_positions_are_enough(recorded):
         along = dynamics_along(model, given, of, actuated=actuated)
         v = columns(along, "v", model.v_names)
         assert np.abs(constraint_velocity(model, columns(along, "q", model.q_names), v)).max() < 1e-12
-        assert any(note.startswith("derived velocities were moved onto the constraints") for note in map(str, along.warnings))
+        assert any(note.startswith("derived velocities were projected onto the constraints") for note in map(str, along.warnings))
     along = dynamics_along(model, bare, "inverse", actuated=["left", "right"])
     off = (columns(along, "tau", model.v_names) - result.tau)[5:-5]
     told, = (note for note in map(str, along.warnings) if note.startswith("estimated error of the worst column"))

@@ -166,7 +166,7 @@ def test_friction_that_turns_between_rows_is_told(tmp_path):
     q, v = motion(model, T, 4)
     tau = ld.higher_order_inverse_dynamics(model, q, v)
     along = dynamics_along(model, read(tmp_path / "tau.csv", model, T, q=q, v=v[:, 0], tau=tau[:, 0]), "forward", order=2)
-    assert str(along.warnings[-1]).startswith("NOT RELIABLE: d2a, off by 50% or more") and "has kinks" in str(along.warnings[-1])
+    assert str(along.warnings[-1]).startswith("NOT RELIABLE: d2a, error 50% or more") and "has kinks" in str(along.warnings[-1])
 
 
 def test_hybrid_derives_both(hexarotor, tmp_path):
@@ -231,7 +231,7 @@ def test_smoothing_that_is_too_much_or_nothing_is_told(hexarotor, tmp_path):
     warnings = list(map(str, dynamics_along(hexarotor, file, "inverse", order=2, smooth=2.0).warnings))
     assert "a knot spacing of 2 s removes more than the noise of q" in warnings[1]
     warnings = [one.message for one in dynamics_along(hexarotor, file, "inverse", order=2, smooth=0.025).warnings]
-    assert "smooth = 0.025 s is no longer than the step of the trajectory, 0.02 s: nothing is smoothed" in warnings
+    assert "smooth = 0.025 s does not exceed the step of the trajectory, 0.02 s: nothing is smoothed" in warnings
     file = read(tmp_path / "all.csv", hexarotor, t, **given(hexarotor, q, v, 3))
     warnings = [one.message for one in dynamics_along(hexarotor, file, "inverse", order=2, smooth=0.1).warnings]
     assert warnings == ["smooth has no effect: no quantity is derived"]
@@ -248,7 +248,7 @@ def test_a_joint_that_stands_still_raises_no_alarm(hexarotor, tmp_path):
 def test_too_few_rows(hexarotor, tmp_path):
     q, _ = motion(hexarotor, T[:11], 1)
     file = read(tmp_path / "q.csv", hexarotor, T[:11], q=q)
-    with pytest.raises(TrajectoryError, match=r"11 row.s. are not enough for derivative 4 with a spline of degree 9; at least "
+    with pytest.raises(TrajectoryError, match=r"not enough for derivatives of order 4 with a spline of degree 9; at least "
                                               r"12"):
         dynamics_along(hexarotor, file, "inverse", order=2)
     for smooth in (0.05, "auto"):
@@ -269,7 +269,7 @@ def test_one_row_is_enough_where_nothing_is_derived(hexarotor, tmp_path):
 def test_orders_that_no_samples_give(hexarotor, tmp_path):
     q, _ = motion(hexarotor, T, 1)
     file = read(tmp_path / "q.csv", hexarotor, T, q=q)
-    with pytest.raises(TrajectoryError, match=r"derivative 102 cannot be computed from samples \(at most 20 can\)"):
+    with pytest.raises(TrajectoryError, match=r"order 102 cannot be computed from samples \(the maximum order is 20\)"):
         dynamics_along(hexarotor, file, "inverse", order=100)
 
 

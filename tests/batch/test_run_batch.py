@@ -215,7 +215,7 @@ def test_resume_computes_what_is_missing_and_a_changed_sweep_what_differs(tmp_pa
     found = batch(tmp_path, SAMPLES, 32)
     assert found.run(tmp_path / "out").computed == 150
     whole = without_seconds(tmp_path / "out")
-    with pytest.raises(ld.UsageError, match="exists already; --resume computes what is missing, --force starts anew"):
+    with pytest.raises(ld.UsageError, match="exists already; --resume computes the missing runs, --force starts over"):
         found.run(tmp_path / "out")
     chunks = sorted((tmp_path / "out" / "chunks").iterdir())
     chunks[1].unlink()

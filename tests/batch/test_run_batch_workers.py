@@ -69,12 +69,12 @@ def test_workers_that_end_again_and_again_are_told(tmp_path):
         raise BrokenProcessPool("killed")
         yield
 
-    with pytest.raises(ComputationError, match="workers have ended 5 times in a row, killed or out of memory: killed; "):
+    with pytest.raises(ComputationError, match=r"workers terminated 5 times in a row \(killed, or out of memory\): killed; "):
         list(run_batch._run_on_executors(broken, job, [found.chunk(0)], 3, (BrokenProcessPool,)))
 
 
 def test_a_worker_refuses_another_scenario_than_the_client_has(tmp_path):
     found = batch(tmp_path, f"{DRAWN}samples: 8\n", 8)
     job = run_batch.Job(found.sweep, str(tmp_path / "out"), "another identity")
-    with pytest.raises(run_batch.UsageError, match="differs here from where the batch was started"):
+    with pytest.raises(run_batch.UsageError, match="version of liedyn of this worker differs from that of the batch"):
         run_batch.run_chunk(job, run_batch.Chunk("x", 0, 8))

@@ -164,7 +164,7 @@ def test_the_command(tmp_path):
     pictures = ok("plot", tmp_path / "out", "-f", "png").stderr
     assert all(f"plots/{name}.png" in pictures for name in ("scatter", "histograms"))
     shown = run("replay", tmp_path / "out", "--runs", "0")
-    assert shown.exit_code == 2 and "are no simulations but of the job inverse" in shown.stderr
+    assert shown.exit_code == 2 and "are not simulations (job: inverse)" in shown.stderr
     assert "there is no scenario to override" in run("batch", tmp_path / "sweep.yaml", "-S", "duration=1").stderr
 
 
@@ -183,7 +183,7 @@ MASS = "parameters: [{key: robot.mass.lower, list: [1]}]\n"
     (MASS, "trajectory does not apply to the job simulate"),
     (f"job: inverse\norder: 1\nwrenches: world\n{MASS}", "wrenches cannot be combined with order"),
     ("job: inverse\nparameters: [{key: initial.q.elbow, list: [1]}]\n",
-     "has nothing of this name to vary; found 'initial.q.elbow'"),
+     "has no parameter of this name; found 'initial.q.elbow'"),
     ("job: inverse\nparameters: [{key: trajectory, list: [1]}]\n", "trajectories are files; expected a list of paths"),
     ("job: inverse\nparameters: [{key: robot.mass.lowr, list: [1]}]\n", "did you mean robot.mass.lower"),
     (f"job: hybrid\nprescribed: elbw\n{MASS}", "no moving joint matches 'elbw'"),

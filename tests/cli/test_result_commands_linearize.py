@@ -151,8 +151,8 @@ def test_what_takes_long_is_told_part_by_part(folder, monkeypatch):
     monkeypatch.setattr(console.Progress, "stage", lambda self, text: (stages.append(text), stage(self, text))[1])
     ok("swing.yaml", "--equilibrium", "--verify", "--no-plots")
     compiling = "(the first run compiles code for this processor)"
-    assert stages == [f"simulating up to the instant {compiling}", f"looking for an equilibrium {compiling}",
-                      f"linearizing {compiling}", "comparing with differences", "writing results"]
+    assert stages == [f"simulating up to the operating point {compiling}", f"searching for an equilibrium {compiling}",
+                      f"linearizing {compiling}", "comparing with finite differences", "writing results"]
 
 
 def test_a_failed_comparison_is_status_4_and_writes_nothing(folder):
@@ -167,7 +167,7 @@ def test_a_failed_comparison_is_status_4_and_writes_nothing(folder):
     (["swing.yaml", "--step", "0"], 2, "0.0 is not in the range x>0"),
     (["swing.yaml", "--step", "nan"], 2, "the step of the discretization must be a positive number of seconds; found nan"),
     (["swing.yaml", "--fix", "hip"], 2, "--fix requires --equilibrium"),
-    (["swing.yaml", "--equilibrium", "--fix", "ankle"], 2, "no joint or actuator to hold matches 'ankle'"),
+    (["swing.yaml", "--equilibrium", "--fix", "ankle"], 2, "no joint or actuator to fix matches 'ankle'"),
     (["swing.yaml", "--inputs", "thrust.*"], 2, "no input matches 'thrust.*'; there are a.hip, tau.knee"),
     (["swing.yaml", "--outputs", "hip"], 2, "no output matches 'hip'; did you mean v.hip or q.hip or a.hip?"),
     (["swing.yaml", "-S", "joints.hop.torque=0"], 3, "hop"),

@@ -108,10 +108,10 @@ def test_notes_on_a_singular_configuration_and_a_start_beside_the_guess(bars, tm
     (("--q", "crank"), 2, "--q crank: expected NAME=VALUE"),
     (("--q", "krank=1"), 2, "--q krank=1: no moving joint 'krank'; the robot has crank, knee joint, rocker"),
     (("--q", "crank=x"), 2, "--q crank=x: 'x' is not a finite number or a comma-separated list of them"),
-    (("--q", "crank=1,2"), 2, "--q crank=1,2: joint crank takes 1 number(s)"),
+    (("--q", "crank=1,2"), 2, "--q crank=1,2: expected 1 number(s) for joint crank"),
     (("--v", "crank=nan"), 2, "--v crank=nan: 'nan' is not a finite number or a comma-separated list of them"),
     (("--constraint-motion", "pin=0,0,0"), 2, "--constraint-motion pin=0,0,0: no driven loop 'pin'; the robot has none"),
-    (("--keep", "k*x"), 2, "no joint to keep matches 'k*x'; there are crank"),
+    (("--keep", "k*x"), 2, "no joint to fix matches 'k*x'; there are crank"),
     ((*GUESS, "--v", "crank=1", "--v", "rocker=1"), 1, "the given velocities contradict the constraints: the residual of pin.v"),
     (("--q", "crank=0.7", "--keep", "*"), 1, "crank, knee joint, rocker are kept fixed: release"),
 ])
@@ -128,7 +128,7 @@ def test_a_driven_closure_is_given_its_place(bars, tmp_path):
     assert json.loads(result.stdout)["q"]["crank"] == pytest.approx(math.pi / 2,
                                                                     abs=1e-12) and "--constraint-motion" not in result.stderr
     assert said(result)[-1] == "liedyn: warning: the driven loops determine all motion [immobile]"
-    assert "--constraint-motion hand=0,1: a driven loop takes 3 numbers (x, y, z) or 6 (also" in run(
+    assert "--constraint-motion hand=0,1: a driven loop requires 3 numbers (x, y, z) or 6 (also" in run(
         "led.yaml", "--constraint-motion", "hand=0,1").stderr
     assert 'hand" cannot be closed: its smallest residual in ' in run("led.yaml", "--q", "rocker=2").stderr
 

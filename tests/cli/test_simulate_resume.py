@@ -74,7 +74,7 @@ def test_a_signal_leaves_a_folder_that_resumes(folder, signalled, monkeypatch, n
     monkeypatch.undo()
     monkeypatch.chdir(folder)
     result = simulate()
-    assert result.exit_code == 2 and "is not finished; --resume continues it, --force starts anew" in result.stderr
+    assert result.exit_code == 2 and "is not finished; --resume continues it, --force starts over" in result.stderr
     ok("simulate", "runs/swing", "--resume", "--no-plots")
     assert bytes_of("runs/swing") == bytes_of("runs/alone")
     one, other = (json.loads(Path(name, "run.json").read_text()) for name in ("runs/swing", "runs/alone"))

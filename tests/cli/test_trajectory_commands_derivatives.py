@@ -95,7 +95,7 @@ def test_what_takes_long_is_told_part_by_part(folder, monkeypatch):
     stage = console.Progress.stage
     monkeypatch.setattr(console.Progress, "stage", lambda self, text: (stages.append(text), stage(self, text))[1])
     ok("derivatives", "motion.csv", "--verify")
-    assert stages == ["computing (the first run compiles code for this processor)", "comparing with differences"]
+    assert stages == ["computing (the first run compiles code for this processor)", "comparing with finite differences"]
 
 
 def test_verify_fails_and_writes_nothing(folder, monkeypatch):

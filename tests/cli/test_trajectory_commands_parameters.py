@@ -175,8 +175,8 @@ def test_the_excited_ur5_tells_its_gripper_and_its_friction(tmp_path, monkeypatc
     (["bars.yaml", "--from", "none.csv"], 2, "'none.csv' does not exist"),
     (["bars.yaml", "--from", "bars.yaml"], 3, "bars.yaml:2: there is no column `t`"),
     (["bars.yaml", "--from", "q.csv"], 3, "q.csv: there are no columns of the generalized forces"),
-    (["bars.yaml", "--from", "three.csv"], 3, "three.csv: 3 row(s) are not enough for derivative 2 with a spline of degree 7"),
-    (["bars.yaml", "--from", "short.csv"], 3, "short.csv: the trajectory is too short for so many parameters; found '6 eq"),
+    (["bars.yaml", "--from", "three.csv"], 3, "3 row(s) are not enough for derivatives of order 2 with a spline of degree 7"),
+    (["bars.yaml", "--from", "short.csv"], 3, "short.csv: the trajectory is too short for the number of parameters; found '6 eq"),
     (["still.yaml"], 3, "the robot still has no moving joint: no force depends on its parameters"),
 ])
 def test_what_is_refused(folder, args, status, words):

@@ -128,7 +128,7 @@ def test_under_actuated_a_five_bar_of_one_motor():
     text = str(caught.value)
     assert text.startswith("no force of the actuated joints (pin3) produces this motion: the forces of passive joints do not "
                            "balance, pin")
-    assert text.endswith(" N m; the mechanism has 2 degrees of freedom here (actuate more or other joints)")
+    assert text.endswith(" N m; the mechanism has 2 degrees of freedom in this configuration (actuate more or other joints)")
     given = mask_of(model, 3)
     a = ld.constrained_forward_dynamics(model, q, v, np.where(given, 0.7, 0.0)).a
     out = ld.constrained_inverse_dynamics(model, q, v, a, given)
@@ -142,7 +142,7 @@ def test_a_singular_configuration():
     """A four-bar stretched out on a line has a second degree of freedom there: one motor does not hold it, two do."""
     model, q = n_bar(4, q=np.zeros(4))
     zero = np.zeros(4)
-    with pytest.raises(ld.ComputationError, match="the mechanism has 2 degrees of freedom here"):
+    with pytest.raises(ld.ComputationError, match="the mechanism has 2 degrees of freedom in this configuration"):
         ld.constrained_inverse_dynamics(model, q, zero, zero, ["pin0"])
     out = ld.constrained_inverse_dynamics(model, q, zero, zero, ["pin0", "pin1"])
     assert out.case == "unique" and obeyed(model, q, zero, zero, out) < 1e-13

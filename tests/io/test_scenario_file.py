@@ -185,7 +185,7 @@ def test_paths_of_an_override_are_relative_to_the_current_folder(folder, monkeyp
     ("joints.a={torque: 3, prescribe: {}}",
      "joints.a: a joint takes exactly one of torque, prescribe; found torque, prescribe"),
     ("robot=nowhere.urdf", "override robot=nowhere.urdf: robot: no such robot file; found 'nowhere.urdf'"),
-    ("seed=1.5", "seed: wrong value; found 1.5; expected a whole number"),
+    ("seed=1.5", "seed: wrong value; found 1.5; expected an integer"),
     ("passive=1", "passive: wrong value; found 1; expected true or false"),
 ])
 def test_wrong_overrides_are_named(folder, override, message):

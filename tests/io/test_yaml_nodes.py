@@ -71,7 +71,7 @@ def test_accessors(root):
     (lambda r: r.get("gains").get("stiff").get("on").number(),
      "s.yaml:4: gains.stiff.on: wrong value; found true; expected a number"),
     (lambda r: r.get("gains").get("stiff").get("kp").number(above=1), "found 1e-3; expected a number above 1"),
-    (lambda r: r.get("gains").get("stiff").get("kp").integer(), "found 1e-3; expected a whole number"),
+    (lambda r: r.get("gains").get("stiff").get("kp").integer(), "found 1e-3; expected an integer"),
     (lambda r: r.get("gains").get("stiff").get("kp").text(), 'found 1e-3; expected text (write it in "quotes")'),
     (lambda r: r.get("gains").get("list").vector(3),
      "s.yaml:5: gains.list: wrong value; found [1, [2, 3.5E+2, 4]]; expected a list of 3 numbers"),

@@ -51,5 +51,5 @@ def test_runs_that_are_not_complete_are_told_and_not_drawn(tmp_path):
     assert [one.message for one in warnings] == ["late is empty in 1 of 2 runs", "never is empty in 2 of 2 runs"]
     assert len(written.paths) == 3
     (tmp_path / "out" / "runs.parquet").unlink()
-    with pytest.raises(UsageError, match="has no table yet: `liedyn batch … --resume` computes what is missing"):
+    with pytest.raises(UsageError, match="has no table yet: `liedyn batch … --resume` computes the missing runs"):
         plot_batch(tmp_path / "out", tmp_path / "plots", ["png"])

@@ -142,7 +142,7 @@ def test_a_changed_or_missing_model_is_reported(folder):
     shutil.copy("run/trajectory.csv", "motion.csv")
     Path("motion.csv").write_text(Path("motion.csv").read_text().replace("../two.yaml", "two.yaml"))
     found = ok("inverse", "motion.csv", "--actuated", "hip", "-o", "-")
-    assert "model.yaml, the model that motion.csv was recorded with, is missing: two.yaml is used" in found.stderr
+    assert "model.yaml, the model that motion.csv was recorded with, is missing: two.yaml is used instead" in found.stderr
     with open("run/model.yaml", "a", encoding="utf-8") as file:
         file.write("# changed\n")
     found = run("inverse", "run/trajectory.csv", "-o", "-")
@@ -155,7 +155,7 @@ def test_results_without_an_attached_body_are_reported(folder):
     body = {"attach": {"link": "two", "mass": 0.5, "com": [0, 0, -0.1], "inertia": [0.001, 0.001, 0.001]}}
     result = ld.run_scenario({"robot": "two.yaml", "duration": 0.05, "events": {"grasp": {"at": 0.02, "do": body}}})
     result.save("run")
-    text = "recorded with bodies attached to two: results and drawings are those of the robot without them"
+    text = "recorded with bodies attached to two: they are not included in results and drawings"
     assert text in ok("inverse", "run/trajectory.csv", "-o", "again.csv").stderr
     assert ld.read_trajectory("again.csv").header["attached"] == "two"
     assert text in ok("plot", "again.csv", "-o", "pictures", "-f", "svg").stderr
@@ -179,8 +179,7 @@ def test_estimates_of_a_robot_with_an_attached_body_are_reported(folder):
     ld.run_scenario({"robot": "two.yaml", "duration": 0.5, "output_step": 0.005} | swings).save("run")
     path = Path("run/trajectory.csv")
     path.write_text("# attached: two\n" + path.read_text())
-    text = ("run/trajectory.csv was recorded with bodies attached to two: results and drawings are those of the robot without "
-            "them")
+    text = ("run/trajectory.csv was recorded with bodies attached to two: they are not included in results and drawings")
     fit = ld.identify(ld.load("two.yaml"), "run/trajectory.csv")
     warning = LiedynWarning("attached-bodies", text)
     assert fit.warnings.count(warning) == 1

@@ -83,7 +83,7 @@ def test_without_a_list_four_runs_are_spread_over_the_batch(folder, tmp_path):
 @pytest.mark.parametrize("args, words", [
     (("--runs", "7"), "there is no run 7: {} has 5 runs, from 0 to 4"),
     (("--runs", "2-9"), "there is no run 5"),
-    (("--runs", "best"), "--runs best: not a number of a run, a range such as 0-3, min:OUTPUT or max:OUTPUT"),
+    (("--runs", "best"), "--runs best: expected a run number, a range such as 0-3, min:OUTPUT or max:OUTPUT"),
     (("--runs", "max:higest"), "the batch has no output 'higest'; did you mean highest?"),
     (("--runs", "max:x"), "the batch has no output 'x'; it has lowest, highest"),
     (("--robot", "{}/../robot.yaml"), "--robot and --against cannot be used with a batch")])
@@ -101,7 +101,7 @@ def test_a_batch_that_has_changed_since_is_refused(folder, tmp_path):
         said = run("replay", folder / "runs", "--runs", "0", "-o", page)
     finally:
         (folder / "pendulum.yaml").write_text(SCENARIO)
-    assert said.exit_code == 2 and "has changed since" in said.stderr and "--resume` computes it anew" in said.stderr
+    assert said.exit_code == 2 and "has changed since" in said.stderr and "--resume` computes it again" in said.stderr
     about = json.loads((folder / "runs" / "batch.json").read_text())
     try:
         (folder / "runs" / "batch.json").write_text(json.dumps(about | {"source": "/nowhere.yaml"}))

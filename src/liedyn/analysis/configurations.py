@@ -121,11 +121,11 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
     """
     if isinstance(robot, Model):
         if override_texts(overrides, ScenarioError) or at or strict:
-            raise UsageError("at, overrides and strict are for a file or scenario; use Model.with_changes")
+            raise UsageError("at, overrides and strict require a file or scenario; use Model.with_changes")
         setup = static_setup(robot, q, tau, passive)
         t, start, v = 0.0, _closed(setup, 0.0, setup.problem.q), np.zeros(robot.nv)
     elif q is not None or tau is not None or not passive:
-        raise UsageError("q, tau and passive are for a Model; for a scenario use overrides such as 'passive=false'")
+        raise UsageError("q, tau and passive require a Model; for a scenario use overrides such as 'passive=false'")
     else:
         setup = prepare(robot, overrides, strict)
         setup, t, start, v = state_at(setup, float(at))
@@ -188,7 +188,7 @@ def fixed_coordinates(setup: LinearizationSetup, hold: Patterns) -> tuple[Mask, 
     model, actuators = setup.model, [actuator.name for actuator in setup.model.description.actuators]
     joints, thrusts = np.zeros(model.nv, dtype=bool), np.zeros(len(actuators), dtype=bool)
     known = [*model.joint_names, *actuators]
-    for name in (known[k] for k in select(hold, known, "joint or actuator to hold")):
+    for name in (known[k] for k in select(hold, known, "joint or actuator to fix")):
         if name in model.joint_names:
             joints[model.v_index(name)] = True
         thrusts |= np.array([actuator == name for actuator in actuators], dtype=bool)
@@ -326,9 +326,9 @@ class _EquilibriumSearch:
         dq = difference(self.model, q, best.q)
         k = int(np.argmax(np.abs(dq) / self.reach))
         return LiedynWarning("equilibrium-far",
-                             "the search did not converge from the given configuration: the equilibrium found from others is "
-                             f"{dq[k]:+.3g} {self.model.v_units[k]} of {self.model.v_names[k]} away, and nearer ones may "
-                             "exist")
+                             "the search did not converge from the given configuration; the equilibrium was found from another "
+                             f"guess. It differs in {self.model.v_names[k]} by {dq[k]:+.3g} {self.model.v_units[k]}, and closer "
+                             "ones may exist")
 
     def result(self, best: _EquilibriumPoint, v: Array, warnings: Iterable[LiedynWarning]) -> Equilibrium:
         """Return the equilibrium, with the additional forces of fixed joints: the required ones minus those of their laws."""
@@ -351,10 +351,10 @@ class _EquilibriumSearch:
             names = [name for name, moving in zip(self.model.v_names, moves, strict=True) if moving]
             warnings.add("equilibrium-moving",
                          f"{format_names(names, 4)}: the prescribed motion is not at rest at t = {self.t:g} s; the equilibrium "
-                         "is that of the robot with these joints held in place")
+                         "is computed with these joints fixed")
         if self._changing():
             warnings.add("equilibrium-of-instant",
-                         f"forces depend on time: the equilibrium is that of their values at t = {self.t:g} s")
+                         f"forces depend on time: the equilibrium is computed for their values at t = {self.t:g} s")
         return warnings
 
     def _changing(self) -> bool:
@@ -374,31 +374,34 @@ class _EquilibriumSearch:
         if errors.max(initial=0.0) and (errors / self.reach[self.sums]).max() >= best.worst:
             k = int(self.sums[np.argmax(errors)])
             return ComputationError(f"no equilibrium was found near the configuration at t = {self.t:g} s: "
-                                    f"{self.model.v_names[k]} stays {errors.max():.3g} {self.model.v_units[k]} off the target of "
-                                    "its pid law")
+                                    f"the pid law of {self.model.v_names[k]} has an error of {errors.max():.3g} "
+                                    f"{self.model.v_units[k]}")
         k = int(np.argmax(np.where(self.free, np.abs(best.motion.a) / self.acceleration_units, -1.0)))
         name, unit = self.model.v_names[k], self.model.v_units[k]
-        text = f"no equilibrium was found near the configuration at t = {self.t:g} s: {name} keeps an " \
-               f"acceleration of {best.motion.a[k]:.3g} {unit}/s^2"
+        text = f"no equilibrium was found near the configuration at t = {self.t:g} s: a " \
+               f"residual acceleration of {best.motion.a[k]:.3g} {unit}/s^2 remains at {name}"
         at_limit = [self.model.v_names[i] for i in self.limited
                     if best.q[self.q_of_v[i]] in (self.model.lower[i], self.model.upper[i])]
         joint = next(joint for joint in self.model.joints if joint.v.start <= k < joint.v.stop)
         actuators = [x.name for x in self.model.description.actuators]
         unused = [name for name, used in zip(actuators, self.thrusts, strict=True) if not used]
         if joint.kind == FREE and unused:
-            return ComputationError(f"{text} (the held thrusts cannot hold {joint.name}: find all thrusts with "
+            return ComputationError(f"{text} (the fixed thrusts do not balance {joint.name}: compute all thrusts with "
                                     f"{_options(actuators)}, or prescribe its motion)" if len(unused) < len(actuators) else
-                                    f"{text} (nothing holds {joint.name}: find thrusts with {_options(actuators)}, or prescribe "
+                                    f"{text} (no force balances {joint.name}: compute thrusts with {_options(actuators)}, or "
+                                    "prescribe "
                                     "its motion)")
         if joint.kind == FREE and actuators:
-            return ComputationError(f"{text} (no thrusts hold {joint.name} here: start from another configuration, or prescribe "
+            return ComputationError(f"{text} (no thrusts balance {joint.name} in this configuration: start from another one, or "
+                                    "prescribe "
                                     "its motion)")
         if joint.kind == FREE:
-            return ComputationError(f"{text} (nothing holds {joint.name}: prescribe its motion, give it a force or a wrench, or "
+            return ComputationError(f"{text} (no force balances {joint.name}: prescribe its motion, give it a force or a "
+                                    "wrench, or "
                                     f"{_options([joint.name])})")
         if at_limit:
-            return ComputationError(f"{text}, and {', '.join(at_limit[:4])} at a limit (--fix or hold=[…] holds joints in place)")
-        return ComputationError(f"{text} ({_options([joint.name])} holds it in place)")
+            return ComputationError(f"{text}; at a limit: {', '.join(at_limit[:4])} (--fix or hold=[…] keeps joints fixed)")
+        return ComputationError(f"{text} ({_options([joint.name])} keeps it fixed)")
 
 
 def _options(names: list[str]) -> str:
@@ -452,7 +455,7 @@ def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), 
     for name, values in _joint_values(model, q, model.q_index, "--q"):
         guess[model.q_index(name)] = _normalized(model, name, values)
     poses = dict(_driven_pose(model, text) for text in constraint_motion)
-    fixed = [model.joint_names[k] for k in select(keep, model.joint_names, "joint to keep")]
+    fixed = [model.joint_names[k] for k in select(keep, model.joint_names, "joint to fix")]
     assembly = assemble(model, guess, fixed=fixed, constraint_motion=poses, seed=seed)
     still = tuple(constraint.name for constraint in model.constraints if constraint.driven and constraint.name not in poses)
     return AssembledState(model, assembly, _velocity(model, assembly.q, v, poses) if v else None, still)
@@ -481,7 +484,7 @@ def _joint_values(model: Model, texts: Sequence[str], index: Callable[[str], sli
         name, values = _named_values(text, option, "moving joint", model.joint_names)
         coordinates = index(name)
         if len(values) != coordinates.stop - coordinates.start:
-            raise UsageError(f"{option} {text}: joint {name} takes {coordinates.stop - coordinates.start} number(s)")
+            raise UsageError(f"{option} {text}: expected {coordinates.stop - coordinates.start} number(s) for joint {name}")
         yield name, values
 
 
@@ -490,7 +493,7 @@ def _driven_pose(model: Model, text: str) -> tuple[str, Array]:
     name, values = _named_values(text, "--constraint-motion", "driven loop",
                                  [constraint.name for constraint in model.constraints if constraint.driven])
     if len(values) not in (3, 6):
-        raise UsageError(f"--constraint-motion {text}: a driven loop takes 3 numbers (x, y, z) or 6 (also roll, pitch, yaw)")
+        raise UsageError(f"--constraint-motion {text}: a driven loop requires 3 numbers (x, y, z) or 6 (also roll, pitch, yaw)")
     return name, pose(Pose.from_xyz_rpy(values[:3], values[3:] or (0.0, 0.0, 0.0)))
 
 

@@ -147,7 +147,8 @@ class Identification(Immutable):
         untested = [joint.joint for joint in self.joints if not joint.scale < 1.0]
         known = "; ".join([*([f"tested to {format_names(tested, 6)}"] if tested else []),
                            *([f"not tested: {format_names(untested, 6)}"] if untested else [])])
-        return (f"values and deviations hold if the scales of the measured torques are right ({known}; a common scale cannot be "
+        return (f"values and deviations are valid if the scales of the measured torques are right ({known}; a common scale "
+                "cannot be "
                 "tested)")
 
     def __len__(self) -> int:
@@ -243,7 +244,7 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     source = read_trajectory(os.fspath(t)) if isinstance(t, (str, PathLike)) else t
     if isinstance(source, Trajectory):
         if any(x is not None for x in (q, tau, v, a, f_ext)):
-            raise UsageError("a trajectory file holds q, tau, v, a and f_ext: give either the file or arrays")
+            raise UsageError("a trajectory file contains q, tau, v, a and f_ext: give either the file or arrays")
         result = _identify_recording(model, source, passive, options)
     else:
         if q is None or tau is None:
@@ -325,7 +326,7 @@ def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options)
     raw = rows.equations()
     W = rows.filtered(raw)
     if raw.shape[0] * raw.shape[1] < len(base):
-        raise TrajectoryError("the trajectory is too short for so many parameters",
+        raise TrajectoryError("the trajectory is too short for the number of parameters",
                               found=f"{raw.shape[0] * raw.shape[1]} equations", expected=f"at least {len(base)}")
     forces = model_scales(model).force_scales(model.v_units)
     min_noise = np.where(tau.any(axis=0), _LEAST_NOISE,
@@ -358,10 +359,10 @@ def _remedy(motion: RecordedArrays, smooth: float | str | None, explained: bool)
     if motion.v is not None or motion.a is not None:
         return "omit the given v and a, so that they are derived from smoothed positions"
     if smooth != "auto":
-        return "smooth the positions with auto"
+        return "use smooth = auto"
     if explained:
         return "use data with less noise, or a longer or faster motion"
-    return "add what the model lacks first"
+    return "first add the missing forces to the model"
 
 
 @dataclass(frozen=True, eq=False)
@@ -479,16 +480,16 @@ def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts
     impossible = [name for name, reliability in zip(base.names, verdicts, strict=True) if reliability == UNPHYSICAL]
     hints = []
     if len(ratios) and (ratios < 0.0).all() and (impossible or len(ratios) >= _SEVERAL):
-        hints.append(f"all {len(ratios)} well-determined values have another sign than in the robot file: are the signs of the "
-                     "torques right?")
+        hints.append(f"all {len(ratios)} well-determined values have the opposite sign of those in the robot file: check the "
+                     "signs of the torques")
     size = np.abs(ratios)
     if len(ratios) > 1 and size.max() < _ONE_FACTOR * size.min() and not 1.0 / _FAR < (factor := np.median(size)) < _FAR:
         times = float(f"{factor:.3g}")                                   # 1000 rather than 1e+03
-        hints.append(f"all {len(ratios)} well-determined values are about {times:g} times those of the robot file: are the units "
-                     "of the torques right?")
+        hints.append(f"all {len(ratios)} well-determined values are about {times:g} times those of the robot file: check the "
+                     "units of the torques")
     if not impossible:
         return [LiedynWarning("unlike-robot-file", hint) for hint in hints]
-    hints = hints or ["check the signs of the torques, and the axes of the joints and the gravity of the robot file"]
+    hints = hints or ["check the signs of the torques, the joint axes and the gravity of the robot file"]
     return [
         LiedynWarning("not-physical",
                       f"NOT PHYSICAL: {len(impossible)} of {len(base)} base parameters ({format_names(impossible, 6)}): "
@@ -497,10 +498,10 @@ def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts
 
 def _describe_residual(joint: JointFit) -> str:
     if joint.candidate:
-        return f"like {joint.candidate} ({joint.deviations:.3g} deviations)"
+        return f"similar to {joint.candidate} ({joint.deviations:.3g} deviations)"
     if not joint.noise > 0.0:
-        return "coloured, without noise"
-    return f"coloured, {joint.residual / (joint.passed * joint.noise):.2g} times the noise"
+        return "not white, without noise"
+    return f"not white, {joint.residual / (joint.passed * joint.noise):.2g} times the noise"
 
 
 def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: Array, force: Array,
@@ -542,13 +543,12 @@ def _warnings(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[s
     if mixed:
         warnings.add("not-separable",
                      f"the motion does not separate {len(mixed)} of {len(base)} base parameters ({format_names(mixed, 6)}): it "
-                     "determines combinations of them only. Their values fit the torques together; one of them alone has no "
-                     "meaning")
+                     "determines only combinations of them, so a single value has no meaning")
     if misfitted:
         warnings.add("not-reliable",
-                     f"NOT RELIABLE: {len(misfitted)} of {len(base)} base parameters ({format_names(misfitted, 6)}): they depend "
-                     "on joints whose torque the model does not explain, because it lacks a torque, or by noise of the motion or "
-                     f"its smoothing; {remedy}")
+                     f"NOT RELIABLE: {len(misfitted)} of {len(base)} base parameters ({format_names(misfitted, 6)}): they "
+                     "depend on joints whose torque the model does not explain. Causes are a torque that is missing in the "
+                     f"model, noise of the motion, or its smoothing; {remedy}")
     if biased:
         warnings.add("not-reliable",
                      f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({format_names(biased, 6)}): noise of the "

@@ -224,11 +224,11 @@ def linearize_scenario(  # noqa: PLR0913 (independent options of a public functi
     setup = check_linearization(path, at=at, equilibrium=equilibrium, hold=hold, inputs=inputs, outputs=outputs,
                                 overrides=overrides, strict=strict)
     offset, u = None, None
-    with show.stage(f"simulating up to the instant ({FIRST_RUN_MESSAGE})"):
+    with show.stage(f"simulating up to the operating point ({FIRST_RUN_MESSAGE})"):
         setup, t, q, v = state_at(setup, float(at), show.update)
     warnings, selected_outputs = list(setup.warnings), _default_outputs(setup) if outputs is None else outputs
     if equilibrium:
-        with show.stage(f"looking for an equilibrium ({FIRST_RUN_MESSAGE})"):
+        with show.stage(f"searching for an equilibrium ({FIRST_RUN_MESSAGE})"):
             equilibrium_point = solve_equilibrium(setup, t, q, v, hold)
         q, v, u, offset = equilibrium_point.q, np.zeros(setup.model.nv), equilibrium_point.u, equilibrium_point.offset
         warnings, setup = [*warnings, *equilibrium_point.warnings], replace(setup, integral=equilibrium_point.integral)
@@ -245,7 +245,7 @@ def linearize_scenario(  # noqa: PLR0913 (independent options of a public functi
         warnings += friction_warnings(setup.model, point.v) if setup.scenario.passive else []
     done, comparison = time.perf_counter(), None
     if verify:
-        with show.stage("comparing with differences"):
+        with show.stage("comparing with finite differences"):
             comparison = differences(problem, point, u, system, show.update, not open_loop)
     timing = {"linearize": done - start, "verify": time.perf_counter() - done}
     warn((*robot_file_warnings(setup.model), *warnings))

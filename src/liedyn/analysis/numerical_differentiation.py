@@ -91,12 +91,12 @@ def has_rows(count: int, highest: int, samples: int) -> bool:
 def check_rows(t: Array, highest: int, samples: int) -> None:
     """Raise TrajectoryError for too few samples, times that are too uneven for a spline, or an order above HIGHEST."""
     if highest > HIGHEST:
-        raise TrajectoryError(f"derivative {highest} cannot be computed from samples (at most {HIGHEST} can)",
+        raise TrajectoryError(f"derivatives of order {highest} cannot be computed from samples (the maximum order is {HIGHEST})",
                               hint="give derivatives as columns (d1a, d2a, …), or a smaller order")
     if not has_rows(len(t), highest, samples):
         smooth = f" and a knot every {samples} rows" if samples > 1 else ""
         min_rows = next(n for n in itertools.count(len(t)) if has_rows(n, highest, samples))
-        raise TrajectoryError(f"{len(t)} row(s) are not enough for derivative {highest} with a spline of degree "
+        raise TrajectoryError(f"{len(t)} row(s) are not enough for derivatives of order {highest} with a spline of degree "
                               f"{degree_for(highest)}{smooth}; at least {min_rows} are needed, or a smaller order")
     steps = np.diff(t)
     if steps.max() > UNEVEN * steps.min():
@@ -416,12 +416,12 @@ def error_warnings(result: Array, variants: Sequence[Motion], compute: Callable[
     by_way, by_noise = (errors(result[:, None], [variant_result], ends)[0][0] for variant_result in variant_results)
     causes: dict[bool, list[str]] = {}
     for k in sorted(map(int, np.flatnonzero(inner > UNRELIABLE * judged)), key=lambda k: -inner[k] / judged[k]):
-        causes.setdefault(bool(by_noise[k] > 2.0 * by_way[k]), []).append(f"{names[k]}, off by {figures[k]}")
+        causes.setdefault(bool(by_noise[k] > 2.0 * by_way[k]), []).append(f"{names[k]}, error {figures[k]}")
     if causes or not ends:
         return [*warnings, *(LiedynWarning(
             "not-reliable", f"NOT RELIABLE: {named_first(columns)}: {remedy(noisy, 'rows', smoothing)}")
             for noisy, columns in causes.items())]
-    columns = [f"{names[k]}, off by {percent(outer[k] / judged[k])} ({outer[k]:.2g} {units[k]})"
+    columns = [f"{names[k]}, error {percent(outer[k] / judged[k])} ({outer[k]:.2g} {units[k]})"
                for k in sorted(map(int, np.flatnonzero(outer > UNRELIABLE * judged)), key=lambda k: -outer[k] / judged[k])]
     return warnings + ends_warnings(ends, columns)
 
@@ -431,8 +431,8 @@ def ends_warnings(ends: int, columns: Sequence[str]) -> list[LiedynWarning]:
     if not columns:
         return []
     return [LiedynWarning("not-reliable",
-                          f"NOT RELIABLE within {ends} rows of the ends: {named_first(columns)}: derivatives have rows on one "
-                          "side only there; omit these rows of the result, or record longer than is needed")]
+                          f"NOT RELIABLE within {ends} rows of the ends: {named_first(columns)}: derivatives there use rows on "
+                          "one side only; omit these rows of the result, or record a longer motion")]
 
 
 def named_first(columns: Sequence[str]) -> str:
@@ -449,7 +449,7 @@ def remedy(noisy: bool, between: str, smoothing: str | None) -> str:
     """
     if noisy:
         smooths = f"use {smoothing}, or " if smoothing else ""
-        return (f"the noise of the rows is amplified, or they are too far apart; {smooths}give measured "
+        return (f"the noise of the rows is amplified, or the rows are too far apart; {smooths}give measured "
                 "derivatives as columns")
     return f"no spline fits the motion: it hardly moves, has kinks, or the {between} are too far apart"
 

@@ -315,7 +315,7 @@ def partition_coordinates(model: Model, q: Array, v: Array, prescribed: Mask, co
     """
     if not model.nc:
         if len(preferred):
-            raise UsageError("independent coordinates are chosen for robots with constraints; this one has none")
+            raise UsageError("independent coordinates require a robot with constraints; this robot has none")
         return None
     nv, m = model.nv, model.nc
     rates = balance_derivatives(model, q, v, np.zeros(nv), np.zeros(m), v, constraint_motion=constraint_motion, passive=False)
@@ -336,8 +336,8 @@ def _independent(model: Model, N: Array, prescribed: Sequence[int], preferred: S
     Raises ComputationError or UsageError if prescribed or preferred coordinates depend on others.
     """
     if not N.shape[1]:
-        raise ComputationError(f"the mechanism {model.name} cannot move here, its constraints leave no degree of freedom: there "
-                               "is nothing to linearize")
+        raise ComputationError(f"the mechanism {model.name} has no degree of freedom in this configuration: there is nothing to "
+                               "linearize")
     chosen: list[int] = []
     remaining = N.copy()
     for group in (prescribed, preferred, range(len(N))):
@@ -356,14 +356,14 @@ def _independent(model: Model, N: Array, prescribed: Sequence[int], preferred: S
 
 def _check_independent(model: Model, prescribed: Sequence[int], preferred: Sequence[int], freedom: int) -> None:
     """Raise an error for prescribed or preferred coordinates that depend on others."""
-    how_many = f"the mechanism has {freedom} degree{'s' * (freedom != 1)} of freedom here"
+    how_many = f"the mechanism has {freedom} degree{'s' * (freedom != 1)} of freedom in this configuration"
     if prescribed:
         names = ", ".join(model.v_names[k] for k in prescribed)
-        raise ComputationError(f"the motion of {names} follows from that of other prescribed coordinates; {how_many} "
+        raise ComputationError(f"other prescribed coordinates determine the motion of {names}; {how_many} "
                                "(prescribe fewer joints)")
     if preferred:
         names = ", ".join(model.v_names[k] for k in preferred)
-        raise UsageError(f"{names} cannot be independent, since the others determine it; {how_many}")
+        raise UsageError(f"{names} cannot be independent, since other coordinates determine it; {how_many}")
 
 
 # scenarios with phases and events ---------------------------------------------------------------------------------------
@@ -390,8 +390,8 @@ def past_events(setup: LinearizationSetup, at: float, options: Options,
             f"the run ends at t = {final.t:g} s, by the event {hybrid_simulation.occurred_events[-1].name}; found t = {at:g} s")
     if mode.resting:
         names = ", ".join(dict.fromkeys(stop.name for stop in mode.resting))
-        raise UsageError(f"{names} rests at its hard stop at t = {at:g} s, where there is no linear system: it can move to one "
-                         "side only (limits: stop gives compliant stops; or lock the joint by an event)")
+        raise UsageError(f"{names} rests at its hard stop at t = {at:g} s, where no linear system exists, since it can move in "
+                         "one direction only (use compliant stops, limits: stop, or lock the joint by an event)")
     problem = hybrid_simulation.problems.current
     warnings = setup.warnings if not hybrid_simulation.occurred_events else (*setup.warnings, _state_warning(mode, at))
     return replace(setup, model=problem.model, problem=problem, warnings=warnings), final

@@ -63,9 +63,10 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: B
     path = Path(robot) if robot is not None else recorded or _named_robot(trajectory)
     if robot is None and recorded is None and header.get("model"):
         warnings.add("model-missing",
-                     f"{header['model']}, the model that {trajectory.source} was recorded with, is missing: {path} is used")
+                     f"{header['model']}, the model that {trajectory.source} was recorded with, is missing: {path} is used "
+                     "instead")
     base = base or _base(trajectory)
-    loops = _named_file(trajectory, "loops", "file of loops") if header.get("loops") and recorded is None else None
+    loops = _named_file(trajectory, "loops", "loops file") if header.get("loops") and recorded is None else None
     ignored = ignore_mimic or header.get("mimic") == MIMIC_IGNORED
     model = read_model(path, base=base, loops=loops, strict=strict, ignore_mimic=ignored, overrides=edits)
     model, _ = as_recorded(model, trajectory)
@@ -116,8 +117,8 @@ def attached_warnings(trajectory: Trajectory) -> list[LiedynWarning]:
     """Return a warning if bodies were attached to the robot during the run, since the model does not have them."""
     attached = trajectory.header.get("attached")
     warning = LiedynWarning("attached-bodies",
-                            f"{trajectory.source or 'the trajectory'} was recorded with bodies attached to {attached}: results "
-                            "and drawings are those of the robot without them")
+                            f"{trajectory.source or 'the trajectory'} was recorded with bodies attached to {attached}: they are "
+                            "not included in results and drawings")
     return [warning] if attached else []
 
 
@@ -211,7 +212,7 @@ def _armatures(model: Model, trajectory: Trajectory) -> dict[str, float]:
     single = [joint.name for joint in model.joints if joint.v.stop - joint.v.start == 1]
     if not all(name in single and 0.0 <= x < math.inf for name, x in armatures.items()):
         raise TrajectoryError("invalid armatures", place=Place(trajectory.source, key="# armatures"), found=text,
-                              expected="numbers of at least 0 by joints of the robot with one coordinate")
+                              expected="numbers >= 0, by joints with one coordinate")
     return armatures
 
 

@@ -169,7 +169,7 @@ def _without_limits(model: Model, q: Array, v: Array, places: list[tuple[int, in
     for k, i in places:
         steps = np.diff(q[:, i])
         if min(steps[steps > 0].sum(), -steps[steps < 0].sum()) > _SWING and np.abs(v[:, k]).max() > _FAST:
-            return f"{model.v_names[k]} turns to and fro by {np.ptp(q[:, i]):.4g} rad"
+            return f"{model.v_names[k]} oscillates by {np.ptp(q[:, i]):.4g} rad"
     return ""
 
 

@@ -148,7 +148,7 @@ def rows_per_knot(t: Array, chains: list[Chain], smooth: float | str | None) -> 
     rows = min(max(1, round(smooth / step)), len(t))
     if rows == 1:
         return 1, [LiedynWarning("smoothing-unused",
-                                 f"smooth = {smooth:g} s is no longer than the step of the trajectory, {step:.3g} s: nothing is "
+                                 f"smooth = {smooth:g} s does not exceed the step of the trajectory, {step:.3g} s: nothing is "
                                  "smoothed")]
     missed = [chain.names[known] for chain, known, last in gaps if _missed(t, chain, known, last, rows)]
     if not missed:

@@ -68,8 +68,9 @@ def derivative_request(model: Model, of: str, prescribed: Sequence[str], by: Seq
     request = DerivativeRequest(of, mask, outputs, _select_variables(model, by, state) if by else tuple(state))
     count = len(outputs) * len(request.by)
     if count > LARGEST:
-        raise UsageError(f"the result would have {count} columns: {len(outputs)} forces or accelerations by {len(request.by)} "
-                         f"variables; at most {LARGEST} are written: select with --joint PATTERN and --wrt PATTERN, such as "
+        raise UsageError(f"the result would have {count} columns: {len(outputs)} forces or accelerations with respect to "
+                         f"{len(request.by)} variables. The maximum is {LARGEST}: select with --joint PATTERN and --wrt "
+                         "PATTERN, such as "
                          "--wrt 'q.*'")
     if sum(len(text) + 3 for texts in column_names(model, request) for text in texts) > LONGEST_LINE:  # of `read_trajectory`
         raise UsageError(f"the names of {count} columns make the header line too long: select with --joint and --wrt")
@@ -303,7 +304,7 @@ def verify_rows(model: Model, request: DerivativeRequest, motion: SampledMotion,
     Raises CheckFailed if a difference is larger than MAX_EXCESS and than the uncertainty of the finite differences.
     """
     rows = np.unique(np.linspace(0, len(motion.q) - 1, ROWS).astype(int))
-    with progress.stage("comparing with differences"):
+    with progress.stage("comparing with finite differences"):
         result = differences(model, request, motion, rows, progress.update)
     worst = max(result, key=lambda kind: (result[kind].excess, result[kind].off))
     text = f"maximum relative difference from extrapolated differences, on {len(rows)} row{'s' * (len(rows) > 1)}: " \
@@ -467,8 +468,8 @@ def derivatives_along(model: Model, trajectory: Trajectory, *, of: str = "invers
         With `verify`, if a difference is larger than 1e-6 and than the uncertainty of finite differences.
     """
     if not model.has_only_couplings:
-        raise UsageError(f"the robot {model.name} has loops: derivatives along a trajectory are for robots without "
-                         "them; use liedyn linearize, or constrained_inverse_derivatives in Python")
+        raise UsageError(f"the robot {model.name} has loops: derivatives along a trajectory are not available; use liedyn "
+                         "linearize, or constrained_inverse_derivatives in Python")
     request = derivative_request(model, of, prescribed, by, joints)
     motion = motion_for(model, trajectory, of, request.prescribed)
     if model.nc:
@@ -486,7 +487,7 @@ def derivatives_along(model: Model, trajectory: Trajectory, *, of: str = "invers
     limits = recording_warnings(model, trajectory.t, motion.q, motion.v, motion.tau_or_zero)
     warnings = [*motion.warnings, *limits, *uncertainty,
                 *([LiedynWarning("many-columns",
-                                 f"{len(names)} columns; --wrt and --joint choose among them")] if len(names) > 400 else [])]
+                                 f"{len(names)} columns; select with --wrt and --joint")] if len(names) > 400 else [])]
     if verify:
         from liedyn.simulation.run import SilentProgress
         warnings.append(verify_rows(model, request, motion, progress or SilentProgress()))

@@ -101,9 +101,10 @@ def actuated_joints(model: Model, motion: SampledMotion, selected: Mask) -> tupl
         independent[model.elimination(actuated).independent] = True
         return independent, []
     if not actuated.any():
-        raise UsageError(f"the robot {model.name} has constraints: which of its joints are actuated? Name them, for instance "
-                         f"--actuated {model.joint_names[0]}, or with the key `actuated` of the robot file (or record "
-                         "forces: joints with a force are taken)")
+        raise UsageError(f"the robot {model.name} has constraints: name its actuated joints by the option "
+                         f"--actuated, such as --actuated {model.joint_names[0]}, or by the key `actuated` of the robot file "
+                         "(default: joints with "
+                         "a force in the trajectory)")
     names = ", ".join(name for name, is_actuated in zip(model.v_names, actuated, strict=True) if is_actuated)
     return actuated, [LiedynWarning("actuated-joints", f"actuated joints (those with forces in the trajectory): {names}")]
 
@@ -125,7 +126,8 @@ def satisfy_acceleration_constraints(model: Model, motion: SampledMotion) -> tup
     change = least_norm_solution(model, A, residual[..., None])[..., 0]
     size, largest = rate_magnitude(model, a, 2).max(), np.abs(change / coordinate_scales(model)).max(initial=0.0)
     warning = LiedynWarning("moved-onto-constraints",
-                            f"accelerations were moved onto the constraints, by up to {largest:.2g} of {size:.3g}")
+                            f"accelerations were projected onto the constraints (maximum change {largest:.2g}, maximum value "
+                            f"{size:.3g})")
     return a - change, [warning] if largest > _MOVED * size else []
 
 
@@ -145,8 +147,8 @@ def satisfy_constraints(model: Model, trajectory: Trajectory, motion: SampledMot
         _check_closed(model, trajectory, "velocity", constraint_velocity(model, motion.q, motion.v), tolerance)
         return motion
     v, change = _nearest_velocities(model, motion)
-    warning = LiedynWarning("moved-onto-constraints", "derived velocities were moved onto the constraints, by up to "
-                            f"{change:.2g} of {tolerance / _CLOSED:.3g}")
+    warning = LiedynWarning("moved-onto-constraints", "derived velocities were projected onto the constraints (maximum change "
+                                                      f"{change:.2g}, maximum value {tolerance / _CLOSED:.3g})")
     variants = tuple(replace(variant, v=_nearest_velocities(model, variant)[0]) for variant in motion.variants)
     return replace(motion, v=v, variants=variants, warnings=(*motion.warnings, *([warning] if change > tolerance else [])))
 
@@ -301,8 +303,8 @@ def dynamics_along(  # noqa: PLR0913 (independent options of the commands)
     """
     for option, is_given in (("actuated", bool(actuated)), ("criterion", criterion != "unique")):
         if is_given and not model.nc:
-            raise UsageError(f"the robot {model.name} has no constraints: every joint's force follows from the motion, "
-                             f"--{option} does not apply")
+            raise UsageError(f"the robot {model.name} has no constraints, so the motion determines all forces: --{option} does "
+                             "not apply")
     if order or smooth is not None:
         if wrenches:
             raise UsageError("--wrenches cannot be combined with --order and --smooth: write v and a first with "
@@ -605,7 +607,7 @@ class _HigherOrderErrors:
         worst_text = ", ".join(f"{request.name(k, j)} {percent(inner[k, j])}" for k, j in enumerate(worst))
         warnings = WarningLog()
         warnings.add("estimated-error",
-                     f"estimated error of the worst coordinate: {worst_text} ({model.v_names[worst[-1]]}), "
+                     f"estimated error (maximum): {worst_text} ({model.v_names[worst[-1]]}), "
                      f"{percent(outer[-1].max())} within {ends} rows of the ends")
         unreliable = np.flatnonzero(inner.max(axis=1) > UNRELIABLE)
         if len(unreliable):
@@ -634,7 +636,7 @@ class _HigherOrderErrors:
             k = int(lowest[j])
             name = f"{self.request.name(k, j)}{' and higher derivatives' if k < self.request.order else ''}"
             columns.setdefault(name, []).append(f"{percent(error[k, j])} ({self.model.v_names[j]})")
-        return [f"{name}, off by {', '.join(texts)}" for name, texts in columns.items()]
+        return [f"{name}, error {', '.join(texts)}" for name, texts in columns.items()]
 
 
 def _remedy(noisy: bool, rows: int, smooth: float | str | None) -> str:

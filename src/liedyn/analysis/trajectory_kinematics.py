@@ -112,7 +112,7 @@ def kinematics_along(  # noqa: PLR0913 (independent options of the command)
     uncertainty = error_warnings(values(columns), motion.variants, lambda variant: values(_columns(model, request, variant)),
                                  names, units, None if model.nc else "liedyn inverse --smooth auto first")
     loops = LiedynWarning("no-manipulability",
-                          f"no manipulability: the constraints of {model.name} restrict its joints; Jacobians are with "
+                          f"the manipulability is not computed, because {model.name} has constraints; Jacobians are with "
                           "respect to all joints of its tree")
     missing = [loops] if model.nc and jacobian and links else []
     return CompletedTrajectory(header, trajectory.t, columns, (*motion.warnings, *flight, *uncertainty, *missing))

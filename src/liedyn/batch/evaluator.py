@@ -143,7 +143,7 @@ class SweepEvaluator(ABC, Generic[Run]):
         """Description of how the runs are computed."""
         if not self.is_vectorized:
             return "sequential"
-        return "vectorized" if self.is_affine else "vectorized, each run bound individually"
+        return "vectorized" if self.is_affine else "vectorized, each run prepared individually"
 
     # columns ------------------------------------------------------------------------------------------------------------
     def _check_columns(self) -> None:

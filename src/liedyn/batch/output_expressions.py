@@ -94,7 +94,7 @@ def compile_output(output: Output) -> CompiledOutput:
     parser = _OutputParser(output)
     part: _OutputPart = parser.read()
     if part.series:
-        raise parser.error("an output is one number per run, and this expression has one at each time",
+        raise parser.error("an output must be one number per run; this expression has a value at each time",
                            expected=f"{', '.join(f'{name}(…)' for name in REDUCTIONS)}")
     columns, links, events = (tuple(dict.fromkeys(names)) for names in (parser.columns, parser.links, parser.events))
     return CompiledOutput(lambda motion: part.value(motion)[:, 0], columns, links, events)
@@ -218,7 +218,7 @@ class _OutputParser(ExpressionParser):
 
     def _require_series(self, name: str, part: _OutputPart) -> _OutputPart:
         if not part.series:
-            raise self.error(f"{name}(…) takes a series", expected="a column such as q.elbow, or an expression of them")
+            raise self.error(f"{name}(…) requires a series", expected="a column such as q.elbow, or an expression of them")
         return part
 
 

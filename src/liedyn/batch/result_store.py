@@ -41,7 +41,7 @@ def _is_list_of_parameters(x: object) -> bool:
 
 # keys of batch.json that are read: (check, description of valid values)
 _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "runs_in_a_chunk": (lambda x: type(x) is int and x >= 1, "a whole number from 1 on"),
+    "runs_in_a_chunk": (lambda x: type(x) is int and x >= 1, "an integer >= 1"),
     "identity": (lambda x: isinstance(x, str), "text"), "overrides": (_is_list_of_texts, "a list of text"),
     "source": (lambda x: x is None or isinstance(x, str), "a path"),
     "outputs": (lambda x: isinstance(x, dict), "a mapping of expressions by name"),
@@ -83,7 +83,7 @@ class ResultStore:
         if resume:
             return self.description()
         if not force:
-            raise UsageError(f"{self.folder} exists already; --resume computes what is missing, --force starts anew")
+            raise UsageError(f"{self.folder} exists already; --resume computes the missing runs, --force starts over")
         with translate_os_errors(self.folder):
             for path in sorted(self.folder.iterdir(), key=lambda path: path.name == MARK):            # the mark goes last
                 remove(path)
@@ -93,7 +93,7 @@ class ResultStore:
         """Return the table, or some of its columns. Raises UsageError if there is no table yet."""
         from pyarrow import parquet
         if not (self.folder / RUNS_TABLE).is_file():
-            raise UsageError(f"{self.folder} has no table yet: `liedyn batch … --resume` computes what is missing")
+            raise UsageError(f"{self.folder} has no table yet: `liedyn batch … --resume` computes the missing runs")
         return parquet.read_table(self.folder / RUNS_TABLE, columns=columns)
 
     def description(self) -> dict[str, Any] | None:
@@ -103,12 +103,12 @@ class ResultStore:
         except OSError:
             return None
         except ValueError as error:
-            raise UsageError(f"{self.folder / MARK} is damaged: {error} (--force starts anew)") from None
+            raise UsageError(f"{self.folder / MARK} is damaged: {error} (--force starts over)") from None
         description: dict[str, Any] = content if isinstance(content, dict) else dict.fromkeys(_KEYS, content)
         for key, (is_valid, expected) in _KEYS.items():
             if not isinstance(content, dict) or (key in description and not is_valid(description[key])):
                 raise UsageError(f"{self.folder / MARK} is damaged: {key}: found {json.dumps(description[key])[:60]}, expected "
-                                 f"{expected} (--force starts anew)")
+                                 f"{expected} (--force starts over)")
         return description
 
     def write_description(self, description: dict[str, Any]) -> None:

@@ -80,8 +80,8 @@ def run_chunk(job: Job, chunk: Chunk) -> int:
 def _evaluator_of(job: Job) -> SweepEvaluator[Any]:
     batch = PreparedSweep(job.sweep, threads=1)
     if batch.identity != job.identity:
-        raise UsageError("the scenario, the robot or liedyn itself differs here from where the batch was started: "
-                         f"{job.sweep.begins_with}")
+        raise UsageError("the scenario, the robot or the version of liedyn of this worker differs from that of the batch: "
+                         "{job.sweep.begins_with}")
     return batch.evaluator
 
 
@@ -118,7 +118,7 @@ def run_in_cluster(job: Job, chunks: Sequence[Chunk], address: str) -> Iterator[
         try:
             client = distributed.Client(address, timeout=30)
         except (OSError, ValueError, TimeoutError) as error:
-            raise ComputationError(f"no scheduler answers at {address}: {error}") from None
+            raise ComputationError(f"the scheduler at {address} does not respond: {error}") from None
         with client:
             executor = client.get_executor(pure=False)
             yield executor
@@ -144,7 +144,8 @@ def _run_on_executors(open_executor: Callable[[], AbstractContextManager[Executo
         except failures as error:
             failed_attempts += 1
             if failed_attempts == _MAX_FAILED_ATTEMPTS:
-                raise ComputationError(f"workers have ended {failed_attempts} times in a row, killed or out of memory: {error}; "
+                raise ComputationError(f"workers terminated {failed_attempts} times in a row (killed, or out of memory): "
+                                       f"{error}; "
                                        "--resume continues") from None
 
 
@@ -423,7 +424,7 @@ def select_runs(folder: Folder, selection: Sequence[str]) -> list[int]:
             continue
         first, _, last = text.partition("-")
         if not (first.isdecimal() and (last or first).isdecimal()):
-            raise UsageError(f"--runs {text}: not a number of a run, a range such as 0-3, min:OUTPUT or max:OUTPUT")
+            raise UsageError(f"--runs {text}: expected a run number, a range such as 0-3, min:OUTPUT or max:OUTPUT")
         run_numbers += range(int(first), int(last or first) + 1)
     invalid = [number for number in run_numbers if number >= count]
     if invalid:
@@ -441,8 +442,8 @@ def rerun(folder: Folder, run_numbers: Iterable[int], progress: Callable[[float]
     store, run_numbers = ResultStore(folder), list(run_numbers)
     description, table = store.description() or {}, store.read()
     if description.get("job", SIMULATE) != SIMULATE:
-        raise UsageError(f"the runs of {folder} are no simulations but of the job {description['job']}: "
-                         "`liedyn batch … --rerun K` writes the CSV of one")
+        raise UsageError(f"the runs of {folder} are not simulations (job: {description['job']}): "
+                         "`liedyn batch … --rerun K` writes the CSV of run K")
     source = description.get("source")
     if not source or not Path(source).is_file():
         raise UsageError(f"the sweep file of {folder} no longer exists: {source}" if source else
@@ -455,7 +456,7 @@ def rerun(folder: Folder, run_numbers: Iterable[int], progress: Callable[[float]
         if (not isinstance(evaluator, SimulationEvaluator) or number >= batch.count
                 or hashes(batch.identity, number, batch.binding.values(number, number + 1)) != [row["hash"]]):
             raise UsageError(f"{source}, its scenario or its robot has changed since {folder} was written: "
-                             f"`liedyn batch {source} -o {folder} --resume` computes it anew")
+                             f"`liedyn batch {source} -o {folder} --resume` computes it again")
         if row["status"] == FAILED:
             raise UsageError(f"run {number} has no motion: {row['reason']}")
         reruns.append(Rerun(number, _format_values(description, row), _result(evaluator, number)))

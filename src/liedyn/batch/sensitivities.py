@@ -138,7 +138,7 @@ def simulation_derivatives(evaluator: SimulationEvaluator, point: list[Value],
     def parameter_rows(values: list[list[Value]]) -> Array:
         runs = [evaluator.binding.bind(row) for row in values]
         if any(signature(run) != shared for run in runs):
-            raise NotDifferentiableError("parameters that change more than numbers of a run")
+            raise NotDifferentiableError("parameters that change the structure of a run")
         return np.array([parameter_row(run) for run in runs])
 
     d = split_rows(model, differentiate(parameter_rows))
@@ -157,7 +157,7 @@ def simulation_derivatives(evaluator: SimulationEvaluator, point: list[Value],
     out = BatchOutputs.allocate(count, len(times), 2 * nq + 1, 2 * nv, engine.n_forces if has_forces else 0)
     engine.advance(states, grid, out, _with_derivatives(base.values, d.values), threads=1)
     if (states.ended >= 0).any() or not np.isfinite(out.q).all():
-        raise NotDifferentiableError("a run that diverges")
+        raise NotDifferentiableError("a diverging run")
     q, dq, dwork = np.split(out.q, [nq, 2 * nq], axis=2)
     v, dv = np.split(out.v, 2, axis=2)
     values, derivatives = motion_columns(model, q=q[:1], v=v[:1]), motion_columns(model, q=dq, v=dv)

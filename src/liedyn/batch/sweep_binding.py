@@ -280,7 +280,7 @@ class SweepBinding(ABC, Generic[Run]):
         else:
             nominal = self._nominal_setting(parameter.key)
         if isinstance(nominal, bool) or not isinstance(nominal, int | float):
-            raise ScenarioError("relative values need a number to multiply", place=parameter.place.at("scale"),
+            raise ScenarioError("relative values require a number to multiply", place=parameter.place.at("scale"),
                                 found=f"{parameter.key} = {nominal}" if nominal is not None else f"{parameter.key} has no value",
                                 expected="scale: absolute")
         return float(nominal)
@@ -359,7 +359,7 @@ class TrajectoryBinding(SweepBinding[TrajectoryRun]):
 
     def _check_key(self, parameter: SweepParameter, name: str | None, known: set[str]) -> None:
         if parameter.of_robot is None and parameter.key != "trajectory":
-            raise ScenarioError(f"the job {self.job.kind} has nothing of this name to vary", place=parameter.place.at("key"),
+            raise ScenarioError(f"the job {self.job.kind} has no parameter of this name", place=parameter.place.at("key"),
                                 found=parameter.key, expected="robot.<parameter or key of the robot YAML>, or trajectory")
         super()._check_key(parameter, name, known)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:                       # they import NumPy and Numba
 def _shard(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d+)/(\d+)", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
-        raise click.BadParameter(f"{text!r} is not a part of the runs such as 2/5, from 1/5 to 5/5.")
+        raise click.BadParameter(f"{text!r} is not a shard I/N, such as 2/5.")
     return int(match[1]), int(match[2])
 
 
@@ -32,7 +32,7 @@ def _shard(text: str) -> tuple[int, int]:
               "space.")
 @click.option("--rerun", type=click.IntRange(0), metavar="K", help="Compute only run K and write its run folder, as `simulate` "
               "does, or its CSV if the job of the sweep is not `simulate`.")
-@click.option("--shard", type=_shard, metavar="i/N", help="Compute only part i of N of the runs; the shard that finishes last "
+@click.option("--shard", type=_shard, metavar="i/N", help="Compute only shard I of N; the shard that finishes last "
               "writes the table.")
 @click.option("--resume", is_flag=True, help="Compute only the missing runs; the sweep may have been edited.")
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Number of processes or threads. Default: all cores.")
@@ -100,7 +100,7 @@ def _run(prepared: PreparedSweep, folder: Path, console: Console, **options: Any
         at_start = done if at_start is None else at_start
         t, forecast, seconds = time.monotonic(), "", None
         if done == at_start < count:
-            forecast = f"; code is loaded, or compiled first: {FIRST_RUN_TIME}"
+            forecast = f"; the first run loads or compiles code: {FIRST_RUN_TIME}"
         elif first is None:                                 # the first run took longer, since it loaded code
             first = t, done
         elif t > first[0]:

@@ -97,9 +97,9 @@ def override_option(example: str = "") -> Decorator:
 
 
 class Order(click.IntRange):
-    """A whole number within a range, with this name in errors."""
+    """An integer within a range, with this name in errors."""
 
-    name = "whole number"
+    name = "integer"
 
 
 order_option = click.option("--order", type=Order(0, 170), default=0, show_default=True, metavar="R",      # 171! is no double

@@ -119,7 +119,7 @@ def _conflict(folder: Path) -> str:
     from liedyn.io.atomic_output import is_unfinished
 
     if is_unfinished(folder):
-        return f"the run in {folder} is not finished; --resume continues it, --force starts anew"
+        return f"the run in {folder} is not finished; --resume continues it, --force starts over"
     return f"{folder} exists already; --force overwrites it" if (folder / "run.json").is_file() else ""
 
 

@@ -38,8 +38,7 @@ def _check_actuated(model: Model, actuated: tuple[str, ...], **_: Any) -> None:
                  "name or a pattern; may be repeated. Default: those of the robot file, else those with a column tau in "
                  "TRAJECTORY."),
     click.option("--criterion", type=click.Choice(["unique", "least_torque", "least_constraint_force"]), default="unique",
-                 show_default=True, help="For a robot with loops and redundant actuation: which of the possible joint "
-                 "forces to compute."),
+                 show_default=True, help="For a robot with loops and redundant actuation: criterion that selects the forces."),
     click.option("--wrenches", type=click.Choice(["world", "link", "joint"]), help="Also write the wrenches that joints "
                  "(also fixed ones) and loops transmit, in axes of the world, the child link or the joint's frame."),
     order_option, smooth_option, check=_check_actuated)
@@ -122,9 +121,9 @@ def _check_kinematics(model: Model, links: tuple[str, ...], **values: Any) -> No
 @along_command(
     "Compute the motion of links along a trajectory.",
     click.option("-l", "--link", "links", multiple=True, metavar="PATTERN",
-                 help="A link, or a pattern of links; may be repeated."),
+                 help="Link, or pattern of links; may be repeated."),
     click.option("--point", type=float, nargs=3, metavar="X Y Z",
-                 help="A point of the link, in its axes [m]. Default: its origin."),
+                 help="Point of the link, in link axes [m]. Default: its origin."),
     click.option("--frame", type=click.Choice(["local", "local_world_aligned", "world"]), default="local_world_aligned",
                  show_default=True, help="Frame of twist, acceleration and Jacobian: link axes, about the point; world axes, "
                  "about the point; world axes, about the world's origin."),

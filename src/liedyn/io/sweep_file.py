@@ -211,7 +211,7 @@ def _range(values: tuple[float, ...], node: Node) -> Range:
     first, last, count = values
     if count != int(count) or count < 1 or count > MOST_RUNS:
         raise node.problem("the count of a range is wrong", found=node.value[2].excerpt(),
-                           expected=f"a whole number from 1 to {MOST_RUNS:.0e}")
+                           expected=f"an integer from 1 to {MOST_RUNS:.0e}")
     return Range(first, last, int(count))
 
 

@@ -237,10 +237,10 @@ class Node:
         return float(self.value)
 
     def integer(self, *, minimum: int | None = None, maximum: int | None = None) -> int:
-        """Return a whole number that is at least `minimum` and at most `maximum`."""
+        """Return an integer that is at least `minimum` and at most `maximum`."""
         value = self.number(minimum=minimum, maximum=maximum)
         if value != int(value):
-            raise self.wrong("a whole number")
+            raise self.wrong("an integer")
         return int(value)
 
     def vector(self, count: int, maximum: float | None = None) -> tuple[float, ...]:

@@ -346,8 +346,8 @@ def _check_balance(problem: _InverseProblem, G: Array, x: Array, rhs: Array) -> 
     freedom = "1 degree" if free == 1 else f"{free} degrees"
     names = ", ".join(model.v_names[i] for i in np.flatnonzero(mask)) or "none"
     raise ComputationError(f"no force of the actuated joints ({names}) produces this motion{_state(k, rhs)}: the forces of "
-                           f"passive joints do not balance, {places}; the mechanism has {freedom} of freedom here "
-                           "(actuate more or other joints)")
+                           f"passive joints do not balance, {places}; the mechanism has {freedom} of freedom in this "
+                           "configuration (actuate more or other joints)")
 
 
 def _check_unique(freedom: Integers, case: NDArray[np.str_], mask: Mask) -> None:
