@@ -49,6 +49,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "setpoint-not-at-rest": (WARN, "The setpoint of a control law is not an equilibrium. Use `ld.find_equilibrium`."),
     "motion-not-smooth": (WARN, "A motion jumps in a derivative that the elastic joints need. Use a smoother motion."),
     "deep-contact": (WARN, "A contact starts so deep that it throws the robot. Start higher, or use a larger `contacts.sink`."),
+    "started-within-limits": (INFO, "Joints of a robot file start in their range, since zero is outside. Set `initial`."),
     "initial-state-open": (
         WARN, "The initial state violates the constraints. Use `ld.assemble`, or `constraints.assemble: true`."),
     "initial-state-projected": (WARN, "The initial state was projected onto the constraints. Check the new state."),

@@ -56,7 +56,8 @@ def simulate(scenario: str, output: str | None, overrides: tuple[str, ...], resu
              console: Console) -> None:
     """Simulate a scenario and write its trajectory, self-check and plots to a run folder.
 
-    If a robot file is given instead of a scenario, its passive motion is simulated from the neutral configuration.
+    If a robot file is given instead of a scenario, its passive motion is simulated from the neutral configuration. A
+    joint whose limits exclude zero starts in the middle of its range.
 
     \b
     Example:  liedyn simulate configs/panda_hybrid.yaml -S duration=10

@@ -142,6 +142,12 @@ def _limit_violation(t: Array, name: str, kind: str, unit: str, x: Array, lower:
                           float(upper if x[worst] > upper else lower))
 
 
+def middle_if_outside(x: Array, lower: Array, upper: Array) -> Array:
+    """Return positions x where they are within their limits, elsewhere the middle of the range, or its only limit."""
+    middle = np.where(np.isinf(lower), upper, np.where(np.isinf(upper), lower, 0.5 * lower + 0.5 * upper))
+    return np.where((x < lower) | (x > upper), middle, x)
+
+
 def start_warnings(model: Model, q: Array) -> list[LiedynWarning]:
     """Return a warning about coordinates whose initial position q (nq,) is beyond their limits."""
     messages, degrees = [], False

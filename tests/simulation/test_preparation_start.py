@@ -1,0 +1,75 @@
+"""A robot file without a scenario starts within the limits of its joints."""
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from liedyn.io.scenarios.scenario_file import to_plain
+from liedyn.simulation.preparation import prepare
+from liedyn.simulation.run import run_scenario
+
+ROBOTS = Path(__file__).parents[2] / "robots"
+ROBOT = """
+links: {a: {mass: 1, inertia: [1, 1, 1]}, b: {mass: 1, inertia: [1, 1, 1]}, c: {mass: 1, inertia: [1, 1, 1]},
+        d: {mass: 1, inertia: [1, 1, 1]}}
+joints:
+  below: {type: revolute, parent: world, child: a, axis: [0, 1, 0], limits: {lower: -3, upper: -1}}
+  inside: {type: revolute, parent: a, child: b, axis: [0, 1, 0], limits: {lower: -1, upper: 3}}
+  above: {type: prismatic, parent: b, child: c, axis: [1, 0, 0], limits: {lower: 0.25}}
+  pair: {type: universal, parent: c, child: d, axes: [[1, 0, 0], [0, 1, 0]], limits: {lower: [1, -1], upper: [2, 1]}}
+"""
+
+
+@pytest.fixture
+def robot(tmp_path):
+    (tmp_path / "robot.yaml").write_text(ROBOT)
+    return tmp_path / "robot.yaml"
+
+
+def starts(prepared):
+    return [str(w) for w in prepared.warnings if w.code == "started-within-limits"]
+
+
+def test_joints_whose_limits_exclude_zero_start_in_their_range(robot):
+    prepared = prepare(robot, ())
+    np.testing.assert_array_equal(prepared.problem.q, [-2.0, 0.0, 0.25, 1.5, 0.0])
+    message, = starts(prepared)
+    assert "zero is outside the limits of joints: the run starts at below = -2 rad, above = 0.25 m, pair.1 = 1.5 rad" in message
+    assert not any(w.code == "beyond-limits" for w in prepared.warnings)
+    assert prepared.warnings[0].level == "information"
+
+
+def test_the_start_is_a_part_of_the_scenario(robot, tmp_path):
+    """Also of that which --print-config writes, and of a resumed run."""
+    plain = to_plain(prepare(robot, ()).scenario)
+    again = prepare(plain, ())
+    np.testing.assert_array_equal(again.problem.q, [-2.0, 0.0, 0.25, 1.5, 0.0])
+    assert not starts(again)
+
+
+def test_what_is_given_or_prescribed_stays(robot):
+    prepared = prepare(robot, ("initial.q.below=-1.5", "joints.above.prescribe.position=0.5", "initial.q.pair=[0, 0.5]"))
+    np.testing.assert_array_equal(prepared.problem.q, [-1.5, 0.0, 0.5, 0.0, 0.5])
+    assert not starts(prepared)
+    prepared = prepare(robot, ('initial.q."*e*"=0.5', "initial.q.pair=[1.5, 0]"))                # a pattern names it
+    assert prepared.problem.q[0] == 0.5 and prepared.problem.q[2] == 0.5 and not starts(prepared)
+
+
+def test_a_scenario_starts_where_it_says(robot):
+    """At zero, with the warning of before."""
+    prepared = prepare({"robot": str(robot), "duration": 1.0}, ())
+    assert not prepared.problem.q.any() and not starts(prepared)
+    assert any(w.code == "beyond-limits" for w in prepared.warnings)
+
+
+def test_followers_follow(tmp_path):
+    limits = "limits: {lower: 0.25}"
+    (tmp_path / "robot.yaml").write_text(ROBOT.replace(limits, f"{limits}, mimic: {{joint: inside}}"))
+    prepared = prepare(tmp_path / "robot.yaml", ())
+    assert prepared.problem.q[1] == prepared.problem.q[2] == 0.0 and "above" not in starts(prepared)[0]
+
+
+def test_a_panda_falls_from_its_range():
+    result = run_scenario(ROBOTS / "panda.yaml", ["duration=0.05"])
+    assert result.q[0, 3] == pytest.approx(0.5 * (-3.0718 - 0.0698)) and np.abs(np.delete(result.q[0], 3)).max() == 0.0
+    assert not any(w.code == "beyond-limits" and "starts" in w.message for w in result.warnings)
