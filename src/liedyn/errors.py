@@ -373,9 +373,14 @@ class WarningLog:
         return len(self._by_cause)
 
 
+def of_level(level: str, messages: Iterable[LiedynWarning]) -> tuple[LiedynWarning, ...]:
+    """Return the messages of a level, "warning" or "information"."""
+    return tuple(message for message in messages if message.level == level)
+
+
 def warn(issued: Iterable[LiedynWarning]) -> None:
     """Issue each warning once, attributed to the line outside of this package that called it. Information is not issued."""
-    distinct = tuple(warning for warning in WarningLog(issued) if warning.level == "warning")
+    distinct = of_level("warning", WarningLog(issued))
     if not distinct:
         return
     frame, level = sys._getframe(1), 2

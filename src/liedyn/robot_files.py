@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from liedyn.arrays import ArrayLike, Base
-from liedyn.errors import CheckFailed, LiedynWarning, ModelError, Place, UsageError, warn
+from liedyn.errors import CheckFailed, LiedynWarning, ModelError, Place, UsageError, of_level, warn
 from liedyn.io.atomic_output import check_output, open_output
 from liedyn.io.robots.robot_formats import (
     FORMATS,
@@ -86,8 +86,8 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
         YAML file of closures and couplings, added to those of the robot file. Default: for arm.urdf, arm.loops.yaml next to it,
         else loops.yaml next to it if its key `robot` names arm.urdf.
     strict : bool
-        Warnings about the robot (see `model.warnings`) become an error. By default, a robot that has some is loaded with one
-        `LiedynWarning`.
+        Warnings about the robot (see `model.warnings`) become an error, information does not. By default, a robot that has
+        warnings is loaded with one `LiedynWarning`.
     ignore_mimic : bool
         Whether mimic joints and couplings are left out, so that their joints move independently.
 
@@ -124,19 +124,19 @@ def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravit
         joints = tuple(dataclasses.replace(joint, mimic=None) for joint in robot.joints)
         robot = dataclasses.replace(robot, joints=joints, couplings=())
     model = build(robot)
-    if strict and model.warnings:
-        first = model.warnings[0]
-        raise CheckFailed(f"{len(model.warnings)} warning(s) in {path}, the first: {first}")
+    if strict and (warnings := of_level("warning", model.warnings)):
+        raise CheckFailed(f"{len(warnings)} warning(s) in {path}, the first: {warnings[0]}")
     return model
 
 
 def robot_file_warnings(model: Model) -> list[LiedynWarning]:
     """Return a list of one warning that the robot of a model has warnings, or an empty list if it has none."""
-    if not model.warnings:
+    warnings = of_level("warning", model.warnings)
+    if not warnings:
         return []
-    count = len(model.warnings)
+    count = len(warnings)
     return [LiedynWarning("robot-warnings", f"{count} warning{'s' * (count > 1)} about the robot {model.name} "
-                          f"(model.warnings lists {'it' if count == 1 else 'them'}); the first: {model.warnings[0]}")]
+                          f"(model.warnings lists {'it' if count == 1 else 'them'}); the first: {warnings[0]}")]
 
 
 def _with_constraints(robot: Robot, path: Path, loops: str | os.PathLike[str] | None, format: RobotFormat) -> Robot:

@@ -14,12 +14,15 @@ class MessageCode(NamedTuple):
 
 _TABLE: dict[str, tuple[str, str]] = {
     # robot files
-    "unknown-tag": (WARN, "A tag in a URDF link or joint is not part of URDF and is ignored. Correct its name, or remove it."),
-    "unknown-attribute": (
-        WARN, "An attribute of a URDF element is not part of URDF and is ignored. Correct its name, or remove it."),
+    "urdf-not-read": (INFO, "Elements of a URDF that other programs read are ignored, such as `gazebo`. Nothing to do."),
+    "unknown-tag": (INFO, "A tag in a URDF link or joint is not part of URDF and is ignored. Nothing to do."),
+    "unknown-attribute": (INFO, "An attribute of a URDF element is not part of URDF and is ignored. Nothing to do."),
+    "dynamics-not-read": (
+        WARN, "A tag or attribute that is ignored in a URDF resembles one that is read. Correct its name or place."),
     "repeated-tag": (WARN, "A URDF element appears twice, and the first one is used. Remove one of them."),
     "mjcf-not-read": (
-        WARN, "Parts of an MJCF file are not read, such as contacts or tendons. Describe what matters in a scenario."),
+        INFO, "Parts of an MJCF file are not read, such as contacts or sensors. A scenario describes contacts and control."),
+    "mjcf-limits": (WARN, "Limits of an MJCF file are not read, or only the larger side is. Set limits in a scenario."),
     "mjcf-friction": (WARN, "`frictionloss` of an MJCF file is read as smooth friction. Compare the motion where joints rest."),
     "loops-unused": (WARN, "`loops.yaml` next to a URDF does not name this robot and is ignored. Give it the key `robot`."),
     "triangle-inequality": (

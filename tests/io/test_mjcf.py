@@ -175,8 +175,9 @@ def test_a_crane_with_a_ball_joint_and_dry_friction(pair):
     found, theirs = ld.forward_dynamics(model, both.q, both.v, both.tau), both.forward()
     assert relative(found, theirs) < 1e-3                # theirs is a soft constraint; ours is smooth below 0.01 m/s
     assert relative(ld.forward_dynamics(model, both.q, both.v, both.tau, passive=False), theirs) > 1e-2
-    assert [warning.code for warning in model.warnings] == ["mjcf-not-read", "mjcf-friction"]
-    assert "limits of ball joints (1)" in model.warnings[0].message
+    assert [warning.code for warning in model.warnings] == ["mjcf-not-read", "mjcf-limits", "mjcf-friction"]
+    assert [warning.level for warning in model.warnings] == ["information", "warning", "warning"]
+    assert model.warnings[1].message == "not read: limits of ball joints (1), smaller force limits of one direction (1)"
 
 
 def test_thrusters_of_a_drone(pair):
@@ -297,7 +298,8 @@ def test_limits_of_forces_against_mujoco(tmp_path, motor, joint, others):
         found.append(float(data.qfrc_actuator[0]))
     robot, (least, most) = read(tmp_path, text), found
     assert robot.joints[0].coordinates[0].effort == pytest.approx(max(abs(least), abs(most)), abs=1e-15)
-    assert ("smaller force limits of one direction (1)" in robot.warnings[0].message) == (least != -most)
+    limits = [warning.message for warning in robot.warnings if warning.code == "mjcf-limits"]
+    assert limits == ["not read: smaller force limits of one direction (1)"] * (least != -most)
 
 
 def test_limits_of_thrusters_are_reported(tmp_path):

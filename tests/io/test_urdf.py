@@ -126,10 +126,34 @@ def test_places(small):
 
 def test_findings_of_reading_and_of_validation(small):
     found = [(warning.code, warning.place.key, warning.place.line) for warning in validate(small).warnings]
-    assert found == [("unknown-tag", "b", 21), ("repeated-tag", "j1", 34), ("unknown-tag", "j1", 37),
-                     ("unknown-attribute", "j1", 31), ("axis-not-unit", "j1", 30),
+    assert found == [("urdf-not-read", "robot", 5), ("unknown-tag", "b", 21), ("repeated-tag", "j1", 34),
+                     ("unknown-tag", "j1", 37), ("unknown-attribute", "j1", 31), ("axis-not-unit", "j1", 30),
                      ("limits-zero-range", "j3", 44)]
-    assert str(small.warnings[0]) == f"{small.source}:21: b: <contact> in <link> ignored: not part of URDF [unknown-tag]"
+    assert list(map(str, small.warnings[:2])) == [
+        f"{small.source}:5: robot: not read: <xacro:property> (1), <gazebo> (1), <ros2_control> (1), "
+        "<sensor:camera> (1) [urdf-not-read]",
+        f"{small.source}:21: b: <contact> in <link> ignored: not part of URDF [unknown-tag]"]
+    assert {warning.code for warning in small.warnings if warning.level == "information"} == {
+        "urdf-not-read", "unknown-tag", "unknown-attribute"}
+
+
+@pytest.mark.parametrize(("old", "new", "messages"), [
+    ("<inertial>", "<inertal><mass/></inertal><link/><inertial>", []),                   # what it resembles is there
+    ('<contact><lateral_friction value="1"/></contact>', '<mass value="3"/>',
+     ["b: <mass> in <link> ignored: not part of URDF [dynamics-not-read]"]),
+    ('<dynamics damping="2"/>', '<dynamics dampng="2" K="1"/>',
+     ["j5: dampng of <dynamics> ignored: not part of URDF (did you mean damping?) [dynamics-not-read]"]),
+    ('<dynamics damping="2"/>', '<dynamic damping="2"/>',
+     ["j5: <dynamic> in <joint> ignored: not part of URDF (did you mean dynamics?) [dynamics-not-read]"]),
+    ('<origin/>', '<origin quat_xyzw="1 0 0 0"/>',
+     ["j4: quat_xyzw of <origin> ignored: not part of URDF (write the rotation as rpy) [dynamics-not-read]"]),
+    ('<visual><xacro:mesh/></visual>', '<origin/><visuals/>', []),                                # changes no number
+    ('<calibration rising="0"/>', '<calibration rising="0"/><calibration/>', [])])
+def test_parts_that_resemble_dynamics_are_warnings(tmp_path, old, new, messages):
+    assert SMALL.count(old) == 1
+    (tmp_path / "r.urdf").write_text(SMALL.replace(old, new).replace('<mimic joint="j3"/>', ""))
+    found = [str(message) for message in read_urdf(tmp_path / "r.urdf").warnings if message.level == "warning"]
+    assert [text.partition(": ")[2] for text in found] == messages
 
 
 def test_an_axis_without_xyz_is_a_finding(tmp_path):

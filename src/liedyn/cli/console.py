@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 import click
 
 from liedyn.cli.app import print_message, print_result
-from liedyn.errors import ComputationError, LiedynError, LiedynWarning, UsageError, escape_nonprintable
+from liedyn.errors import ComputationError, LiedynError, LiedynWarning, UsageError, escape_nonprintable, of_level
 from liedyn.io.atomic_output import STDIO, open_output
 
 if TYPE_CHECKING:                       # NumPy takes a tenth of a second to import
@@ -207,7 +207,7 @@ class Console:
         """Print details of the robot, and one line about its warnings."""
         source = escape_nonprintable(str(model.source))
         self.detail(f"robot {model.name} from {source}: nq {model.nq}, nv {model.nv}, {model.base} base")
-        count = len(model.warnings)
+        count = len(of_level("warning", model.warnings))
         if count:
             self.warn(LiedynWarning("robot-warnings",
                                     f"{count} warning{'s' * (count > 1)} about the robot {model.name}; `liedyn check "

@@ -53,6 +53,8 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, as_json
     """Check robot files and list all warnings: physically impossible inertias, missing limits, mimic joints without a joint to
     follow, …
 
+    Parts that have no influence on the dynamics and are not read, such as elements of Gazebo, are information: -v lists them.
+
     Exit status: 0 no warnings, 3 a file cannot be used, 4 there are warnings.
 
     \b
@@ -64,7 +66,8 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, as_json
     from liedyn.report.robot_summary import examine, raise_for_warnings
 
     summaries = [examine(robot, base, loops) for robot in robots]
-    console.report(as_json, [summary.to_dict() for summary in summaries], "\n".join(summary.text() for summary in summaries))
+    console.report(as_json, [summary.to_dict() for summary in summaries],
+                   "\n".join(summary.text(verbose=console.verbose) for summary in summaries))
     raise_for_warnings(summaries)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import SupportsFloat
 
 from liedyn.arrays import Array, Base
-from liedyn.errors import LiedynWarning, Place
+from liedyn.errors import LiedynWarning, Place, of_level
 from liedyn.model.spatial import rotation_by_rows, screw_frame
 
 # The three kinds of joint of the kernels. The model builder expands every other joint into screws -----------------------
@@ -448,6 +448,6 @@ class Robot:
     def __repr__(self) -> str:
         """Return a short summary: the fields contain the whole robot."""
         parts = [(self.links, "links"), (self.joints, "joints"), (self.actuators, "actuators"), (self.loops, "loops"),
-                 (self.couplings, "couplings"), (self.warnings, "warnings")]
+                 (self.couplings, "couplings"), (of_level("warning", self.warnings), "warnings")]
         counts = ", ".join(f"{len(x)} {name if len(x) != 1 else name[:-1]}" for x, name in parts if x)
         return f"<Robot {self.name}: {counts or 'no links'}, {self.base} base>"

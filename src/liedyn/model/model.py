@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Base, Integers, Mask
-from liedyn.errors import LiedynWarning, ModelError, NameLookupError, Place, UsageError, nearest
+from liedyn.errors import LiedynWarning, ModelError, NameLookupError, Place, UsageError, nearest, of_level
 from liedyn.immutable import Immutable, read_only
 from liedyn.model.constraint_arrays import ConstraintAnchors, LeverArms, ModelConstraint, pack_constraints, packed_model
 from liedyn.model.couplings import Elimination, eliminate
@@ -384,8 +384,8 @@ class Model(Immutable):
         return q
 
     def __repr__(self) -> str:
-        robot, loops = self.description, len(self.description.loops)
-        counts = [(loops, "loop"), (len(self.constraints) - loops, "coupling"), (len(self.warnings), "warning")]
+        robot, loops, warnings = self.description, len(self.description.loops), of_level("warning", self.warnings)
+        counts = [(loops, "loop"), (len(self.constraints) - loops, "coupling"), (len(warnings), "warning")]
         more = "".join(f", {_count_noun(n, noun)}" for n, noun in counts if n)
         return (f"<Model {self.name}: {_count_noun(len(self.joints), 'joint')}, nq {self.nq}, nv {self.nv}, {self.base} base; "
                 f"{_count_noun(len(self.link_names), 'link')}, {sum(link.mass for link in robot.links):.4g} kg{more}>")

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from liedyn.arrays import Base
-from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, escape_nonprintable
+from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, escape_nonprintable, of_level
 from liedyn.io.robots.write_robot_yaml import LIMITS, PASSIVE
 from liedyn.model.description import Coordinate, Coupling, Joint, Loop, Pose, coordinate_name
 from liedyn.model.model import Model, ModelJoint
@@ -143,7 +143,7 @@ def robot_summary(model: Model) -> dict[str, Any]:
         "constraints": constraint_summary(model),
         "actuators": [{"name": a.name, "link": a.link, "position": list(a.position), "axis": list(a.axis),
                        "torque_ratio": a.torque_ratio} for a in robot.actuators],
-        "warnings": len(model.warnings),
+        "warnings": len(of_level("warning", model.warnings)), "information": len(of_level("information", model.warnings)),
     }
 
 
@@ -245,32 +245,46 @@ def _number(x: float) -> str:
 
 @dataclass(frozen=True)
 class RobotSummary:
-    """A robot file with its warnings, or with the error that loading it raises."""
+    """A robot file with its warnings and information, or with the error that loading it raises."""
 
     file: str
     warnings: tuple[LiedynWarning, ...] = ()
+    information: tuple[LiedynWarning, ...] = ()
     constraints: str = ""                    # their number, as text
     error: InputError | None = None
 
-    def text(self) -> str:
-        """Return what `liedyn check` prints for the robot."""
+    def text(self, *, verbose: bool = False) -> str:
+        """Return what `liedyn check` prints for the robot: all warnings, and the number of messages of information or, if
+        `verbose`, all of them.
+        """
         if self.error is not None:
             return f"{escape_nonprintable(self.file)}: error\n  {escape_nonprintable(str(self.error))}"
         count = counted(len(self.warnings), "warning") if self.warnings else "no warnings"
         bound = f" ({self.constraints})" if self.constraints else ""
-        return f"{escape_nonprintable(self.file)}: {count}{bound}" + "".join(f"\n  {warning}" for warning in self.warnings)
+        lines = [f"{escape_nonprintable(self.file)}: {count}{bound}", *(f"  {warning}" for warning in self.warnings)]
+        if self.information:
+            number = len(self.information)
+            lines.append(f"  information: {counted(number, 'message')}" + ("" if verbose else f" (-v lists {_them(number)})"))
+            lines += [f"    {message}" for message in self.information if verbose]
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as plain data for JSON."""
         return {"file": self.file, "error": str(self.error) if self.error else None, "constraints": self.constraints,
-                "warnings": [warning.to_dict() for warning in self.warnings]}
+                "warnings": [warning.to_dict() for warning in self.warnings],
+                "information": [message.to_dict() for message in self.information]}
+
+
+def _them(number: int) -> str:
+    return "it" if number == 1 else "them"
 
 
 def examine(file: str, base: Base | None = None, loops: str | None = None) -> RobotSummary:
-    """Load a robot file, optionally with the closures and couplings of another file, and collect errors and warnings."""
+    """Load a robot file, optionally with the closures and couplings of another file, and collect the messages about it."""
     try:
         model = read_model(file, base=base, loops=loops)
-        return RobotSummary(file, model.warnings, constraint_count(model))
+        return RobotSummary(file, of_level("warning", model.warnings), of_level("information", model.warnings),
+                            constraint_count(model))
     except InputError as error:
         return RobotSummary(file, error=error)
 

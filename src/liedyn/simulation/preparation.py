@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from liedyn.arrays import Array, Controller
-from liedyn.errors import ComputationError, LiedynWarning, ScenarioError, UsageError, WarningLog, size_text
+from liedyn.errors import ComputationError, LiedynWarning, ScenarioError, UsageError, WarningLog, of_level, size_text
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.event_schema import late_warnings
 from liedyn.io.scenarios.scenario import MECHANICAL_METHODS, METHODS, ROBOT_LIMITS, Prescribe, Rule, Scenario
@@ -144,7 +144,7 @@ class PreparedRun:
         if self.integrator_reasons:
             why = self.integrator_reasons[0].message
         return {"robot": {"name": model.name, "file": scenario.robot, "nq": model.nq, "nv": model.nv, "base": model.base,
-                          "constraint_rows": model.nc, "warnings": len(model.warnings)},
+                          "constraint_rows": model.nc, "warnings": len(of_level("warning", model.warnings))},
                 "joints": {"prescribed": prescribed, "given_force": [name for name in rules if name not in prescribed],
                            "driven": driven, "free": [name for name in model.joint_names if name not in (*rules, *driven)],
                            "law": scenario.control and scenario.control.law},

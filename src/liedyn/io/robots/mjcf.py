@@ -219,6 +219,7 @@ def _fixed_tendons(root: XmlElement, tree: BodyTree) -> Iterator[tuple[str, tupl
 _SECTIONS = ("compiler", "option", "size", "statistic", "visual", "default", "extension", "custom", "asset", "worldbody",
              "contact", "tendon", "equality", "actuator", "sensor", "keyframe", "deformable")
 _SHOWN = 2                           # the last group of geoms that the viewer shows
+_LIMITS = ("limits of ball joints", "limits of motors at sites", "smaller force limits of one direction")
 _NO_FORCE = ("stiffness", "damping", "frictionloss", "armature", "springyield")      # of a tendon
 
 
@@ -278,12 +279,19 @@ def _check_tendons(root: XmlElement, tree: BodyTree) -> None:
 
 
 def _warnings(root: XmlElement, tree: BodyTree) -> tuple[LiedynWarning, ...]:
-    """Return a warning for everything that is not read, and one for everything that is not quite the same."""
-    warnings = []
-    if tree.counts:
-        listed = ", ".join(f"{part} ({count})" for part, count in tree.counts.items())
-        warnings.append(LiedynWarning("mjcf-not-read", f"not read: {listed}", place=Place(root.file, root.line, "mujoco")))
+    """Return a message for all parts that are not read, one for limits among them, and one for friction, which differs."""
+    warnings, place = list(root.warnings), Place(root.file, root.line, "mujoco")
+    limits, parts = ({part: count for part, count in tree.counts.items() if (part in _LIMITS) == is_limit}
+                      for is_limit in (True, False))
+    if parts:
+        warnings.append(LiedynWarning("mjcf-not-read", f"not read: {_listed(parts)}", place=place))
+    if limits:
+        warnings.append(LiedynWarning("mjcf-limits", f"not read: {_listed(limits)}", place=place))
     if any(c.friction for joint in tree.joints for c in joint.coordinates):
         message = "is read as friction that is smooth below 0.01 rad/s or m/s"
         warnings.append(LiedynWarning("mjcf-friction", message, place=Place(root.file, root.line, "frictionloss")))
     return tuple(warnings)
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{part} ({count})" for part, count in counts.items())

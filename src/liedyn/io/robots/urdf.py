@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,9 @@ _ATTRIBUTES: dict[str, dict[str, tuple[str | None, int]]] = {
     "dynamics": {"damping": ("0", 1), "friction": ("0", 1)},
     "mimic": {"joint": (None, 0), "multiplier": ("1", 1), "offset": ("0", 1)},
 }
+_NO_DYNAMICS = ("visual", "collision", "safety_controller", "calibration")
+_EXTENSIONS = {("origin", "quat_xyzw"): "write the rotation as rpy"}       # attributes that other programs read, and what to do
+_SIMILAR = 0.8                           # ratio of `difflib`: a name that resembles a known one that much is misspelled
 # tags of the parts of a link or joint
 _PARTS = {"link": {"mass": "mass", "com": "origin", "inertia": "inertia"},
           "joint": {"origin": "origin", "parent": "parent", "child": "child", "axis": "axis", "limits": "limit",
@@ -61,7 +65,8 @@ def read_urdf(path: str | os.PathLike[str]) -> Robot:
     return Robot(name=parsed.name,
                  links=tuple(_link(link, place) for link, (_, place) in zip(parsed.links, links, strict=True)),
                  joints=tuple(_joint(joint, place) for joint, (_, place) in zip(parsed.joints, joints, strict=True)),
-                 actuated=_actuated(root), warnings=tuple(reader.warnings), source=file, visuals=visuals_of_urdf(root))
+                 actuated=_actuated(root), warnings=(*root.warnings, *reader.warnings), source=file,
+                 visuals=visuals_of_urdf(root))
 
 
 def _actuated(root: XmlElement) -> tuple[str, ...]:
@@ -105,12 +110,17 @@ class _Checker:
 
     def known_children(self, element: XmlElement, name: str) -> list[XmlElement]:
         """Return the first child of each known tag. Warn about the other children."""
-        known = _KNOWN_TAGS[element.tag]
+        known, present = _KNOWN_TAGS[element.tag], [child.tag for child in element.children]
         first: dict[str, XmlElement] = {}
         for child in element.children:
             if child.tag not in known:
-                self.warn("unknown-tag", name, f"<{child.tag}> in <{element.tag}> ignored: not part of URDF", child)
-            elif child.tag in first and child.tag not in ("visual", "collision"):
+                hint = _misspelled(child.tag, known, present)
+                message = f"<{child.tag}> in <{element.tag}> ignored: not part of URDF"
+                if hint or (child.tag in _ATTRIBUTES and child.tag != "origin"):         # misspelled, or misplaced
+                    self.warn("dynamics-not-read", name, message, child, hint)
+                else:
+                    self.warn("unknown-tag", name, message, child)
+            elif child.tag in first and child.tag not in _NO_DYNAMICS:
                 self.warn("repeated-tag", name, f"a second <{child.tag}> in <{element.tag}>; the first one is used", child)
             else:
                 first.setdefault(child.tag, child)
@@ -159,12 +169,21 @@ class _Checker:
                 raise ModelError("an empty name", place=_attribute_place(element, key, place))
             copy.set(key, text)
         unknown = [key for key in element.attributes if key not in known and ":" not in key and key != "xmlns"]
+        for key in unknown[:]:
+            if hint := _EXTENSIONS.get((element.tag, key)) or _misspelled(key, known, element.attributes):
+                unknown.remove(key)
+                self.warn("dynamics-not-read", name, f"{key} of <{element.tag}> ignored: not part of URDF", element, hint)
         if unknown:
             self.warn("unknown-attribute", name, f"{', '.join(unknown)} of <{element.tag}> ignored: not part of URDF", element)
         return copy
 
-    def warn(self, code: str, name: str, message: str, element: XmlElement) -> None:
-        self.warnings.append(LiedynWarning(code, message, place=Place(element.file, element.line, name)))
+    def warn(self, code: str, name: str, message: str, element: XmlElement, hint: str | None = None) -> None:
+        self.warnings.append(LiedynWarning(code, message, place=Place(element.file, element.line, name), hint=hint))
+
+
+def _misspelled(name: str, known: Iterable[str], present: Container[str]) -> str | None:
+    """Return a hint if a name that is not read resembles one that is and that is missing."""
+    return nearest(name, [option for option in known if option not in present and option not in _NO_DYNAMICS], cutoff=_SIMILAR)
 
 
 def _attribute_place(element: XmlElement, key: str, place: Place) -> Place:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar, cast, overload
 from xml.parsers import expat
 
-from liedyn.errors import ModelError, Place, nearest
+from liedyn.errors import LiedynWarning, ModelError, Place, nearest
 from liedyn.io.yaml_nodes import NUMBER, read_bytes
 
 SWITCH = {"true": True, "false": False}
@@ -30,13 +31,14 @@ class LocatedText(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class XmlElement:
-    """An element of an XML file: tag, attributes, children, file and line."""
+    """An element of an XML file: tag, attributes, children, file and line. `warnings` of a root are about the whole file."""
 
     tag: str
     attributes: dict[str, LocatedText]
     file: str
     line: int
     children: list[XmlElement] = field(default_factory=list)
+    warnings: tuple[LiedynWarning, ...] = ()
 
     @property
     def name(self) -> str | None:
@@ -231,10 +233,27 @@ _OTHER_FORMATS = {"sdf": "SDF files are not supported", "mujoco": "give a MuJoCo
 
 
 def read_urdf_tree(path: str | os.PathLike[str]) -> XmlElement:
-    """Return the <robot> element of a file with the elements of `_READ`. Raise ModelError with the line."""
-    root = read_xml(path, MAX_URDF_LEVELS, _is_urdf)
+    """Return the <robot> element of a file with the elements of `_READ`. Raise ModelError with the line.
+
+    Information about it counts the other elements by tag.
+    """
+    counts: Counter[str] = Counter()
+    places: list[Place] = []
+
+    def is_needed(tag: str, open: list[XmlElement], place: Callable[[], Place]) -> bool:
+        if _is_urdf(tag, open, place):
+            return True
+        if len(open) == 1:
+            counts[tag] += 1
+            places.append(place())
+        return False
+
+    root = read_xml(path, MAX_URDF_LEVELS, is_needed)
     if not any(root.every("link")):
         raise ModelError("no links in this robot", place=Place(root.file, root.line), expected="at least one <link>")
+    if counts:
+        listed = ", ".join(f"<{tag}> ({count})" for tag, count in counts.items())
+        root.warnings += (LiedynWarning("urdf-not-read", f"not read: {listed}", place=replace(places[0], key="robot")),)
     return root
 
 
