@@ -68,7 +68,7 @@ def test_unknown_keywords_name_the_nearest(name, robot):
     (lambda robot: ld.build(robot).with_changes(mas={"arm": 2.0}), r"with_changes has no argument 'mas'; did you mean 'mass'\?"),
     (lambda robot: ld.build(robot.source), r"build: robot must be a Robot; found the path .* \(ld\.load_description\(path\)\)"),
     (lambda robot: ld.build(ld.build(robot)), r"build: robot must be a Robot; found Model \(model\.description\)"),
-    (lambda robot: ld.load(ld.build(robot)), r"load: path must be a path; found Model \(it is a model already\)"),
+    (lambda robot: ld.load(ld.build(robot)), r"load: path must be a path; found Model \(it is already a model\)"),
     (lambda robot: ld.run_scenario(ld.build(robot)), r"found Model \(ld\.simulate\(model, scenario\)\)"),
     (lambda robot: ld.motion_of(ld.build(robot), robot), "motion_of: trajectory must be a Trajectory or path; found Robot"),
     (lambda robot: ld.mass_matrix(ld.Variants([ld.build(robot)]), [0.0]), r"found Variants \(functions of variants are"),

@@ -37,7 +37,7 @@ def told(call) -> list[str]:
     assert len(caught) == len({str(one.message) for one in caught})
     texts = [str(one.message) for one in caught]
     if hasattr(result, "warnings") and not isinstance(result, ld.Model):
-        once = {warning for warning in result.warnings if "limits do not act in rollouts" in warning.message}    # per model
+        once = {warning for warning in result.warnings if "limits are not enforced in rollouts" in warning.message}    # per model
         once |= {warning for warning in result.warnings if warning.level == "information"}
         assert set(result.warnings) - once <= {one.message for one in caught}
     return texts

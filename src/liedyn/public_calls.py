@@ -21,7 +21,7 @@ _CONVERSIONS = {
     ("Robot", "Model"): "ld.build(robot)",
     ("Model", "Robot"): "model.description",
     ("Model", "Mapping"): "ld.simulate(model, scenario)",
-    ("Model", "path"): "it is a model already",
+    ("Model", "path"): "it is already a model",
     ("Result", "Model"): "result.model",
     ("Result", "Trajectory"): "ld.trajectory_of(result.model, result.t, result.q, result.v, result.a, result.tau)",
     ("Trajectory", "Model"): "load the robot with ld.load, then ld.motion_of(model, trajectory) gives the arrays",
@@ -76,7 +76,7 @@ def check_names(function: str, keywords: Iterable[str], names: Iterable[str]) ->
     names = list(names)
     for name in keywords:
         if name not in names:
-            hint = nearest(name, names, written=repr) or f"it takes {', '.join(names)}"
+            hint = nearest(name, names, written=repr) or f"its arguments are {', '.join(names)}"
             raise ArgumentError(f"{function} has no argument {name!r}; {hint}")
 
 

@@ -177,13 +177,13 @@ class Conversion:
             more = f", and {len(lost) - 3} more" if len(lost) > 3 else ""
             raise ModelError(f"a {title} cannot describe the dynamics of this robot: "
                              f"{'; '.join(map(str, lost[:3]))}{more}", place=Place(source),
-                             hint="--lossy or lossy=True writes what remains, and lists all that is lost")
+                             hint="--lossy or lossy=True omits these parts and lists them")
         if not lost:
             return
         try:
             build(self.robot)
         except ModelError as error:
-            raise ModelError(f"what a {title} can describe of this robot cannot be computed: {error}") from None
+            raise ModelError(f"the part of this robot that a {title} can describe is not a valid model: {error}") from None
 
     @property
     def warnings(self) -> tuple[LiedynWarning, ...]:

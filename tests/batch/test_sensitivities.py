@@ -197,11 +197,11 @@ def test_the_picture(tmp_path, monkeypatch):
     assert "tornado.png" in {path.name for path in written_there.paths} and warnings == () and not written_there.failures
     monkeypatch.setattr("liedyn.report.plots.batch_plots._LONGEST", 0.0)
     _, warnings = plot_batch(tmp_path / "out", tmp_path / "slow", ["png"])
-    assert "no tornado: the runs next to the medians would take" in str(warnings[0])
+    assert "no tornado plot: the runs around the medians would take" in str(warnings[0])
     monkeypatch.undo()
     written(tmp_path, f"{DRAWN}samples: 5\n{OUTPUTS}", SCENARIO.replace("duration: 0.5", "duration: 0.6"))
     there, warnings = plot_batch(tmp_path / "out", tmp_path / "others", ["png"])
-    assert "no tornado: the sweep, its scenario or a robot file has changed since the batch ran; run it again" in str(warnings[0])
+    assert "no tornado plot: the sweep, its scenario or a robot file has changed since the batch ran; run" in str(warnings[0])
     assert "tornado.png" not in {path.name for path in there.paths}
     (tmp_path / "sweep.yaml").unlink()
-    assert "no tornado: " in str(plot_batch(tmp_path / "out", tmp_path / "gone", ["png"])[1][0])
+    assert "no tornado plot: " in str(plot_batch(tmp_path / "out", tmp_path / "gone", ["png"])[1][0])

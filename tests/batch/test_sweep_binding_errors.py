@@ -18,16 +18,16 @@ def vary(text: str, more: str = "") -> str:
 
 
 BAD = [
-    ("", "the key parameters is missing; expected a list of what varies"),
+    ("", "the key parameters is missing; expected a list of parameters"),
     ("parameters: []\n", r"parameters: wrong value; found \[\]; expected a list of at least 1 entries"),
     (vary("list: []"), r"parameters\[0\].list: wrong value; found \[\]; expected a list of at least 1 values"),
     ("parameters: [{list: [1]}]\n", r"parameters\[0\]: the key key is missing; expected a key of the scenario"),
     (vary("lst: [1]"), r"unknown key; expected one of .*did you mean list"),
-    ("parameters: [{key: initial.q.elbow}]\n", r"one source of values is needed; found none; expected one of list, range"),
-    (vary("list: [1], range: [0, 1, 2]"), "one source of values is needed; found list, range"),
+    ("parameters: [{key: initial.q.elbow}]\n", r"one source of values is required; found none; expected one of list, range"),
+    (vary("list: [1], range: [0, 1, 2]"), "one source of values is required; found list, range"),
     (vary("range: [0, 1]"), r"range: wrong value; found \[0, 1\]; expected a list of 3 numbers"),
-    (vary("range: [0, 1, 2.5]"), "the count of a range is wrong; found 2.5"),
-    (vary("range: [0, 1, 0]"), "the count of a range is wrong; found 0"),
+    (vary("range: [0, 1, 2.5]"), "wrong count of a range; found 2.5"),
+    (vary("range: [0, 1, 0]"), "wrong count of a range; found 0"),
     (vary("uniform: [0]", "samples: 3\n"), "uniform: wrong value; .*expected a list of 2 numbers"),
     (vary("uniform: null", "samples: 3\n"), "uniform: no value; expected a list of 2 numbers"),
     (vary("uniform: [1, 0]", "samples: 3\n"), r"the bounds are not in order; .*expected \[low, high\] with low below high"),
@@ -111,9 +111,9 @@ BOUND = [("parameters: [{key: initial.q.elbo, list: [0]}]\n",
          (ONE + "outputs: {x: 'at(latch, 2)'}\n", r"at\(…\) requires a series"),
          (ONE + "outputs: {x: final(event(latch))}\n", "an event is not a number"),
          (ONE + "outputs: {x: 'at(t, q.elbow)'}\n", r"the time in at\(time, …\) must be a number"),
-         (ONE + "outputs: {x: 'final(q.elbow) if 1 else 2'}\n", "a condition is not part of an expression"),
+         (ONE + "outputs: {x: 'final(q.elbow) if 1 else 2'}\n", "a condition is not allowed in an expression"),
          (ONE + "outputs: {x: '__import__(1)'}\n", "unknown function __import__"),
-         (ONE + "outputs: {x: 'final(q.elbow).real'}\n", "attribute access is not part of an expression"),
+         (ONE + "outputs: {x: 'final(q.elbow).real'}\n", "attribute access is not allowed in an expression"),
          (ONE + "outputs: {x: '1 +'}\n", "not an expression"), (ONE + "outputs: {x: final(speed)}\n", "unknown name speed"),
          (ONE + "overrides: {durration: 2}\n", "durration.*unknown key"),]
 

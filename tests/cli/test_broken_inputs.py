@@ -74,11 +74,11 @@ SCENARIOS = {
     "unknown method": ("rk4", b"rk5", ":3: integrator.method: wrong value; found rk5"),
     "unknown joint": ("{hip: 1}", b"{hop: 1}", ":4: initial.q.hop: no such joint; found 'hop' (did you mean hip?)"),
     "unknown drive": ("torque:", b"torqe:", ":6: joints.hip.torqe: unknown key"),
-    "attribute": ("sin(t)", b"t.__class__", ":6: joints.hip.torque: attribute access is not part of an expression"),
+    "attribute": ("sin(t)", b"t.__class__", ":6: joints.hip.torque: attribute access is not allowed in an expression"),
     "unclosed": ("sin(t)", b"sin(t", ":6: joints.hip.torque: not an expression"),
     "huge power": ("sin(t)", b"9**9**9**9", ":6: joints.hip.torque: not a finite number"),
-    "missing CSV": ('"sin(t)"', b"{csv: {file: none.csv}}", ":6: joints.hip.torque.csv: no such CSV file"),
-    "unknown link": ("link: bar", b"link: bra", ":8: external_forces[0]: no such link; found 'bra'"),
+    "missing CSV": ('"sin(t)"', b"{csv: {file: none.csv}}", ":6: joints.hip.torque.csv.file: no such CSV file"),
+    "unknown link": ("link: bar", b"link: bra", ":8: external_forces[0].link: no such link; found 'bra'"),
     "wrench of five": ("[0, 0, 0, 0, 0, 1]", b"[0, 0, 0, 0, 1]", ":8: external_forces[0].wrench: wrong value"),
 }
 TRAJECTORIES = {

@@ -171,7 +171,7 @@ def test_a_failed_comparison_is_status_4_and_writes_nothing(folder):
     (["swing.yaml", "--inputs", "thrust.*"], 2, "no input matches 'thrust.*'; there are a.hip, tau.knee"),
     (["swing.yaml", "--outputs", "hip"], 2, "no output matches 'hip'; did you mean v.hip or q.hip or a.hip?"),
     (["swing.yaml", "-S", "joints.hop.torque=0"], 3, "hop"),
-    (["swing.yaml", "-S", "joints.knee.torque=sqrt(q)"], 1, "the torque of knee has no derivative by q(knee) at t = 0 s"),
+    (["swing.yaml", "-S", "joints.knee.torque=sqrt(q)"], 1, "knee has no derivative with respect to q(knee) at t = 0 s"),
     (["swing.yaml", "--equilibrium", "-S", "joints.knee.torque=99"], 1, "no equilibrium was found near the configuration"),
     (["none.yaml"], 2, "'none.yaml' does not exist"),
     (["swing.yaml", "-o", "-"], 2, "The result is a folder; name one with -o, or use --json for a report on stdout"),

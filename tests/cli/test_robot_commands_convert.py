@@ -38,7 +38,7 @@ def test_losses_are_listed_and_refused(tmp_path):
     assert done.exit_code == 3 and not path.exists()
     assert said(done) == [
         f"liedyn: error: {robot}: a URDF cannot describe the dynamics of this robot: j: the spring of stiffness 2 is left out; "
-        "j: the armature 0.1 is left out (--lossy or lossy=True writes what remains, and lists all that is lost)"]
+        "j: the armature 0.1 is left out (--lossy or lossy=True omits these parts and lists them)"]
     done = ok("convert", robot, "-o", path, "--lossy", "--json")
     assert said(done)[1:3] == ["liedyn: warning: j: the spring of stiffness 2 is left out [not-written]",
                                "liedyn: warning: j: the armature 0.1 is left out [not-written]"]

@@ -96,4 +96,4 @@ def test_rows_before_an_event_that_is_not_possible_are_kept(tmp_path, overrides,
 def test_a_dry_run_knows_that_mechanisms_cannot_be_set(tmp_path):
     (tmp_path / "bars.yaml").write_text(f"robot: {Path('robots/four_bar.yaml').absolute()}\nduration: 1\n")
     result = run("simulate", tmp_path / "bars.yaml", "--dry-run", "-S", "events={e: {at: 0.5, do: {set: {q: {crank: 0}}}}}")
-    assert result.exit_code == 3 and "set is not possible for a robot with loops or couplings" in result.stderr
+    assert result.exit_code == 3 and "set is not supported for robots with loops or couplings" in result.stderr

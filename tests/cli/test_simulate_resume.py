@@ -104,7 +104,7 @@ def test_only_the_same_run_resumes(folder, signalled, monkeypatch):
         result = simulate("runs/swing", "--resume", *options)
         assert result.exit_code == 2 and words in result.stderr and result.stderr.count("\n") == 1, result.output
 
-    refused("it was started with duration = 2.0, not 3.0 (`liedyn simulate runs/swing --resume` takes all", "-S", "duration=3")
+    refused("it was started with duration = 2.0, not 3.0 (`liedyn simulate runs/swing --resume` uses its", "-S", "duration=3")
     (folder / "bar.yaml").write_text(ROBOT.replace("mass: 1,", "mass: 2,"))
     refused("the robot, or a file that the scenario reads, has changed since")
     (folder / "bar.yaml").write_text(ROBOT)
@@ -117,7 +117,7 @@ def test_only_the_same_run_resumes(folder, signalled, monkeypatch):
     for damaged in (rows[:-8], b"", rows[8:] + rows[:8], rows[:len(rows) // 3] + flipped + rows[len(rows) // 3 + 1:],
                     b"A" * 64 + rows[64:], rows[:-1] + b"\x7f", b"\0" * 8 + rows):
         (place / "rows").write_bytes(damaged)
-        refused("is damaged: the run cannot be resumed (--force without --resume starts anew)")
+        refused("is damaged: the run cannot be resumed (--force without --resume starts over)")
     (place / "rows").write_bytes(rows + b"left by a process that was killed")
     whole = (place / "checkpoint").read_bytes()
     for damaged in (b"", b"PK", whole[:-1], whole[:1000] + bytes([whole[1000] ^ 1]) + whole[1001:]):
@@ -126,7 +126,7 @@ def test_only_the_same_run_resumes(folder, signalled, monkeypatch):
     (place / "checkpoint").write_bytes(whole)
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint_files, "_VERSION", "0.0.9, 1")
-        refused("it was started by another version of liedyn (--force without --resume starts anew)")
+        refused("it was started by another version of liedyn (--force without --resume starts over)")
 
 
 @contextmanager

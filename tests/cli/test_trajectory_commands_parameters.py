@@ -133,8 +133,8 @@ def test_angles_that_are_rounded_are_told(folder):
     (folder / "odd.yaml").write_text(ROBOT.replace("axis: [0, 1, 0], limits", "axis: [0, 0, 1], limits").replace(
         "damping: 0.1", "origin: {rpy: [1.0e-5, 0, 0]}"))
     result = ok("parameters", "odd.yaml")
-    assert "have less than 1e-4 of the effect of others" in result.stderr and "--tolerance 1e-4" in result.stderr
-    assert "of the effect of others" not in ok("parameters", "odd.yaml", "--tolerance", "1e-4").stderr
+    assert "have an effect below 1e-4 of that of others" in result.stderr and "--tolerance 1e-4" in result.stderr
+    assert "an effect below 1e-4" not in ok("parameters", "odd.yaml", "--tolerance", "1e-4").stderr
 
 
 def test_lines_for_people_stay_short():

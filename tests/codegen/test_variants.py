@@ -96,7 +96,7 @@ def test_errors_are_told():
     bars = ld.load("robots/four_bar.yaml")
     with pytest.raises(ld.ModelError, match="variant 1 has other loops, couplings or mimics than variant 0"):
         ld.Variants([bars, bars.spanning_tree()])
-    with pytest.raises(ld.ModelError, match="variants of no robot"):
+    with pytest.raises(ld.ModelError, match="there is no variant"):
         ld.Variants([])
     v[4, 2] = np.nan
     with pytest.raises(ld.LiedynError, match="of state 4 is not finite"):

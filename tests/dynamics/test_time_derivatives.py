@@ -226,7 +226,7 @@ def test_what_is_no_array_of_numbers_is_refused(function):
 def test_orders_that_differ_are_refused():
     given = arrays()
     given["tau_derivatives"] = given["tau_derivatives"][:2]
-    assert refused(ld.ShapeError, "hybrid", given) == "a_derivatives has 3 rows and tau_derivatives 2; expected as many"
+    assert refused(ld.ShapeError, "hybrid", given) == "a_derivatives has 3 rows and tau_derivatives 2; expected the same number"
 
 
 @FUNCTIONS
@@ -334,7 +334,7 @@ def test_a_fixed_base_is_never_spatial(function):
     q, v, a, tau = state(model, 1)
     given = {"q": q, "v": v, "v_derivatives": [v, a], "a_derivatives": [a], "tau_derivatives": [tau]}
     text = refused(ld.ShapeError, function, given, mask=np.zeros(model.nv, bool), model=model, base_frame="world")
-    assert text == f'base_frame="world" is for a floating base; the base of {model.name} is fixed'
+    assert text == f'base_frame="world" requires a floating base; the base of {model.name} is fixed'
 
 
 @pytest.mark.parametrize("order", [0, 2])

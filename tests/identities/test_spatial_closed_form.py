@@ -64,7 +64,7 @@ def test_order_1(name, base, worst):
     Checks: AGF (14)-(19), Proposition 1."""
     model = model_of(name)
     if base == "world" and model.base != "floating":
-        with pytest.raises(ld.ShapeError, match=r"base_frame=.world. is for a robot with a floating base; this one's is fixed"):
+        with pytest.raises(ld.ShapeError, match=r"base_frame=.world. requires a floating base; the base of this robot is fixed"):
             ld.spatial_closed_form(model, model.neutral(), base_frame=base)
         return
     q, *v = motion(model, 3)

@@ -174,10 +174,10 @@ def test_a_motion_that_is_lost_names_the_joint_of_the_largest_force(robot, code)
     work, worst = problem.workspace(), len(robot.v_names) - 2
     work.v[:], work.tau[:], work.tau[worst] = np.nan, np.nan, -np.inf
     text = str(failure(problem, code, 0.5, work))
-    assert f"no longer finite soon after t = 0.5 s; the largest force was that of {robot.v_names[worst]}; see" in text
+    assert f"no longer finite soon after t = 0.5 s; the maximum force was at {robot.v_names[worst]}; see" in text
     work.v[:], work.v[0], work.tau[:], work.tau[worst] = 1.0, 1e20, 1.0, 1e30
     text = str(failure(problem, code, 0.5, work))
-    assert f"largest force was that of {robot.v_names[worst]}; the fastest coordinate was {robot.v_names[0]}; see" in text
+    assert f"maximum force was at {robot.v_names[worst]}; the fastest coordinate was {robot.v_names[0]}; see" in text
 
 
 def test_a_run_continues_the_same_over_chunks(robot, monkeypatch):

@@ -102,8 +102,8 @@ def test_without_gravity_the_weight_on_earth_counts(bound):
 FOOT = "{left_foot: {sphere: {radius: 0.02}%s}}"
 BROKEN = {"a word": ("ground", "", "contacts: wrong value; found ground; expected a mapping"),
           "unknown key": ("{feet: {}}", "contacts.feet", "unknown key; expected one of links, planes, pairs, friction"),
-          "no links": ("{friction: 1}", "", "the key links is missing; expected what touches, by link"),
-          "empty links": ("{links: {}}", "links", "no link touches anything"),
+          "no links": ("{friction: 1}", "", "the key links is missing; expected contact shapes by link"),
+          "empty links": ("{links: {}}", "links", "no link has a contact shape"),
           "unknown shape": ("{links: {body: {ball: 1}}}", "links.body.ball", "unknown key; expected one of point, sphere"),
           "no shape": ("{links: {body: {friction: 1}}}", "links.body",
                        "exactly one of point, sphere, capsule, box; found nothing"),
@@ -163,7 +163,7 @@ def test_a_contact_that_begins_deep_is_noted(tmp_path, height, warnings):
     ("left_fot", ROBOT, "no such link; found 'left_fot' (did you mean left_foot or"),
     ("wheel*", ROBOT, "the pattern matches no link; found 'wheel*'"),
     ("base", FIXED, "the link base is fixed to the world, and so are the planes"),
-    ("b*", FIXED, "no moving link touches anything"),
+    ("b*", FIXED, "no moving link has a contact shape"),
     ("arm", FIXED.replace("mass: 1", "mass: 0"), "the robot has no moving mass, so sink does not give a stiffness (give")])
 def test_links_that_cannot_touch(pattern, robot, message, bound):
     with pytest.raises(ScenarioError) as caught:

@@ -173,7 +173,7 @@ BROKEN = {
     "state in a motion": (joint("{prescribe: {acceleration: -q}}"), "joints.elbow.prescribe.acceleration",
                           "q may not be used here: this signal is a function of time only; found 'q'"),
     "state in a target": (joint("{torque: {pd: {kp: 1, kd: 1, target: 2*v(shoulder)}}}"), "joints.elbow.torque.pd.target",
-                          "the target's time derivative, which kd needs, is not known; found '2*v(shoulder)'"),
+                          "the time derivative of the target, which kd requires, is not available; found '2*v(shoulder)'"),
     "point of a link that moves": (joint("{torque: 'z(lower, 0, 0, t)'}"), "joints.elbow.torque", "must be three numbers"),
     "time of an event that is not": (joint("{torque: {spline: [[0, 0], [1, 1]], from: start}}"), "joints.elbow.torque.from",
                                      "times relative to an event require events"),
@@ -370,7 +370,7 @@ BROKEN = {
                                        "expected at least 2e-06 s"),
     "event by a number": (event("when: 3, do: stop"), "events.go.when", "wrong value; found 3; expected an expression, or touch"),
     "event by a comparison": (event("when: 'q(elbow) > 1', do: stop"), "events.go.when",
-                              "a comparison is not part of an expression; found 'q(elbow) > 1' (step(x) is 1 where x >= 0, "
+                              "a comparison is not allowed in an expression; found 'q(elbow) > 1' (step(x) is 1 where x >= 0, "
                               "else 0; an event has value and direction)"),
     "event that divides by zero": (event("when: 'q(elbow)/0', do: stop"), "events.go.when", "a division by zero"),
     "event with a value that is infinite": (event("when: 'q(elbow)', value: .inf, do: stop"), "events.go.value", "not a finite"),
@@ -512,8 +512,8 @@ def test_later_phases_and_hard_stops_are_checked_before_the_run(folder, text, ke
 
 
 @pytest.mark.parametrize("keys, warnings", [
-    ("phases: {a: {}, b: {}, c: {}}\nevents: {go: {at: 1, do: {phase: a}}}\n", ("no event goes to the phases b, c",)),
-    ("phases: {a: {}, b: {}}\n", ("no event goes to the phase b",)),
+    ("phases: {a: {}, b: {}, c: {}}\nevents: {go: {at: 1, do: {phase: a}}}\n", ("no event enters the phases b, c",)),
+    ("phases: {a: {}, b: {}}\n", ("no event enters the phase b",)),
     ("phases: {a: {}, b: {}}\nevents: {go: {at: 1, do: {phase: b}}}\n", ())])
 def test_phases_that_never_begin_are_noted(folder, keys, warnings):
     (folder / "s.yaml").write_text(HEAD + keys)

@@ -319,7 +319,7 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("simulate", "rollout", "difference"), _SCENARIO),
     **dict.fromkeys(("build", "random_configuration", "random_motion", "expand", "reduce", "integrate"), _INPUT),
     "run_scenario": "the computation of simulate, which test_scenarios.py compares",
-    "rollout_derivatives": "needs generated code; compared in test_scenarios.py",
+    "rollout_derivatives": "requires generated code; compared in test_scenarios.py",
     "identify": "compared for a recorded motion in test_scenarios.py",
     "linearize_scenario": "reads files; compared in test_scenarios.py",
 }

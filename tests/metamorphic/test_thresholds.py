@@ -69,7 +69,7 @@ def test_a_velocity_off_the_constraints_starts_no_rollout(units):
     wrong = SPEED * (1.0 + np.array([0.0, 1e-3, 0.0])) / units[2]
     dt = 1e-3 * units[2]
     ld.rollout(model, CLOSED, SPEED * (1.0 + 1e-9) / units[2], dt=dt, steps=1)
-    with pytest.raises(ld.ConfigurationError, match="v0 of run 0 is off the constraints"):
+    with pytest.raises(ld.ConfigurationError, match="v0 of run 0 violates the constraints"):
         ld.rollout(model, CLOSED, wrong, dt=dt, steps=1)
 
 

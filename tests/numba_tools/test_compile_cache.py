@@ -115,7 +115,7 @@ def test_a_cache_that_cannot_be_written(cache, caplog, monkeypatch, number, wher
     assert [call(), call()] == ["compiled", "compiled"]
     assert not files(cache)
     (record,) = caplog.records                                      # once
-    assert record.getMessage() == (f"liedyn: compiled code cannot be kept in {cache}, and is compiled again by the next run: "
+    assert record.getMessage() == (f"liedyn: compiled code cannot be stored in {cache}, and the next run compiles it again: "
                                    f"{os.strerror(number)}")
 
 
@@ -303,9 +303,9 @@ def test_a_home_that_cannot_be_written(tmp_path):
     found, said = place(code, HOME=str(blocked), LIEDYN_CACHE_DIR=str(blocked / "cache"), TMPDIR=str(temporary))
     assert found.parent == temporary and str(found).endswith(" 0o40700")
     assert [line.split(": ")[1] for line in said.splitlines()] == [
-        f"the cache of compiled code is not kept in {blocked / 'cache'}",
-        f"the cache of compiled code is not kept in {blocked / '.cache/liedyn'}",
-        "compiled code is kept for this process only; LIEDYN_CACHE_DIR names a folder for it"]
+        f"the cache of compiled code is not stored in {blocked / 'cache'}",
+        f"the cache of compiled code is not stored in {blocked / '.cache/liedyn'}",
+        "compiled code is stored for this process only; LIEDYN_CACHE_DIR names a folder for it"]
     assert not list(temporary.iterdir())                                # removed at the end
 
 
@@ -322,7 +322,7 @@ def test_a_chosen_folder_that_is_not_usable_is_named(tmp_path):
     file.write_text("", encoding="utf-8")
     found, said = place(HOME=str(tmp_path), LIEDYN_CACHE_DIR=str(file))
     assert found == tmp_path / ".cache/liedyn"
-    assert said == f"liedyn: the cache of compiled code is not kept in {file}: it is not a folder\n"
+    assert said == f"liedyn: the cache of compiled code is not stored in {file}: it is not a folder\n"
 
 
 @posix
@@ -332,7 +332,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path):
     chosen.chmod(0o777)
     found, said = place(HOME=str(tmp_path), LIEDYN_CACHE_DIR=str(chosen))
     assert found == tmp_path / ".cache/liedyn"
-    assert said == (f"liedyn: the cache of compiled code is not kept in {chosen}: others can write to it; close it by "
+    assert said == (f"liedyn: the cache of compiled code is not stored in {chosen}: others can write to it; close it by "
                     "`chmod -R go-w`\n")
     assert not list(chosen.iterdir())
 

@@ -161,7 +161,7 @@ def test_what_is_missing_is_said(tmp_path):
     (tmp_path / "cart.yaml").write_text("links: {a: {mass: 1, inertia: [1, 1, 1]}}\n"
                                         "joints: {hinge: {type: continuous, parent: world, child: a, axis: [0, 0, 1]}}\n")
     said = run("replay", tmp_path / "run", "--robot", tmp_path / "cart.yaml", "--meshes", "--force")
-    assert said.exit_code == 2 and "names no meshes: a URDF does in <visual>" in said.stderr
+    assert said.exit_code == 2 and "has no meshes; a URDF names them in <visual>" in said.stderr
     (tmp_path / "box.stl").rename(tmp_path / "part.stl")
     said = run("replay", tmp_path / "run", "--meshes", "--force")
     assert said.exit_code == 2 and len(said.stderr.splitlines()) == 1

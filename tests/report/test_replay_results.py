@@ -48,7 +48,7 @@ def test_pages_of_several_results(result, tmp_path):
         result.replay(tmp_path / "page.html")
     with pytest.raises(ld.NameLookupError, match="no link 'tup'; did you mean 'tip'"):
         ld.replay_of(result, traces=["tup"])
-    with pytest.raises(ld.UsageError, match="names no meshes: a URDF does in <visual>"):
+    with pytest.raises(ld.UsageError, match="has no meshes; a URDF names them in <visual>"):
         ld.replay_of(result, meshes=True)
 
 

@@ -444,7 +444,7 @@ def test_what_goes_wrong_ends_a_run_and_says_why(ball):
 
 
 @pytest.mark.parametrize(("event", "error"), [
-    ({"when": "q(elbow)", "do": {"lock": "elbow"}}, "the action lock is not possible in a rollout"),
+    ({"when": "q(elbow)", "do": {"lock": "elbow"}}, "the action lock is not supported in a rollout"),
     ({"when": "q(elbow)", "do": {"attach": {"link": "lower", "mass": 1}}}, "the action attach"),
     ({"when": "touch(lower)", "do": "stop"}, "waiting for touch or lift"),
     ({"when": "tau(elbow)", "do": "stop"}, "reading generalized forces"),
@@ -465,7 +465,7 @@ def test_bad_events_are_refused(pendulum, event, error):
 
 def test_events_need_a_line(pendulum, tmp_path, monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", "generic")
-    with pytest.raises(UsageError, match="an event needs generated code"):
+    with pytest.raises(UsageError, match="an event requires generated code"):
         ld.rollout(ld.load(tmp_path / "robot.yaml"), [0.0, 0.0], [0.0, 0.0], dt=DT, steps=10, events=TWO)
     with pytest.raises(UsageError, match="events is a mapping"):
         ld.rollout(pendulum, [0.0, 0.0], [0.0, 0.0], dt=DT, steps=10, events=["stop"])

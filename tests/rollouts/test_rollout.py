@@ -220,7 +220,8 @@ def test_position_limits_are_reported_and_do_not_act(tmp_path):
         again = ld.rollout(model, q, v, **options)
         assert again.warnings == found.warnings and len(caught) == 1
     assert [one.message for one in found.warnings] == [
-        "position limits are exceeded in 2 of 3 runs (limits do not act in rollouts): x from t = 0.3 s (worst -2 m at t = 1 s, "
+        "position limits are exceeded in 2 of 3 runs (limits are not enforced in rollouts): x from t = 0.3 s (worst -2 m at t = "
+        "1 s, "
         "limit -0.4 m) in run 1"]
 
 
@@ -272,8 +273,8 @@ def test_results_go_to_given_arrays_and_other_libraries_give_theirs(pendulum):
     ({"method": "euler"}, ld.UsageError, "method must be rk4 or semi_implicit, got 'euler'"),
     ({"dt": "1"}, ld.UsageError, "dt must be a number of seconds > 0, got '1'"),
     ({"steps": None}, ld.UsageError, "steps must be an integer >= 1, got None"),
-    ({"last": ["a"]}, ld.UsageError, "last counts the steps of each run; found <U1, expected integers from 1 to 12"),
-    ({"feedback": 3}, ld.UsageError, "feedback is a Feedback; found int"),
+    ({"last": ["a"]}, ld.UsageError, "last is the number of steps of each run; found <U1, expected integers from 1 to 12"),
+    ({"feedback": 3}, ld.UsageError, "feedback must be a Feedback; found int"),
     ({"dt": 0.0}, ld.UsageError, "dt must be a number of seconds > 0, got 0.0"),
     ({"steps": 0}, ld.UsageError, "steps must be an integer >= 1, got 0"),
     ({"every": 1.5}, ld.UsageError, "every must be an integer >= 1, got 1.5"),
@@ -281,9 +282,11 @@ def test_results_go_to_given_arrays_and_other_libraries_give_theirs(pendulum):
     ({"tau": np.zeros((3, 5, 2))}, ld.ShapeError, "tau has the wrong number of steps; found 5, expected 12 or 1"),
     ({"q0": np.zeros((3, 2)), "v0": np.zeros((4, 2))}, ld.ShapeError, r"axes of runs do not match: q0 \(3, 2\), v0 \(4, 2\)"),
     ({"out": (np.zeros((3, 2)), np.zeros((13, 2)))}, ld.ShapeError, r"out\[0\] has the wrong shape; found \(3, 2\), expected"),
-    ({"q0": np.zeros((0, 2)), "last": []}, ld.UsageError, "last counts the steps of each run; found float64, expected integers"),
-    ({"last": [0]}, ld.UsageError, "last counts the steps of each run; found int64 from 0 to 0, expected integers from 1 to 12"),
-    ({"tau": lambda t, q, v: np.zeros(3)}, ld.ShapeError, r"what the policy returns has the wrong shape; found \(3,\)"),
+    ({"q0": np.zeros((0, 2)), "last": []}, ld.UsageError, "last is the number of steps of each run; found float64, expected "
+                                                          "integers"),
+    ({"last": [0]}, ld.UsageError, "last is the number of steps of each run; found int64 from 0 to 0, expected integers from 1 "
+                                   "to 12"),
+    ({"tau": lambda t, q, v: np.zeros(3)}, ld.ShapeError, r"the result of the policy has the wrong shape; found \(3,\)"),
     ({"q0": np.zeros((STEPS, 2)), "feedback": ld.Feedback.pd([1, 1], [1, 1], np.zeros((STEPS, 2)))}, ld.ShapeError,
      r"feedback.setpoint_q may have a state for each run or for each step, as there are 12 of both; found \(12, 2\): write "
      r"x\[None\] for each step, np.repeat\(x\[\.\.\., None, :\], 12, axis=-2\) for each run"),
@@ -313,10 +316,10 @@ def test_gains_that_do_not_match():
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ({"tau": lambda t, q, v: v}, "a policy needs generated code, which a step of rk4 of this robot does not have .*; use "
-                                 "semi_implicit, which is a quarter as long, or tau as an array"),
-    ({"method": "semi_implicit"}, "method 'semi_implicit' needs generated code, .*; use rk4 with tau as an array"),
-    ({}, "the adjoint needs generated code, which a step of rk4 of this robot does not have")])
+    ({"tau": lambda t, q, v: v}, "a policy requires generated code, which is not available for rk4 with this robot .*; use "
+                                 "semi_implicit, whose code is four times shorter, or tau as an array"),
+    ({"method": "semi_implicit"}, "method 'semi_implicit' requires generated code, .*; use rk4 with tau as an array"),
+    ({}, "the adjoint requires generated code, which is not available for rk4 with this robot")])
 def test_what_needs_straight_line_code(arguments, message, monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", "generic")
     with pytest.raises(ld.UsageError, match=message):

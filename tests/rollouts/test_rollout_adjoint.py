@@ -158,11 +158,11 @@ def test_variants_and_runs_that_diverge(worst):
 
 
 @pytest.mark.parametrize(("options", "arguments", "error", "message"), [
-    ({"every": 2}, {}, ld.UsageError, r"the adjoint needs the state of each step; found every=2, expected every=1"),
+    ({"every": 2}, {}, ld.UsageError, r"the adjoint requires the state of each step; found every=2, expected every=1"),
     ({"tau": lambda t, q, v: v}, {}, ld.UsageError, "the adjoint has no derivatives of a policy; use a Feedback"),
     ({}, {"d_q": np.zeros((3, 2))}, ld.ShapeError, r"d_q has the wrong shape; found \(3, 2\), expected \(21, 2\)"),
     ({}, {"parameters": ["mass.uper"]}, ld.NameLookupError, "no parameter 'mass.uper'; did you mean 'mass.upper'"),
-    ({}, {"parameters": ["origin.elbow.vx"]}, ld.UsageError, "no derivative by 'origin.elbow.vx': it moves a joint"),
+    ({}, {"parameters": ["origin.elbow.vx"]}, ld.UsageError, "no derivative with respect to 'origin.elbow.vx': it moves a joint"),
 ])
 def test_what_is_refused(options, arguments, error, message):
     run = ld.rollout(ld.load(PENDULUM), [0.1, 0.0], [0.0, 0.0], dt=DT, steps=STEPS, **options)

@@ -85,7 +85,7 @@ def test_variants_of_a_mechanism(code, monkeypatch, worst):
     for k, model in enumerate(robots):
         alone = ld.rollout(model, q[k], v[k], dt=DT, steps=STEPS)
         assert worst("rollout of a mechanism: variants", np.abs(found.q[k] - alone.q).max(), f"{code} {k}") < 1e-12
-    with pytest.raises(ld.ConfigurationError, match="q0 of run 2 is off the constraints"):
+    with pytest.raises(ld.ConfigurationError, match="q0 of run 2 violates the constraints"):
         ld.rollout(ld.Variants(robots), q[0], v[0], dt=DT, steps=STEPS)
 
 
@@ -165,9 +165,9 @@ def test_policies_see_mechanisms():
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ("q", "q0 of run 1 is off the constraints by .* \\(pin.*\\), more than 1e-06 rad or lengths of the loop; use "
+    ("q", "q0 of run 1 violates the constraints by .* \\(pin.*\\), more than 1e-06 rad or lengths of the loop; use "
           "ld.project_configuration, or assemble"),
-    ("v", r"v0 of run 1 is off the constraints by .*; use ld.project_velocity")])
+    ("v", r"v0 of run 1 violates the constraints by .*; use ld.project_velocity")])
 def test_states_off_the_constraints_are_refused(change, message):
     model, q, v, _ = mechanism("four_bar")
     (q if change == "q" else v)[1, 0] += 0.3

@@ -83,7 +83,7 @@ def test_a_singular_start_is_refused(write):
     """All bars of a parallelogram in one line: it may continue as one or as an antiparallelogram."""
     path = write("duration: 1\ninitial: {q: {crank: 0, knee: 0, rocker: 0}}\n", PARALLELOGRAM)
     with pytest.raises(ScenarioError, match=r"run\.yaml: initial: the initial configuration is singular: the motion is not "
-                                            r"determined; found '1 independent rows of pin'; expected 2, as in"):
+                                            r"unique; found '1 independent equations of pin'; expected 2, as in"):
         run_scenario(path)
 
 
@@ -161,7 +161,7 @@ def test_drift_without_stabilization_is_taken_away_by_projection(write):
     kept = run_scenario(write(SWING), ["integrator.step=1e-2"])
     assert free.check["constraint_residual"] > 1e-7 > 1e-11 > kept.check["constraint_residual"]
     assert 1e-11 < kept.check["constraint_drift"] < free.check["constraint_residual"]
-    assert any("constraints.stabilization=projection projects them out" in note for note in map(str, free.warnings))
+    assert any("constraints.stabilization=projection removes them" in note for note in map(str, free.warnings))
 
 
 # driven loops --------------------------------------------------------------------------------------------------------

@@ -320,7 +320,7 @@ def test_bad_values_are_told_with_their_place(scenario, control, message):
 
 
 BAD_ROBOT = {
-    "a joint without spring": (", stiffness: 150.0", "", "control is for robots whose joints are all elastic: joint m2 is not, "
+    "a joint without spring": (", stiffness: 150.0", "", "the law requires that all joints are elastic; joint m2 is not, "
                                "because joint s2 behind it has no stiffness"),
     "damping of the spring": (", stiffness: 150.0", ", stiffness: 150.0, damping: 1", "its spring s2 has damping, friction "
                               "or armature; expected a motor's joint with armature and, behind a link without mass"),
@@ -330,7 +330,7 @@ BAD_ROBOT = {
     "opposite": ("child: gear_2, axis: [0, 0, -1]", "child: gear_2, axis: [0, 0, 1]", "joint s2 behind it has another axis"),
     "a ball": ("type: revolute, parent: world, child: gear_1, axis: [0, 1, 0], armature: 0.4, damping: 0.5",
                "type: ball, parent: world, child: gear_1, armature: 0.4", "joint m1 is not, because it is of type ball"),
-    "a loop": ("joints:\n", "couplings: {belt: {terms: {m1: 1, m2: 1}}}\njoints:\n", "robots without loops and couplings; "
+    "a loop": ("joints:\n", "couplings: {belt: {terms: {m1: 1, m2: 1}}}\njoints:\n", "robots with loops or couplings; "
                "found 'belt'"),
     "floating": ("links:\n", "base: floating\nlinks:\n  body: {mass: 1, inertia: [1, 1, 1]}\n",
                  "joint base is not, because it is of type free; expected a motor's joint"),

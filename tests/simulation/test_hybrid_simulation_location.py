@@ -174,7 +174,7 @@ def test_a_rollout_warns_of_events_that_pass_twice_within_a_step(robot, below, s
                        steps=60 if below < 1e-3 else 600, events=events)
     alone = run(robot, events, v=3.0, duration=0.6)
     assert len(alone.events) == 2 * (below > 0)
-    assert [("may pass its value and return" in note, "run 0 before t = 0.3" in note, "1 runs" in note)
+    assert [("may cross its value twice" in note, "run 0 before t = 0.3" in note, "1 runs" in note)
             for note in map(str, found.warnings)] == [(True, True, True)] * suspected
     assert len(found.events) == 2 * (below == 1e-3)
 

@@ -439,11 +439,12 @@ BAD = {
     "a prescribed joint": (dict(control=TRACK, joints={"elbow": {"prescribe": {"velocity": 0}}}),
                            "joint elbow is prescribed, but control drives it"),
     "an unknown joint": (dict(control=TRACK | {"motion": {"elbov": 0}}), "no such joint; found 'elbov' (did you mean elbow?)"),
-    "a ball": (dict(robot=BALL, control=TRACK), "joint shoulder has 3 coordinates: computed torque drives joints of one"),
+    "a ball": (dict(robot=BALL, control=TRACK), "joint shoulder has 3 coordinates: computed_torque requires joints with one "
+                                                "coordinate"),
     "a motion of the state": (dict(control=TRACK | {"motion": {"elbow": "q"}}), "function of time only"),
     "not smooth": (dict(control=TRACK | {"motion": {"elbow": "sqrt(t)"}}), "elbow does not have two finite derivatives at t = 0"),
     "rigid joints": (dict(control={"law": "feedback_linearization", "bandwidth": 3, "motion": MOTION}),
-                     "robots whose joints are all elastic: joint shoulder is not"),
+                     "requires that all joints are elastic; joint shoulder is not"),
     "an unstable pole": (dict(control=TRACK | {"poles": [-1, 2]}), "unstable pole; found 2"),
     "no gain": (dict(control={"law": "state_feedback", "setpoint": {}}), "the key gain is missing; expected a list of rows"),
     "no setpoint": (dict(control={"law": "state_feedback", "gain": [[1]]}), "the key setpoint is missing; expected the state"),
@@ -455,8 +456,8 @@ BAD = {
     "an unknown column": (dict(control=FEEDBACK | {"gain": {"tau.elbow": {"elbow": 1}}}),
                           "no such column of a gain; found 'elbow'"),
     "names twice": (dict(control=FEEDBACK | {"gain": {"tau.elbow": {"q.elbow": 1}}, "joints": ["elbow"]}),
-                    "the rows of the gain have names already"),
-    "uneven": (dict(control=FEEDBACK | {"gain": [[1, 2], [1]]}), "a row of another length; found 1; expected 2 numbers"),
+                    "the rows of the gain are already named"),
+    "uneven": (dict(control=FEEDBACK | {"gain": [[1, 2], [1]]}), "the rows differ in length; found 1; expected 2 numbers"),
     "no matrix": (dict(control=FEEDBACK | {"gain": 3}), "wrong value; found 3; expected a list of rows"),
     "no numbers": (dict(control=FEEDBACK | {"gain": [["x"]]}), "expected a number"),
     "no file": (dict(control=FEEDBACK | {"gain": "none.csv"}), "none.csv: no such file"),
@@ -482,7 +483,7 @@ BAD = {
                               "the force of base cannot be limited: it is free and has no motor"),
     "a loop": (dict(robot=ARM + "loops: {pin: {type: distance, a: world, b: lower, length: 0.5}}\n",
                     control={"law": "gravity_compensation"}),
-               "control: gravity_compensation is for robots without loops; found 'pin'"),
+               "control: gravity_compensation does not support robots with loops; found 'pin'"),
 }
 
 

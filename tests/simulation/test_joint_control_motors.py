@@ -100,7 +100,7 @@ def test_a_prescribed_motion_that_needs_more_is_told(of):
     run = run_scenario(of(motors={"axle": motor}, joints=joints, duration=3, output_step=0.01))
     need = 3 * INERTIA * run.t > GEAR * np.interp(1.5 * GEAR * run.t**2, [0, 300], [0.5, 0])
     assert 0 < np.count_nonzero(need) < len(need)
-    assert any(f"the prescribed motion of axle needs more torque than the curve of its motor has, from t = "
+    assert any(f"the prescribed motion of axle requires more torque than the curve of its motor allows, from t = "
                f"{run.t[np.argmax(need)]:.6g} s, in {np.count_nonzero(need)} of 301 rows" in x for x in map(str, run.warnings))
     np.testing.assert_allclose(run.tau[:, 0], 3 * INERTIA * run.t, atol=1e-12)
 
@@ -178,9 +178,9 @@ def test_it_reads_back_what_it_writes(of, tmp_path):
     (WHEEL, {"axle": {"curve": [[0, 1], [0, 2]]}}, "speeds must increase; found 0; expected a speed above 0"),
     (WHEEL, {"axle": {"curve": [[0, 1], [10, -2]]}}, "the torque of a motor's curve is out of range"),
     (WHEEL, {"axle": {"curve": [[0, 0]]}}, "the motor has no torque at any speed"),
-    (ARM, {"shoulder": {"inertia": 1e-4}}, "the robot file gives joint shoulder an armature already; found 'inertia: 0.0001, "),
+    (ARM, {"shoulder": {"inertia": 1e-4}}, "joint shoulder already has an armature in the robot file; found 'inertia: 0.0001, "),
     (WHEEL.replace("continuous", "ball").replace(", axis: [0, 0, 1]", ""), {"axle": {"gear": 2}},
-     "joint axle has 3 coordinates: motors are for joints of one")])
+     "joint axle has 3 coordinates: motors require joints with one")])
 def test_bad_values_are_told_in_a_line(of, robot, motors, message):
     with pytest.raises(ScenarioError, match=message) as caught:
         run_scenario(of(robot, motors=motors))

@@ -44,7 +44,7 @@ def test_a_slider_hits_its_stop_as_the_law_says(simulate, worst):
     np.testing.assert_allclose(run.stops[:, 0], np.where(depth > 0, -k * depth * (1 + c * run.v[:, 0]), 0), atol=1e-12 * k)
     np.testing.assert_allclose(run.stops, run.tau, rtol=1e-14)
     assert ("stop.x", "N") in [column[:2] for column in run.columns]
-    assert not any("do not act" in note for note in map(str, run.warnings)) and "yields by" in str(run.warnings[0])
+    assert not any("not enforced" in note for note in map(str, run.warnings)) and "deflects by" in str(run.warnings[0])
 
 
 @pytest.mark.parametrize("sign, limit", [(1.0, 0.5), (-1.0, 0.4)])
@@ -54,7 +54,7 @@ def test_the_deepest_press_of_a_joint_is_told(simulate, sign, limit):
                    limits={"stiffness": 3000.0, "damping": 0.1})
     depth, other = sign * run.q[:, 0] - limit, -sign * run.q[:, 0] - (0.9 - limit)
     assert 0.05 < other.max() < 0.95 * depth.max()
-    assert str(run.warnings[0]).startswith(f"the stop of x yields by {depth.max():.3g} m at t = {run.t[depth.argmax()]:.6g} s")
+    assert str(run.warnings[0]).startswith(f"the stop of x deflects by {depth.max():.3g} m at t = {run.t[depth.argmax()]:.6g} s")
 
 
 def test_a_stop_pushes_and_never_pulls(simulate):
@@ -165,4 +165,4 @@ def test_methods_without_switches_are_refused_and_notes_name_the_key(simulate):
     with pytest.raises(ScenarioError, match="generalized_alpha cannot be combined with stops at joint limits"):
         simulate(SLIDER, limits="hard", integrator={"method": "generalized_alpha"})
     run = simulate(SLIDER, initial={"v": {"x": 3.0}}, limits="warn", duration=0.3)
-    assert any("limits: stop makes them act" in x and "x from" in x for x in map(str, run.warnings)) and run.stops is None
+    assert any("limits: stop enforces them" in x and "x from" in x for x in map(str, run.warnings)) and run.stops is None

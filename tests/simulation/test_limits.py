@@ -86,7 +86,7 @@ def test_stops_do_not_hide_limits_that_a_prescribed_motion_exceeds(run, mode):
     r = run({**SWING, "limits": mode, "saturate": True}, "{lower: -1, upper: 1, velocity: 99, effort: 5}")
     warnings = [note for note in map(str, r.warnings) if "limits are exceeded" in note]
     assert len(warnings) == 2 and warnings[0].startswith("position") and warnings[1].startswith("effort")
-    assert all("(limits do not act while a joint is prescribed or locked): shoulder from t = " in note for note in warnings)
+    assert all("(limits are not enforced while a joint is prescribed or locked): shoulder from t = " in note for note in warnings)
 
 
 def test_limits_of_joints_that_are_prescribed_and_of_those_that_move_are_two_lines(run):
@@ -97,9 +97,9 @@ def test_limits_of_joints_that_are_prescribed_and_of_those_that_move_are_two_lin
     def told(**more):
         return [note for note in map(str, run(swing | more, narrow, narrow).warnings) if note.startswith("position")]
     free, fixed = told()
-    assert "limits: stop makes them act): elbow" in free and "prescribed or locked): shoulder" in fixed and "elbow" not in fixed
+    assert "limits: stop enforces them): elbow" in free and "prescribed or locked): shoulder" in fixed and "elbow" not in fixed
     assert told(limits="stop") == [fixed]
-    assert "limits.joints leaves them out): elbow" in told(limits={"joints": ["shoulder"]})[0]
+    assert "limits.joints excludes them): elbow" in told(limits={"joints": ["shoulder"]})[0]
 
 
 def test_limits_are_exceeded_in_one_phase_and_stopped_in_another(run):

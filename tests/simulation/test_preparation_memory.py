@@ -29,7 +29,7 @@ def test_a_result_that_does_not_fit_into_memory_is_refused_with_the_figure(folde
     with pytest.raises(ComputationError) as caught:
         ld.run_scenario("long.yaml")
     # ten numbers a row: t and five energies, q, v, a, tau
-    assert str(caught.value).startswith("the result of 1000002 rows needs about 800 MB of memory; 200 MB are free (a larger ")
+    assert str(caught.value).startswith("the result of 1000002 rows needs about 800 MB of memory; 200 MB are free (increase ")
 
 
 def test_a_result_that_does_not_fit_onto_the_disk_is_refused_with_the_figure(folder, monkeypatch):

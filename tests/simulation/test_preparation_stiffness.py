@@ -102,7 +102,7 @@ def test_forces_that_a_tolerance_does_not_resolve_are_reported(scale, atol, doub
     found = [w for w in run.warnings if w.code == "unresolved-force"]
     assert len(found) == doubtful
     if doubtful:
-        advice = "set integrator.atol=1e-10" if atol == 1e-8 else "make the force change within larger velocities"
+        advice = "set integrator.atol=1e-10" if atol == 1e-8 else "make the force change over larger velocities"
         assert advice in str(found[0]) and "stiff joint elbow" in str(found[0])
 
 
@@ -239,7 +239,7 @@ def test_a_motion_that_blows_up_ends_implicit_methods_in_one_line(scenario, meth
     with pytest.raises(ComputationError, match=r"at t = 0\.4999.*|at t = 0\.5.*|soon after t = 0\.(4999|5).*") as caught:
         run_scenario(given, {"integrator.method": method})
     assert "\n" not in str(caught.value)
-    assert "coordinate was j" in str(caught.value) or "force was that of j" in str(caught.value)     # by how far the method came
+    assert "coordinate was j" in str(caught.value) or "force was at j" in str(caught.value)     # by how far the method came
     assert all(one.category is ld.LiedynWarning for one in recwarn.list)
     if method != "LSODA":                                       # whose compiled code of SciPy 1.11 writes a line of its own
         assert capfd.readouterr() == ("", "")

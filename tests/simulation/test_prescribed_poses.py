@@ -245,5 +245,5 @@ def test_a_phase_takes_hold_of_a_base_where_it_is(given):
     assert one.change == pytest.approx(-0.5 * before @ M @ before, rel=1e-9)
     assert run.check["energy_balance_relative"] < 1e-9 and not run.v[-1].any()
     with pytest.raises(ScenarioError, match=r"phase held prescribes the pose \[0.3, .*\] of base .*"
-                                            "expected a motion that begins where the joint is"):
+                                            "expected a motion that starts at the position of the joint"):
         ld.run_scenario(given(body, pose=None, initial=throw, **grab(still | {"xyz": [0.3, 0, 1]}, impulsive=True)))

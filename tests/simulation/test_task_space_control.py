@@ -269,5 +269,5 @@ def test_bad_values_are_told_in_a_line(scenario, keys, message):
 
 
 def test_elastic_joints_are_refused():
-    with pytest.raises(ScenarioError, match="task_space is for rigid joints"):
+    with pytest.raises(ScenarioError, match="task_space does not support elastic joints"):
         run_scenario(ROOT / "configs" / "elastic_arm.yaml", {"control": task("forearm", {"xyz": [0, 0, 1]})})

@@ -57,7 +57,7 @@ def plot(trajectory: str, robot: str | None, output: str | None, formats: tuple[
         folder = Path(output or Path(trajectory, "plots"))
         check_no_plots(folder, formats, force=force)
         if robot or against:
-            raise click.UsageError("--robot and --against cannot be used with a batch.")
+            raise click.UsageError("--robot and --against cannot be combined with a batch.")
         from liedyn.report.plots.batch_plots import plot_batch
         with console.progress.stage("drawing"):
             _report_plots(*plot_batch(trajectory, folder, formats), as_json, console)

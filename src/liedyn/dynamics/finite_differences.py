@@ -43,7 +43,8 @@ class DerivativeComparison(NamedTuple):
         return self.excess <= MAX_EXCESS
 
     def __str__(self) -> str:
-        return f"{self.off:.1e}" + (f" (differences are good to {self.doubt:.0e} only)" if self.doubt > MAX_EXCESS else "")
+        return f"{self.off:.1e}" + (f" (finite differences are accurate to {self.doubt:.0e} "
+                                    "only)" if self.doubt > MAX_EXCESS else "")
 
 
 def compare(computed: Array, reference: Array, doubt: Array, size: float | Array) -> DerivativeComparison:

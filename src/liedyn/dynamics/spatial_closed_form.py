@@ -54,7 +54,7 @@ def spatial_closed_form(model: Model, q: ArrayLike, *, base_frame: BaseFrame = "
     """
     check_frame(base_frame, "base_frame", (LOCAL, WORLD))
     if base_frame == WORLD and model.base != "floating":
-        raise ShapeError('base_frame="world" is for a robot with a floating base; this one\'s is fixed')
+        raise ShapeError('base_frame="world" requires a floating base; the base of this robot is fixed')
     body = closed_form(model, q)
     poses: list[Array] = []
     for p, offset, motion in zip(body.parent, body.offset, body.motion, strict=True):
@@ -426,7 +426,7 @@ def _arguments(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike | None = 
     F = V if wrenches is None else _taylor("wrenches", wrenches)
     common_leading_axes(("base", T, 2), ("twists", V, 2), *[("wrenches", F, 2)] * (wrenches is not None))
     if V.shape[-2] < F.shape[-2] - 1:
-        raise ShapeError(f"wrenches to order {F.shape[-2] - 1} need twists to order {F.shape[-2] - 2} at least; "
+        raise ShapeError(f"wrenches to order {F.shape[-2] - 1} require twists to order {F.shape[-2] - 2} at least; "
                          f"found {V.shape[-2]} of them, expected {F.shape[-2] - 1}")
     return T, V, F
 

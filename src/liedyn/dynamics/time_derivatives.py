@@ -61,7 +61,7 @@ def spatial_base_joint(model: Model, base_frame: str) -> ModelJoint | None:
     if check_frame(base_frame, "base_frame", (LOCAL, WORLD)) == LOCAL:
         return None
     if model.base != "floating":
-        raise ShapeError(f'base_frame="world" is for a floating base; the base of {model.name} is {model.base}')
+        raise ShapeError(f'base_frame="world" requires a floating base; the base of {model.name} is {model.base}')
     return next(joint for joint in model.joints if joint.kind == FREE and joint.parent == WORLD_LINK)
 
 
@@ -291,7 +291,8 @@ def higher_order_hybrid_dynamics(  # noqa: PLR0913 - independent options of a pu
     mask = as_mask(prescribed, model.nv)
     rows = derivative_rows(a_derivatives, "a_derivatives", model.nv, 1)
     if derivative_rows(tau_derivatives, "tau_derivatives", model.nv, 1) != rows:
-        raise ShapeError(f"a_derivatives has {rows} rows and tau_derivatives {np.shape(tau_derivatives)[-2]}; expected as many")
+        raise ShapeError(f"a_derivatives has {rows} rows and tau_derivatives {np.shape(tau_derivatives)[-2]}; expected the same "
+                         "number")
     inputs = {"q": q, "v": v, "a_derivatives": a_derivatives, "tau_derivatives": tau_derivatives}
     return _hybrid(model, None, inputs, mask, rows, _Options(f_ext_derivatives, f_ext_frame, bool(passive), base_frame))
 

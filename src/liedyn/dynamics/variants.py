@@ -111,7 +111,7 @@ class Variants:
 
     def __init__(self, models: Sequence[Model]):
         if not models:
-            raise ModelError("variants of no robot", expected="at least one model")
+            raise ModelError("there is no variant", expected="at least one model")
         first = self.model = models[0]
         for k, other in enumerate(models):
             index = merged_index(self.model, other)

@@ -289,9 +289,9 @@ def _unresolved_forces(integrator: Integrator, segments: Iterable[RecordedSegmen
             fastest = fastest_motion(problem, float(record.t[k]), q, v, False)
             if is_unresolved(problem, fastest, q, v, integrator.atol):
                 advice = (f"set integrator.atol={_smaller(integrator.atol):g}" if integrator.atol > _MIN_ATOL
-                          else "make the force change within larger velocities")
+                          else "make the force change over larger velocities")
                 return [LiedynWarning("unresolved-force",
-                                      f"{fastest.description} at t = {fastest.t:.6g} s: its force changes within velocities that "
+                                      f"{fastest.description} at t = {fastest.t:.6g} s: the force changes over velocities that "
                                       f"atol {integrator.atol:g} does not resolve, and the motion is not reliable; {advice}")]
     return []
 
@@ -359,7 +359,7 @@ def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
     if code in (SINGULAR, VANISHING_INERTIA):
         loose = worst_conditioned_motion(problem, ws.q)[1]
         return (f"a joint's articulated inertia vanishes at or soon after t = {t:.6g} s: the acceleration of "
-                f"{loose or 'a coordinate'} is not defined (a body without inertia about an axis, or a compound "
+                f"{loose or 'a coordinate'} is undefined (a body without inertia about an axis, or a compound "
                 f"joint in a singular position); {suggest_inertia(problem.model, loose)}"), False
     if code not in (NOT_FINITE, STEP_TOO_SMALL, TOO_LARGE):
         return f"the run ended early at t = {t:.6g} s (code {code})", False
@@ -381,7 +381,7 @@ def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
 def _worst_coordinates(names: tuple[str, ...], ws: MotionWorkspace) -> str:
     """Return a description of the coordinate with the maximum force, whose gain may be too large, and of the fastest one."""
     forces, speeds = (np.nan_to_num(np.abs(x), nan=0.0, posinf=np.inf) for x in (ws.tau, ws.v))
-    sentences = [f"{text} {names[int(np.argmax(sizes))]}" for text, sizes in (("the largest force was that of", forces),
+    sentences = [f"{text} {names[int(np.argmax(sizes))]}" for text, sizes in (("the maximum force was at", forces),
                                                                         ("the fastest coordinate was", speeds)) if sizes.any()]
     return "".join(f"; {sentence}" for sentence in sentences)
 
@@ -393,7 +393,7 @@ def _deepest_contact(problem: InitialValueProblem, ws: MotionWorkspace) -> str:
     at = contact_forces(problem.model, problem.contacts, ws.q[None], ws.v[None])
     k = int(np.argmax(at.depth[0]))
     depth, link = at.depth[0, k], problem.model.link_names[problem.contacts.link[k]]
-    return f"; the contact of {link} was {depth:.3g} m deep" if depth > 0.0 else ""
+    return f"; the contact of {link} had a penetration of {depth:.3g} m" if depth > 0.0 else ""
 
 
 def _constraint_reason(problem: InitialValueProblem, code: int, t: float,
@@ -404,12 +404,12 @@ def _constraint_reason(problem: InitialValueProblem, code: int, t: float,
     prescribed = _prescribed_of_constraint(problem, name)
     at = f"at or soon after t = {t:.6g} s"
     if code == CONTRADICTION:
-        return (f"the prescribed motion contradicts the constraint {name} {at}: its row {model.constraint_equation_names[row]} "
-                f"has a residual "
-                f"acceleration of {size:.3g}; prescribed: {', '.join(prescribed)} (prescribe fewer joints, or consistent "
+        return (f"the prescribed motion contradicts the constraint {name} {at}: its equation "
+                f"{model.constraint_equation_names[row]} has a residual acceleration of {size:.3g}; prescribed: "
+                f"{', '.join(prescribed)} (prescribe fewer joints, or consistent "
                 "motions)"), False
     equation = model.constraint_equation_names[row]
-    open_ = f"the constraint {name} cannot be closed {at}: the residual of {equation} stays at {size:.3g}"
+    open_ = f"the constraint {name} cannot be closed {at}: the residual of {equation} remains {size:.3g}"
     if prescribed:
         names = ", ".join(prescribed)
         return f"{open_}; prescribed: {names} (prescribe fewer joints, or a motion that the mechanism allows)", False

@@ -224,9 +224,9 @@ def join_arrays(values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> dic
 
 def of_another_version(path: Path) -> UsageError:
     """Return the error for a checkpoint that another version of liedyn wrote."""
-    return UsageError(f"the run in {path} cannot be resumed: it was started by another version of liedyn (--force "
-                      "without --resume starts anew)")
+    return UsageError(f"the run in {path} cannot be resumed: it was started by another version of liedyn (--force without "
+                      "--resume starts over)")
 
 
 def _damaged(path: Path) -> UsageError:
-    return UsageError(f"the checkpoint in {path} is damaged: the run cannot be resumed (--force without --resume starts anew)")
+    return UsageError(f"the checkpoint in {path} is damaged: the run cannot be resumed (--force without --resume starts over)")

@@ -25,7 +25,7 @@ _NOT_SUPPORTED = {
     ast.IfExp: ("a condition", "use step(x)"),
     ast.BoolOp: ("a logical operation", "use step, min, max"), ast.NamedExpr: ("an assignment", None),
     ast.ListComp: ("a comprehension", None), ast.SetComp: ("a comprehension", None), ast.DictComp: ("a comprehension", None),
-    ast.GeneratorExp: ("a comprehension", None), ast.List: ("a list", None), ast.Tuple: ("a list", "decimals have a point"),
+    ast.GeneratorExp: ("a comprehension", None), ast.List: ("a list", None), ast.Tuple: ("a list", "write decimals with a point"),
     ast.Set: ("a set", None), ast.Dict: ("a mapping", None), ast.Starred: ("an unpacking", None),
     ast.JoinedStr: ("text", None), ast.Not: ("a logical operation", None), ast.Mod: ("the remainder %", "x - y*floor(x/y)"),
     ast.FloorDiv: ("the operator //", "use floor(x/y)"), ast.BitXor: ("the operator ^", "a power is written x**y"),
@@ -75,7 +75,7 @@ class ExpressionParser:
     def not_supported(self, node: ast.expr, part: ast.AST, otherwise: str | None = None) -> ScenarioError:
         """Return the error for Python syntax that is not part of expressions."""
         name, hint = _NOT_SUPPORTED.get(type(part), (otherwise or type(part).__name__, None))
-        return self.error(f"{name} is not part of an expression", node, hint=hint)
+        return self.error(f"{name} is not allowed in an expression", node, hint=hint)
 
     def _too_deep(self) -> ScenarioError:
         return self.error("the expression is too deeply nested", expected=f"at most {MAX_DEPTH} levels")
@@ -142,7 +142,7 @@ class ExpressionParser:
 
     def _number(self, node: ast.Constant) -> float:
         if isinstance(node.value, bool) or not isinstance(node.value, int | float):
-            raise self.error(f"{_kind_of(node.value)} is not part of an expression", node, expected="a number")
+            raise self.error(f"{_kind_of(node.value)} is not allowed in an expression", node, expected="a number")
         try:
             value = float(node.value)
         except OverflowError:

@@ -189,7 +189,7 @@ def _varied(node: Node) -> SweepParameter:
         raise node.value["key"].problem("the key is empty", expected="a key of the scenario, or robot.<parameter>")
     sources = [name for name in SOURCES if name in values]
     if len(sources) != 1:
-        raise node.problem("one source of values is needed", found=SourceText(", ".join(sources) or "none"),
+        raise node.problem("one source of values is required", found=SourceText(", ".join(sources) or "none"),
                            expected="one of " + ", ".join(SOURCES))
     kind, = sources
     scale, name, source = values.get("scale", "absolute"), values.get("name", key), node.value[kind]
@@ -210,7 +210,7 @@ def _varied(node: Node) -> SweepParameter:
 def _range(values: tuple[float, ...], node: Node) -> Range:
     first, last, count = values
     if count != int(count) or count < 1 or count > MOST_RUNS:
-        raise node.problem("the count of a range is wrong", found=node.value[2].excerpt(),
+        raise node.problem("wrong count of a range", found=node.value[2].excerpt(),
                            expected=f"an integer from 1 to {MOST_RUNS:.0e}")
     return Range(first, last, int(count))
 
@@ -300,7 +300,7 @@ _HIGH = Field("high", Number(), "maximum; values above it are not drawn", "none"
 
 SWEEP_CSV = Schema("sweep_csv", (
     Field("file", File("CSV file"), "a CSV whose first line names its columns", required="a path", example="masses.csv"),
-    Field("column", Text(), "the column that holds the values, one a run", required="a column's name", example="mass")))
+    Field("column", Text(), "the column with the values, one per run", required="a column's name", example="mass")))
 NORMAL = Schema("normal", (
     Field("mean", Number(), "mean", required=True, example=1.0),
     Field("std", Number(above=0), "standard deviation", required=True, example=0.1), _LOW, _HIGH))
@@ -310,7 +310,7 @@ LOG_NORMAL = Schema("log_normal", (
 SOURCES = ("list", "range", "csv", "uniform", "log_uniform", "normal", "log_normal")
 DISTRIBUTIONS = SOURCES[3:]
 PARAMETER = Schema("parameter", (
-    Field("key", Text(), "what varies: a key of the scenario such as `initial.q.elbow`, as for `-S`; or `robot.` and a parameter "
+    Field("key", Text(), "varied key: a key of the scenario such as `initial.q.elbow`, as for `-S`; or `robot.` and a parameter "
         "such as `robot.mass.hand`, or a key of the robot YAML such as `robot.links.hand.com`; or, of a job, `trajectory`",
         required="a key of the scenario, or robot.<parameter>", example="initial.q.shoulder", live=True),
     Field("name", Text(), "name of its column in the table", "the key", example="release"),
@@ -333,15 +333,16 @@ _NAMES = one_or_more(Text(), "patterns", "names")
 _SERIES = JOBS[:3]                               # jobs that have time derivatives
 
 SWEEP = Schema("sweep", (
-    Field("scenario", File("scenario file"), "scenario or robot file that all runs begin with",
+    Field("scenario", File("scenario file"), "scenario or robot file on which all runs are based",
         required="the path of a scenario file", kinds=(SIMULATE,), example="scenario.yaml", live=True),
     Field("overrides", Named(_VALUE, "duration", _overrides),
         "keys of the scenario that are overridden in all runs; `null` removes a key", "none",
         kinds=(SIMULATE,), example={"duration": 2, "integrator.step": 0.002}),
-    Field("parameters", List(PARAMETER, 1, words="entries"), "a list: what varies from run to run",
-        required="a list of what varies", live=True),
-    Field("combine", Choice(COMBINATIONS), "`grid`: each value with each; `zip`: the first of each, the second of each, …; "
-        "`sample`: drawn", "`sample` if there is a distribution, else `grid`", example="sample", live=True),
+    Field("parameters", List(PARAMETER, 1, words="entries"), "list of varied parameters",
+        required="a list of parameters", live=True),
+    Field("combine", Choice(COMBINATIONS), "`grid`: all combinations; `zip`: the k-th values of all parameters; `sample`: "
+                                           "random samples", "`sample` if there is a distribution, else "
+                                                             "`grid`", example="sample", live=True),
     Field("samples", Integer(minimum=1), f"number of runs, of `sample`; at most {MOST_RUNS:.0e}", "none", example=100, live=True),
     Field("sampling", Choice(SAMPLINGS), "of `sample`: `random` (a value depends on the seed, the name of the parameter and "
         "the number of the run alone), `latin_hypercube` or `sobol`", default_of(Sweep, "sampling"), example="latin_hypercube"),
@@ -349,11 +350,12 @@ SWEEP = Schema("sweep", (
     Field("outputs", Named(Text(), "output", _outputs), "columns of the table, by name: expressions over a run, see "
         "[outputs](#outputs)",
         "none", example={"height": "max(energy.potential)", "last": "final(q.elbow)"}, live=True),
-    Field("trajectories", OneOf((Boolean(), TRAJECTORIES), reader=_trajectories), "whether the trajectory of each run is kept: "
+    Field("trajectories", OneOf((Boolean(), TRAJECTORIES), reader=_trajectories), "whether the trajectory of each run is stored: "
         "`true`, or `{every, columns}`", False, example={"every": 10, "columns": ["q.*"]}),
-    Field("job", Choice((SIMULATE, *JOBS)), "what a run is: `simulate`, or a command [along a trajectory](#along-a-trajectory): "
+    Field("job", Choice((SIMULATE, *JOBS)), "job of each run: `simulate`, or a command [along a "
+                                            "trajectory](#along-a-trajectory): "
         "`inverse`, `forward`, `hybrid`, `derivatives`", SIMULATE, example="inverse"),
-    Field("trajectory", File("trajectory"), "CSV that the job is computed along", required="the path of a CSV file", kinds=JOBS,
+    Field("trajectory", File("trajectory"), "CSV with the motion for the job", required="the path of a CSV file", kinds=JOBS,
         example="motion.csv"),
     Field("robot", File("robot file"), "robot file", "the one named in the trajectory", kinds=JOBS, example="robot.yaml"),
     Field("base", Choice(("fixed", "floating")), "whether the root link is fixed to the ground or floats",
@@ -367,16 +369,17 @@ SWEEP = Schema("sweep", (
         "q, v and the input", kinds=("derivatives",), example=["q.*"]),
     Field("joints", _NAMES, "joints whose force or acceleration is differentiated", "all", kinds=("derivatives",),
         example=["elbow"]),
-    Field("order", Integer(minimum=0, maximum=170), "time derivatives up to this order are computed, too",
+    Field("order", Integer(minimum=0, maximum=170), "highest order of the time derivatives that are also computed",
           default_of(TrajectoryJob, "order"), kinds=_SERIES, example=1),
-    Field("smooth", OneOf((Number(above=0), Choice(("auto",))), "smooth", _smooth), "knot spacing [s] of least-squares splines "
-        "that missing derivatives are computed with, or `auto`", "interpolating splines", kinds=_SERIES, example="auto"),
-    Field("wrenches", Choice(WRENCH_AXES), "axes of the wrenches that joints transmit, which are computed, too", "none",
+    Field("smooth", OneOf((Number(above=0), Choice(("auto",))), "smooth", _smooth),
+        "knot spacing [s] of the least-squares splines for missing derivatives, or `auto`", "interpolating splines",
+        kinds=_SERIES, example="auto"),
+    Field("wrenches", Choice(WRENCH_AXES), "axes of the joint wrenches that are also computed", "none",
         kinds=("inverse",), example="world"),
-    Field("actuated", _NAMES, "of a robot with loops: joints that have a motor",
+    Field("actuated", _NAMES, "of a robot with loops: actuated joints",
         "those of the robot file, else those with a force in the trajectory",
         kinds=("inverse",), example=["crank"]),
-    Field("criterion", Choice(CRITERIA), "of a robot with loops and more motors than its motion needs: how forces are chosen",
+    Field("criterion", Choice(CRITERIA), "of a robot with loops and redundant actuation: criterion that selects the forces",
         default_of(TrajectoryJob, "criterion"), kinds=("inverse",), example="least_torque")), kind="job",
     subject="the job {}", other_names={"of": "function", "by": "wrt"})
 

@@ -308,7 +308,7 @@ def _save_value(path: Path, content: Callable[[], bytes]) -> None:
     try:
         _write(path, content())
     except Exception as error:
-        _warn_once(f"compiled code cannot be kept in {root()}, and is compiled again by the next run: {_error_text(error)}")
+        _warn_once(f"compiled code cannot be stored in {root()}, and the next run compiles it again: {_error_text(error)}")
 
 
 def load_or_build(folder: str, name: str, build: Callable[[], T]) -> T:
@@ -336,8 +336,8 @@ def root() -> Path:
             _check_owner(folder.lstat())
             return folder
         except (OSError, _UnusableFileError) as error:
-            _warn_once(f"the cache of compiled code is not kept in {folder}: {_error_text(error)}")
-    _warn_once("compiled code is kept for this process only; LIEDYN_CACHE_DIR names a folder for it")
+            _warn_once(f"the cache of compiled code is not stored in {folder}: {_error_text(error)}")
+    _warn_once("compiled code is stored for this process only; LIEDYN_CACHE_DIR names a folder for it")
     return _temporary_folder()
 
 

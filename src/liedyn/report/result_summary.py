@@ -53,8 +53,8 @@ def weak_warnings(base: BaseParameters) -> list[LiedynWarning]:
     if not base.weak:
         return []
     return [LiedynWarning("weak-parameters",
-                          f"{format_names(base.weak, 4)} have less than 1e-4 of the effect of "
-                          "others, perhaps because angles in the robot file are rounded; --tolerance 1e-4 ignores them")]
+                          f"{format_names(base.weak, 4)} have an effect below 1e-4 of that of others, perhaps because angles in "
+                          "the robot file are rounded; --tolerance 1e-4 ignores them")]
 
 
 def parameters_to_dict(model: Model, base: BaseParameters, fit: Identification | None) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _finite(x: float) -> float | None:
 def plan_text(plan: dict[str, Any]) -> str:
     """Return `Prepared.report` as text."""
     robot, joints, size = plan["robot"], plan["joints"], plan["bytes"]
-    closed = f", {robot['constraint_rows']} constraint rows" if robot["constraint_rows"] else ""
+    closed = f", {robot['constraint_rows']} constraint equations" if robot["constraint_rows"] else ""
     modes = {"prescribed": "prescribed", "driven": f"driven by {joints['law']}", "given_force": "with a given force",
              "free": "without force"}
     counts = [f"{len(joints[mode])} {description}" for mode, description in modes.items() if joints[mode]]
@@ -208,8 +208,8 @@ _SHOWN = 8                                  # names of constraint equations in a
 def assembly_text(state: AssembledState) -> str:
     """Return a short text about an assembled configuration."""
     model, assembly = state.model, state.assembly
-    lines = [f"{model.name}: closed to {assembly.residual:.2g} in {assembly.iterations} steps; the guess was open by "
-             f"{assembly.open_before:.3g}",
+    lines = [f"{model.name}: loops closed in {assembly.iterations} iterations (residual {assembly.open_before:.3g} -> "
+             f"{assembly.residual:.2g})",
              _mobility(model, assembly.mobility)]
     if assembly.at_limits:
         lines.append(f"at a limit: {', '.join(assembly.at_limits)}")
@@ -221,8 +221,8 @@ def assembly_warnings(state: AssembledState) -> WarningLog:
     assembly, mobility, warnings = state.assembly, state.assembly.mobility, WarningLog()
     if assembly.restarts:
         warnings.add("other-guess",
-                     f"no solution was found from the guess itself, but from random start {assembly.restarts} around it; "
-                     "check that this is the branch that you want")
+                     f"the initial guess led to no solution, but random start {assembly.restarts} around it did; check that "
+                     "this is the intended branch")
     if mobility.degrees == 0:
         driven = any(constraint.driven for constraint in state.model.constraints)
         warnings.add("immobile",

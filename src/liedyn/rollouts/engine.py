@@ -35,7 +35,7 @@ from liedyn.simulation.name_binding import v_to_q_indices
 from liedyn.simulation.run_checks import MIN_CREEP_TIME, friction_levels, measure_creep, spaced_rows
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
-NO_GENERATED_CODE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=generic)"
+NO_GENERATED_CODE = "is not available for {} with this robot (too many operations, or LIEDYN_CODE=generic)"
 _MIN_ALIGNMENT = 0.5      # minimum |product of cosines| between the equations at two outputs at which its sign is significant
 STABILITY_LIMITS = {"rk4": STABILITY_LIMIT, "semi_implicit": 2.0}        # of the step multiplied by the fastest rate
 _MAX_EXTREME_RUNS = 16    # whose steps are checked
@@ -358,11 +358,11 @@ def policy_torques(runs: RolloutInputs, t: float, q: np.ndarray, v: np.ndarray) 
     nv = runs.model.nv
     assert runs.policy is not None, "the rollout has a policy"
     tau = runs.policy(float(t), *(x.reshape(*runs.lead, x.shape[1]).copy() for x in (q, v)))
-    tau = as_array(to_numpy(tau), "what the policy returns", (nv,))
+    tau = as_array(to_numpy(tau), "the result of the policy", (nv,))
     try:
         return np.ascontiguousarray(np.broadcast_to(tau, (*runs.lead, nv)).reshape(runs.count, nv))
     except ValueError:
-        raise ShapeError(f"what the policy returns has the wrong shape; found {tau.shape}, expected "
+        raise ShapeError(f"the result of the policy has the wrong shape; found {tau.shape}, expected "
                          f"{(*runs.lead, nv)}") from None
 
 
@@ -397,9 +397,9 @@ def check_within_limits(problem: InitialValueProblem, runs: RolloutInputs, metho
     """Raise UsageError for options that the loop of a single run does not support."""
     for is_used, option in _unsupported(problem, runs, method):
         if is_used:
-            mend = "semi_implicit, which is a quarter as long, or" if method == "rk4" else "rk4 with"
+            mend = "semi_implicit, whose code is four times shorter, or" if method == "rk4" else "rk4 with"
             raise UsageError(
-                f"{option} needs generated code, which {NO_GENERATED_CODE.format(method)}; use {mend} tau as an array")
+                f"{option} requires generated code, which {NO_GENERATED_CODE.format(method)}; use {mend} tau as an array")
 
 
 def _unsupported(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> tuple[Any, ...]:

@@ -147,7 +147,7 @@ class Events:
 
 def _not_supported(event: Event, option: str) -> UsageError:
     """Return the error for an event with an option that rollouts do not support."""
-    return UsageError(f"event {event.name}: {option} is not possible in a rollout; use ld.simulate or `liedyn batch`")
+    return UsageError(f"event {event.name}: {option} is not supported in a rollout; use ld.simulate or `liedyn batch`")
 
 
 def _check_event(event: Event, model: Model, events: tuple[Event, ...]) -> None:
@@ -305,8 +305,8 @@ class RolloutEventHandler:
             runs = np.flatnonzero(suspected[:, column] > 0.0)
             if len(runs):
                 out.append(LiedynWarning("event-within-step",
-                                         f"event {event.name}: its expression may pass its value and return within a step, which "
-                                         f"is not found (run {runs[0]} before t = {suspected[runs[0], column]:.6g} s, "
+                                         f"event {event.name}: its expression may cross its value twice within a step, which is "
+                                         f"not detected (run {runs[0]} before t = {suspected[runs[0], column]:.6g} s, "
                                          f"{len(runs)} runs in all): use a shorter dt, or ld.simulate"))
         return out
 

@@ -140,7 +140,7 @@ class RolloutInputs:
         self.model, self.variants, self.steps, self.contacts = model, variants, steps, contacts
         self.policy = tau if callable(tau) else None
         if a is not None and prescribed is None:
-            raise UsageError("a has the accelerations of prescribed coordinates; found no `prescribed`, a mask that names them")
+            raise UsageError("a requires `prescribed`, the mask of the coordinates with prescribed acceleration")
         self.masks = _masks(model, prescribed, steps)
         feedback_arguments = [] if feedback is None else list(_feedback_arguments(model, feedback, steps))
         arguments = [
@@ -211,7 +211,7 @@ class RolloutInputs:
             k = int(np.argmax(worst))
             if worst[k] > MAX_CLOSURE_ERROR:
                 row = model.constraint_equation_names[int(np.argmax(residuals[k]))]
-                raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
+                raise ConfigurationError(f"{name} of run {k} violates the constraints by {worst[k]:.1e} ({row}), more than "
                                          f"{MAX_CLOSURE_ERROR:g} {relative}; use ld.{mend}")
         self.warnings += singular_state_warnings(model, self.q, ranks, state_kind="run")
         begins: dict[bytes, tuple[Any, ...]] = {}
@@ -222,7 +222,7 @@ class RolloutInputs:
             _, free_equations, driven_equations = rows
             if len(driven_equations) < len(free_equations):
                 names = ", ".join(name for name, is_prescribed in zip(model.v_names, mask, strict=True) if is_prescribed)
-                raise UsageError(f"the constraints bind the prescribed coordinates to each other; found {names} in step {first} "
+                raise UsageError(f"the constraints make the prescribed coordinates dependent; found {names} in step {first} "
                                  "(prescribe fewer)")
             yield mask, rows
 
@@ -263,7 +263,8 @@ class RolloutInputs:
         if last.dtype.kind not in "iu" or (last < 1).any() or (last > self.steps).any():
             is_numeric = last.size and last.dtype.kind in "iuf"
             description = f"{last.dtype} from {last.min()} to {last.max()}" if is_numeric else f"{last.dtype}"
-            raise UsageError(f"last counts the steps of each run; found {description}, expected integers from 1 to {self.steps}")
+            raise UsageError(f"last is the number of steps of each run; found {description}, expected integers from 1 to "
+                             f"{self.steps}")
         return last.astype(np.int64)
 
     def step_inputs(self, first: int, until: int, tau: np.ndarray | None = None) -> StepInputs:
@@ -327,7 +328,7 @@ def _masks(model: Model, prescribed: ArrayLike | None, steps: int) -> np.ndarray
         return np.zeros((1, model.nv), dtype=bool)
     x = np.asarray(prescribed)
     if x.dtype != bool:
-        raise UsageError(f"prescribed is not a mask; found {x.dtype}, expected booleans (nv,) or (steps, nv)")
+        raise UsageError(f"prescribed must be a mask; found {x.dtype}, expected booleans (nv,) or (steps, nv)")
     if x.shape not in ((model.nv,), (steps, model.nv)):
         raise ShapeError(f"prescribed has the wrong shape; found {x.shape}, expected ({model.nv},) or ({steps}, {model.nv})")
     return x.reshape(-1, model.nv)
@@ -336,7 +337,7 @@ def _masks(model: Model, prescribed: ArrayLike | None, steps: int) -> np.ndarray
 def _feedback_arguments(model: Model, feedback: Feedback, steps: int) -> list[Argument]:
     """Return the arrays of a feedback."""
     if not isinstance(feedback, Feedback):
-        raise UsageError(f"feedback is a Feedback; found {type(feedback).__name__}")
+        raise UsageError(f"feedback must be a Feedback; found {type(feedback).__name__}")
     gain = as_array(to_numpy(feedback.gain), "feedback.gain", (model.nv, 2 * model.nv))
     setpoint_q = as_array(to_numpy(feedback.setpoint_q), "feedback.setpoint_q", (model.nq,))
     setpoint_v = np.zeros(model.nv) if feedback.setpoint_v is None else as_array(

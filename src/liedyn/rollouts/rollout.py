@@ -122,7 +122,7 @@ class _RolloutBackpropagation:
     def __init__(self, runs: RolloutInputs, out: Rollout, parameters: tuple[str, ...]):
         model, count = runs.model, runs.count
         if runs.variants and parameters:
-            raise UsageError("derivatives by parameters are for runs of one model; found variants")
+            raise UsageError("derivatives with respect to parameters require one model; found variants")
         if runs.variants:
             places, constants = runs.varying
             self.rates = np.zeros((0, len(places)))
@@ -219,7 +219,8 @@ def _weight_derivatives(runs: RolloutInputs, by_values: np.ndarray, places: np.n
         return np.zeros((len(by_values), len(rates)))
     by_gravity = rates[:, places < 6].any(axis=1)
     if by_gravity.any() and not model.gravity.any():           # the weight is that of 9.81 m/s^2 there: discontinuous
-        raise UsageError(f"the adjoint has no derivative by {parameters[int(np.argmax(by_gravity))]!r}: without gravity, the "
+        raise UsageError(f"the adjoint has no derivative with respect to {parameters[int(np.argmax(by_gravity))]!r}: without "
+                         "gravity, the "
                          "stiffness of contacts that `sink` gives is discontinuous; give `stiffness`")
     by_k = (by_values[:, model.nv:runs.first_gain_index] *
             bound.material).reshape(len(by_values), -1, MATERIAL_SIZE)[..., STIFFNESS]
@@ -260,7 +261,8 @@ def _constant_tangents(model: Model, parameters: tuple[str, ...]) -> tuple[np.nd
         for k, x in enumerate((rates.armature, rates.damping, rates.friction, rates.stiffness, rates.rest)):
             x[:] = changes[6 + 22 * n + k * nv:][:nv]
         if not dense[row].any() and tangent.at.size:
-            raise UsageError(f"the adjoint has no derivative by {name!r}: it moves a joint (masses, inertias, gravity, "
+            raise UsageError(f"the adjoint has no derivative with respect to {name!r}: it moves a joint (masses, inertias, "
+                             "gravity, "
                              "armature, damping, friction and springs are available)")
     places = np.flatnonzero(dense.any(axis=0))
     return places, dense[:, places]
@@ -270,7 +272,7 @@ def _constant_tangents(model: Model, parameters: tuple[str, ...]) -> tuple[np.nd
 
 REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
            NOT_FINITE: "the motion is no longer finite", INVALID_ARGUMENTS: "an angle is beyond 1e5 rad, or no longer finite",
-           LOOP_OPEN: "a loop does not close any more: dt is too long, or the configuration cannot be reached",
+           LOOP_OPEN: "a loop can no longer be closed: dt is too long, or the configuration cannot be reached",
            DEPENDENT_EQUATIONS: "the constraints became dependent (a singular configuration); use rk4 with tau as an array",
            NONFINITE_EVENT_VALUE: "what an event reads is not finite",
            ZENO: "events happen again and again: impacts accumulate, and rollouts cannot hold a joint at a stop "
@@ -514,12 +516,12 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
 def _missing_adjoint(vectorized: bool, method: Method, runs: RolloutInputs, events: Events | None, every: int) -> str:
     """Return why a rollout has no adjoint, or an empty text."""
     if not vectorized:
-        return f"needs generated code, which {NO_GENERATED_CODE.format(method)}"
+        return f"requires generated code, which {NO_GENERATED_CODE.format(method)}"
     if runs.policy:
         return "has no derivatives of a policy; use a Feedback, or tau as an array"
     if events:
         return "has no derivatives through events"
-    return f"needs the state of each step; found every={every}, expected every=1" if every > 1 else ""
+    return f"requires the state of each step; found every={every}, expected every=1" if every > 1 else ""
 
 
 def _adjoint(runs: RolloutInputs, passive: bool, method: Method, dt: float, *arguments: Any) -> RolloutAdjoint:

@@ -252,8 +252,8 @@ def _check_rank(model: Model, q: Array, constraint_motion: LoopMotions | None, p
             continue
         around = equation_rank(model, constraint_jacobian(model, near, constraint_motion=constraint_motion))
         if around > rank:
-            raise ScenarioError("the initial configuration is singular: the motion is not determined", place=place,
-                                found=f"{rank} independent rows of {_most_dependent(model, A)}",
+            raise ScenarioError("the initial configuration is singular: the motion is not unique", place=place,
+                                found=f"{rank} independent equations of {_most_dependent(model, A)}",
                                 expected=f"{around}, as in neighbouring configurations", hint="start slightly away from it")
 
 

@@ -134,7 +134,7 @@ def _contact_rows(contact: Contact, model: Model) -> tuple[list[_Row], float]:
     for pair in contact.pairs:
         rows += _pair_contacts(contact, model, pair, parts, load, {(row.link, row.other) for row in rows if row.kind == SPHERE})
     if not rows:
-        raise ScenarioError("no moving link touches anything", place=contact.place)
+        raise ScenarioError("no moving link has a contact shape", place=contact.place)
     return rows, load
 
 
@@ -195,9 +195,10 @@ def _pair_contacts(contact: Contact, model: Model, pair: Pair, parts: Mapping[st
                 rows.append(_Row(".".join(name), a, centre, shape.radius, SPHERE, b, b, other_centre, other.radius,
                                  *_material(contact, load, other, shape)))
     if not rows:
-        raise ScenarioError(f"nothing of {pair.links[0]} and {pair.links[1]} can touch", place=pair.place,
-                            hint="spheres and ends of capsules touch each other, points and box corners; the links must be able "
-                                 "to move against each other, and a pair is named once")
+        raise ScenarioError(f"{pair.links[0]} and {pair.links[1]} cannot touch each other", place=pair.place,
+                            hint="contacts exist of spheres and ends of capsules with each other, with points and with box "
+                                 "corners; the links must be able to move relative to each other, and each pair may appear only "
+                                 "once")
     return rows
 
 
@@ -224,7 +225,7 @@ def _contact_shapes(contact: Contact, model: Model) -> dict[str, tuple[Shape, ..
         elif rule.pattern == link:
             raise ScenarioError(f"the link {link} is fixed to the world, and so are the planes", place=rule.place)
     if not out:
-        raise ScenarioError("no moving link touches anything", place=contact.place)
+        raise ScenarioError("no moving link has a contact shape", place=contact.place)
     return out
 
 

@@ -69,7 +69,7 @@ def start_prescribed_motions(state: EventState, problem: InitialValueProblem, t:
         displacement, jump = prescribed.mismatch(present, motion)
         if not displacement <= _MOTION_TOLERANCE:
             target, position = prescribed.format(motion[0][prescribed.q]), prescribed.format(present[0][prescribed.q])
-            expected = "a motion that begins where the joint is"
+            expected = "a motion that starts at the position of the joint"
             if prescribed.is_pose:
                 raise ScenarioError(f"{description} prescribes the pose {target} of {prescribed.name} from t = {t:.9g} s on, "
                                     f"where it is {position}", place=place, expected=expected)
@@ -196,7 +196,7 @@ class EventContext(Protocol):
 
 def _check_set(action: Set, model: Model, _events: tuple[Event, ...]) -> None:
     if model.nc:
-        raise ScenarioError("set is not possible for a robot with loops or couplings", place=action.place)
+        raise ScenarioError("set is not supported for robots with loops or couplings", place=action.place)
     _values_to_set(action, model)
 
 

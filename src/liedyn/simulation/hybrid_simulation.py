@@ -358,8 +358,8 @@ class HybridSimulation:
             elif not event.direction and self._is_at_rest(int(k), start):
                 self.problems.warnings.add(
                     "event-without-side",
-                    f"event {event.name}: its expression starts at its value at rest, and it has no direction. Its side is "
-                    "unknown, so the coordinate leaves without an impact (give direction: falling or rising to let it rest)",
+                    f"event {event.name}: the expression starts at its value at rest, and the event has no direction. Therefore "
+                    "no impact acts on the coordinate (set direction to falling or rising)",
                     cause=f"{event.name} begins")
         return impacts
 

@@ -220,9 +220,8 @@ def stop_warnings(segments: Sequence[RunSegment]) -> list[LiedynWarning]:
             if depth_of_row > _MAX_DEPTH_RATIO * sink and depth_of_row > worst.get(name, (0.0,))[0]:
                 worst[name] = depth_of_row, float(record.t[row[j]]), segment.model.v_units[k], sink
     return [LiedynWarning("stop-yields",
-                          f"the stop of {name} yields by {depth:.3g} {unit} at t = {t:.6g} s, where the load of the joint "
-                          f"presses it in by {sink:.3g} {unit}: a larger limits.stiffness makes it "
-                          "stiffer") for name, (depth, t, unit, sink) in worst.items()]
+                          f"the stop of {name} deflects by {depth:.3g} {unit} at t = {t:.6g} s, but by {sink:.3g} {unit} under "
+                          "the load of the joint: increase limits.stiffness") for name, (depth, t, unit, sink) in worst.items()]
 
 
 def stop_forces(problem: InitialValueProblem, record: Record) -> Array:

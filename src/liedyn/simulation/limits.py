@@ -14,8 +14,8 @@ from liedyn.simulation.name_binding import count_others, v_to_q_indices
 
 KINDS = "position", "velocity", "effort"
 _ROUNDING = 1e-9         # of the limits and the span of the motion: tolerance for motions that are prescribed up to a limit
-_SUGGESTIONS = {"position": "; limits: stop makes them act", "velocity": "", "effort": "; saturate: true makes them act"}
-_FIXED = " (limits do not act while a joint is prescribed or locked)"
+_SUGGESTIONS = {"position": "; limits: stop enforces them", "velocity": "", "effort": "; saturate: true enforces them"}
+_FIXED = " (limits are not enforced while a joint is prescribed or locked)"
 EXCEEDED = tuple(f"{kind} limits are exceeded" for kind in KINDS)         # start of the warnings
 _START_TOLERANCE = 1e-6      # of the limits, for initial values: users round numbers
 _DEGREES = 2.0               # a start beyond its limits by this factor, and beyond a turn, may be in degrees
@@ -113,7 +113,7 @@ def position_limit_warnings(model: Model, t: Array, q: Array) -> list[LiedynWarn
     violations.sort(key=lambda item: -abs(item[0].worst - item[0].limit) / max(abs(item[0].limit), 1.0))
     named = count_others([f"{excess} in run {run}" for excess, run in violations], _MAX_NAMES)
     return [LiedynWarning("beyond-limits",
-                          f"{EXCEEDED[0]} in {np.count_nonzero(beyond)} of {len(q)} runs (limits do not act in rollouts): "
+                          f"{EXCEEDED[0]} in {np.count_nonzero(beyond)} of {len(q)} runs (limits are not enforced in rollouts): "
                           f"{named}")]
 
 
@@ -176,8 +176,8 @@ def limit_warnings(exceeded: Iterable[LimitViolation], fixed: Iterable[LimitViol
     """
     warnings = WarningLog()
     for kind in KINDS:
-        mend = "; limits.joints leaves them out" if stopped and kind == "position" else _SUGGESTIONS[kind]
-        why = "" if recorded else f" (they do not act on the motion{mend})"
+        mend = "; limits.joints excludes them" if stopped and kind == "position" else _SUGGESTIONS[kind]
+        why = "" if recorded else f" (they are not enforced{mend})"
         free = [violation for violation in exceeded if not (kind == "position" and violation.coordinate in stopped)]
         groups = ((merge_violations(free, fixed), why),) if kind == "velocity" else ((free, why), (fixed, _FIXED))
         for group, reason in groups:

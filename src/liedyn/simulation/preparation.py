@@ -88,7 +88,7 @@ def _system_value(path: str, key: str = "", unit: float = 1.0) -> float:
 def _check_fits(needed: float, free: float, rows: int, resource: str) -> None:
     if needed > max(free, _MIN_CHECKED_BYTES):
         raise ComputationError(f"the result of {rows} rows needs about {size_text(needed)} of {resource}; {size_text(free)} "
-                               "are free (a larger output_step makes fewer rows; --force-long or force_long=True tries anyway)")
+                               "are free (increase output_step; --force-long or force_long=True overrides this check)")
 
 
 # preparation ------------------------------------------------------------------------------------------------------------

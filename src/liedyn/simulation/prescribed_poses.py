@@ -263,7 +263,7 @@ def _pose_rotation(name: str, place: Place, t: Array, turns: Array, constant_end
     k, angle = largest_turn(turns)
     if angle > MAX_TURN:
         raise ScenarioError(f"{name} turns by {angle:.4g} rad from t = {t[k]:g} s to the next pose at t = {t[k + 1]:g} s",
-                            place=place, expected=f"at most {MAX_TURN:g} rad, since it takes the shorter way",
+                            place=place, expected=f"at most {MAX_TURN:g} rad, since it takes the shorter direction",
                             hint="add a pose between them")
     first, last = np.zeros((2, 3)) if constant_ends else (rate_at_start(t[::step][:_END_ROWS], turns[::step][:_END_ROWS])
                                                           for step in (1, -1))

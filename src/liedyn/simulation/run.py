@@ -491,7 +491,7 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
     >>> run = ld.simulate(model, duration=1, tau=lambda t, q, v: -20 * q - 3 * v, rate=500)
     """
     if not isinstance(scenario, Mapping | None):
-        raise UsageError(f"scenario is a mapping of keys; found {type(scenario).__name__} (a file: run_scenario)")
+        raise UsageError(f"scenario must be a mapping of keys; found {type(scenario).__name__} (use run_scenario for a file)")
     check_names("simulate", keys, dict.fromkeys((*signature(simulate).parameters, *SCENARIO)))
     settings = dict(scenario or {})
     if "robot" in {**settings, **keys}:
@@ -499,7 +499,7 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
     if not isinstance(model, Model):
         model = load(model, **{key: x for key, x in {**settings, **keys}.items() if key in ("base", "gravity", "loops")})
     elif {"base", "gravity", "loops"} & {*settings, *keys}:
-        raise UsageError("base, gravity and loops are those of the model: give them to load")
+        raise UsageError("base, gravity and loops belong to the model: set them in load")
     named = {"duration": duration, "output_step": output_step, "integrator": None if method is None else {"method": method}}
     settings |= {key: value for key, value in named.items() if value is not None} | keys
     if method is not None and "integrator" in keys:
@@ -520,7 +520,7 @@ def _values_by_joint(model: Model, x: ArrayLike | None, name: str, kind: str) ->
     """Return coordinates by joint, as in a scenario."""
     if x is None:
         return None
-    many = "many runs at once: ld.rollout" if np.ndim(x) > 1 else ""
+    many = "use ld.rollout for many runs" if np.ndim(x) > 1 else ""
     x = as_single_state(x, name, (model.nq if kind == "q" else model.nv,), many)
     places = {joint: getattr(model, f"{kind}_index")(joint) for joint in model.joint_names}
     values = {joint: x[place].tolist() for joint, place in places.items() if place.stop > place.start}
@@ -534,8 +534,7 @@ def _with_torques(model: Model, settings: dict[str, Any], tau: Torques | None,
         return settings, None
     if callable(tau) or (not isinstance(tau, Mapping) and np.ndim(tau) == 2):
         if rate is None:
-            raise UsageError("a function or rows of torques need a rate [1/s], at which they are called or follow each other: "
-                             "the argument rate")
+            raise UsageError("a function or rows of torques require the argument rate [1/s]")
         settings = settings | {"sampling": _sampling_with_rate(settings, rate)}
         return settings, tau if callable(tau) else _held_rows(model, settings, tau, rate)
     if rate is not None:

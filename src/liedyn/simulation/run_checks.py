@@ -177,8 +177,8 @@ class ConstraintCheck:
         warnings = WarningLog()
         if self._off > _MAX_RESIDUAL:
             warnings.add("constraint-residual",
-                         f"constraint residuals reach {self._max_error_text} (constraints.stabilization=projection projects them "
-                         "out after each step)")
+                         f"constraint residuals reach {self._max_error_text} (constraints.stabilization=projection removes them "
+                         "after each step)")
         if loops is not None and loops.singular:
             row = model.constraint_equation_names[loops.singular_row] if loops.singular_row >= 0 else "a constraint"
             again = f", and {loops.singular - 1} more" if loops.singular > 1 else ""
@@ -318,8 +318,8 @@ def slow_friction_warnings(model: Model, max_speed: Array, path_length: Array, k
     joints = [f"{model.v_names[k]} ({max_speed[k]:.2g} {model.v_units[k]}/s)" for k in slow]
     return [LiedynWarning("slow-friction",
                           f"Coulomb friction acts as damping in joints that move slowly throughout: {count_others(joints, 3)}. "
-                          f"It is smoothed below {FRICTION_SPEED:g} rad/s or m/s, and less than its level below that; passive: "
-                          "false leaves all passive forces out")]
+                          f"It is smoothed below {FRICTION_SPEED:g} rad/s or m/s, and weaker below that speed; passive: false "
+                          "omits all passive forces")]
 
 
 def friction_levels(model: Model, constants: Array) -> Array:

@@ -222,7 +222,7 @@ def resume(motion: HybridSimulation, present: dict[str, Any], rows: RunRecorder)
     subject, former = f"the run in {disk.path} cannot be resumed:", state["run"]
     if former["scenario"] != present["scenario"]:
         raise UsageError(f"{subject} it was started with {_describe_difference(former['scenario'], present['scenario'])} "
-                         f"(`liedyn simulate {disk.folder} --resume` takes all options from it)")
+                         f"(`liedyn simulate {disk.folder} --resume` uses its options)")
     if former["numbers"] != present["numbers"]:
         raise UsageError(f"{subject} the robot, or a file that the scenario reads, has changed since")
     motion.load_state_dict(state["motion"])

@@ -60,7 +60,7 @@ def trajectory_header(model: Model, *, passive: bool = True, folder: str | Path 
 def reaction_comment(axes: str = "world axes") -> str:
     """Return the comment of a trajectory file that defines the reactions."""
     return (f"of a loop: wrench on link b from link a, {axes}, about the origin of frame b; of a coupling: force on a joint "
-            "with coefficient 1; where constraints are redundant: those of the least multipliers")
+            "with coefficient 1; where constraints are redundant: those of the multipliers of minimum norm")
 
 
 def motion_columns(model: Model, forced_links: Sequence[str] = (), wrench: Array | None = None,

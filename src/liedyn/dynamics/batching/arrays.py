@@ -371,4 +371,4 @@ def _check_out_array(out: object, shape: tuple[int, ...], name: str) -> None:
 def _check_out_count(out: object, count: int) -> None:
     if not isinstance(out, (tuple, list)) or len(out) != count:
         given_count = f"{len(out)}" if isinstance(out, (tuple, list)) else type(out).__name__
-        raise ShapeError(f"out holds one array for each result; found {given_count}, expected a tuple of {count} arrays")
+        raise ShapeError(f"out must contain one array for each result; found {given_count}, expected a tuple of {count} arrays")

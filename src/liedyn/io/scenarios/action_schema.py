@@ -40,7 +40,7 @@ class Lock(Action):
 
 @dataclass(frozen=True, slots=True)
 class Set(Action):
-    """Sets positions and velocities of joints."""
+    """Sets new positions and velocities of joints."""
 
     q: tuple[Rule, ...] = ()
     v: tuple[Rule, ...] = ()
@@ -104,7 +104,7 @@ def _impact(node: Node) -> Impact:
                            found=SourceText("both" if "joint" in nodes else "neither"))
     for key in ("point", "normal"):
         if key in nodes and "joint" in nodes:
-            raise nodes[key].problem(f"{key} belongs to the impact of a link", expected="link")
+            raise nodes[key].problem(f"{key} applies only to the impact of a link", expected="link")
     values = {"restitution": 0.0} | IMPACT.values(node)
     return Impact(coordinate=values.pop("joint", None), **values, place=node.place)
 
@@ -125,10 +125,12 @@ SET = Schema("set", (
 IMPACT = Schema("impact", (
     Field("joint", Text(), "the coordinate that hits a stop", example="elbow"),
     Field("link", Text(), "instead of `joint`: the link that is hit", example="lower"),
-    Field("point", Vector(3, MAX_INPUT), "of a link: where, in link coordinates [m]", "the origin", example=[0, 0, -0.5]),
+    Field("point", Vector(3, MAX_INPUT), "of a link: point of application, in link coordinates [m]", "the origin",
+        example=[0, 0, -0.5]),
     Field("normal", OneOf((Choice(tuple(AXES)), Vector(3, MAX_INPUT)), "direction", _direction), "of a link: direction of the "
         "impulse in world axes", "z", example="z"),
-    Field("restitution", Number(minimum=0, maximum=1), "speed after, as a part of the speed before", 0, example=0.5)),
+    Field("restitution", Number(minimum=0, maximum=1), "ratio of the speed after the impact to the speed "
+                                                       "before", 0, example=0.5)),
     one_of=(("joint", "link"),), reader=_impact)
 ATTACH: Schema = Schema("attach", (
     Field("link", Text(), "the link that the body is attached to", required="the link that the body is attached to",
@@ -167,20 +169,21 @@ def _set_to_dict(action: Set) -> dict[str, Any]:
 
 
 ACTION_KEYS = [
-    ActionKey(EnterPhase, Field("phase", Text(), "go to this phase", example="phase"),
+    ActionKey(EnterPhase, Field("phase", Text(), "enter this phase", example="phase"),
               lambda phase, place: EnterPhase(phase, place=place), lambda action: action.phase),
-    ActionKey(Lock, Field("lock", NAMES, "joints, or patterns, that come to rest by an impulse and are held", example="elbow"),
+    ActionKey(Lock, Field("lock", NAMES, "joints or patterns to lock: an impulse stops them, and they stay at "
+                                         "rest", example="elbow"),
               lambda names, place: Lock(names, True, place=place), lambda action: action.joints if action.hold else None),
-    ActionKey(Lock, Field("unlock", NAMES, "joints, or patterns, that are held no longer", example="elbow"),
+    ActionKey(Lock, Field("unlock", NAMES, "joints or patterns to unlock", example="elbow"),
               lambda names, place: Lock(names, False, place=place), lambda action: None if action.hold else action.joints),
-    ActionKey(Set, Field("set", SET, "positions and velocities of joints"), lambda action, place: action, _set_to_dict),
-    ActionKey(Impact, Field("impact", IMPACT, "of a joint against a stop, or of a point of a link"),
+    ActionKey(Set, Field("set", SET, "new positions and velocities of joints"), lambda action, place: action, _set_to_dict),
+    ActionKey(Impact, Field("impact", IMPACT, "impact of a joint against a stop, or of a point of a link"),
               lambda action, place: action, _impact_to_dict),
-    ActionKey(Attach, Field("attach", ATTACH, "a rigid body to a link; before, it rests in the world"),
+    ActionKey(Attach, Field("attach", ATTACH, "attach a rigid body to a link; before, it is at rest in the world"),
               lambda action, place: action, lambda action: {key: getattr(action, key) for key in ATTACH}),
-    ActionKey(Detach, Field("detach", Text(), "what is attached to this link continues to move freely", example="lower"),
+    ActionKey(Detach, Field("detach", Text(), "the bodies attached to this link continue to move freely", example="lower"),
               lambda link, place: Detach(link, place=place), lambda action: action.link),
-    ActionKey(RecordState, Field("record", Boolean(), "nothing else than a row of the result and a line of events.csv",
+    ActionKey(RecordState, Field("record", Boolean(), "only adds a row to the result and a line to events.csv",
                                  example=True),
               lambda yes, place: RecordState(place=place) if yes else None, lambda action: True),
     ActionKey(EndRun, Field("stop", Boolean(), "the end of the run", example=True),

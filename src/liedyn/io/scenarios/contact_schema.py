@@ -46,7 +46,7 @@ def read_contacts(node: Node, method: str) -> Contact:
         raise node.problem(f"contacts are not supported by {method}", expected="another integrator.method, such as Radau")
     values = CONTACTS.values(node)
     if not values["links"]:
-        raise nodes["links"].problem("no link touches anything", expected="a shape by link: {foot: {sphere: {radius: 0.02}}}")
+        raise nodes["links"].problem("no link has a contact shape", expected="a shape by link: {foot: {sphere: {radius: 0.02}}}")
     if "planes" in nodes and not values["planes"] and "pairs" not in nodes:
         raise nodes["planes"].problem("no plane", expected="{ground: {point: [0, 0, 0], normal: [0, 0, 1]}}")
     parts = {key: values[key] for key in ("links", "planes", "pairs") if key in values}
@@ -106,7 +106,7 @@ def _of_material(name: str, value: Number, meaning: str, example: float, default
 MATERIAL = (
     _of_material("friction", Number(minimum=0, maximum=100), "coefficient of friction", 0.8),
     _of_material("stiffness", Number(above=0, maximum=MAX_INPUT), "[N/m^exponent]", 1e5, "by `sink`"),
-    _of_material("sink", _LENGTH, "instead of `stiffness`: how far a contact sinks under its share of the weight [m]", 1e-3),
+    _of_material("sink", _LENGTH, "instead of `stiffness`: penetration of a contact under its share of the weight [m]", 1e-3),
     _of_material("exponent", Number(), "of the normal force: 1, 1.5 or 2", 1.5),
     _of_material("damping", Number(minimum=0, maximum=MAX_INPUT), "of the normal force [s/m]", 2),
     _of_material("friction_speed", Number(minimum=MIN_FRICTION_SPEED, maximum=MAX_FRICTION_SPEED),
@@ -127,7 +127,8 @@ PLANE = Schema("plane", (
     Field("link", Text(), "link that carries the plane; `point` and `normal` are then in its frame", "none", example="lower")))
 CONTACTS = Schema("contacts", (
     Field("links", by_name(one_or_more(SHAPE, "contact_shapes", "shapes"), "link*"),
-        "what touches, by link: a shape or a list of them", required="what touches, by link: {foot: {sphere: {radius: 0.02}}}"),
+        "contact shapes by link: a shape or a list of shapes",
+        required="contact shapes by link: {foot: {sphere: {radius: 0.02}}}"),
     Field("planes", Named(PLANE, "ground", _planes), "by name", "the ground z = 0"),
     Field("pairs", List(List(Text(), 2, 2, reader=_pair), 1, words="pairs"), "links that touch each other: names or patterns of "
         "two links each", "none", example=[["upper", "lower"]]), *MATERIAL))

@@ -116,7 +116,7 @@ def _control(node: Node) -> Control:
     values = CONTROL.values(node)
     setpoint, (gain, rows, columns) = values.pop("setpoint", {}), values.pop("gain", ((), (), ()))
     if rows and "joints" in nodes:
-        raise nodes["joints"].problem("the rows of the gain have names already", expected="joints or names")
+        raise nodes["joints"].problem("the rows of the gain are already named", expected="joints or names")
     return law.make(**values, gain=gain, rows=rows, columns=columns, setpoint_q=setpoint.get("q", ()),
                     setpoint_v=setpoint.get("v", ()), place=node.place)
 
@@ -134,7 +134,7 @@ def _matrix(node: Node) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...],
     rows = tuple(tuple(child.number() for child in row.items(minimum=1, of="numbers")) for row in node.value)
     for child, row in zip(node.value, rows, strict=True):
         if len(row) != len(rows[0]):
-            raise child.problem("a row of another length", found=len(row), expected=f"{len(rows[0])} numbers")
+            raise child.problem("the rows differ in length", found=len(row), expected=f"{len(rows[0])} numbers")
     return rows, (), ()
 
 
@@ -222,8 +222,9 @@ CONTROL = Schema("control", (
     Field("gain", _GAIN, "with `law: state_feedback`: the matrix K, by names or as rows; see [control "
         "laws](#control-laws)", required=MATRIX,
         kinds=_with("gain"), example="K.csv"),
-    Field("setpoint", SETPOINT, "with `law: state_feedback`: the state at which the gain holds, `q` and `v` by joint; what is "
-        "not listed is neutral", required="the state at which the gain holds: q and v by joint", kinds=_with("setpoint"),
+    Field("setpoint", SETPOINT, "with `law: state_feedback`: the state at which the gain holds, `q` and `v` by joint; unlisted "
+                                "joints are neutral", required="the state at which the gain holds: q and v by "
+                                                               "joint", kinds=_with("setpoint"),
         example={"q": {"elbow": 0.5}})),
     kind="law", one_of=(POLES,), subject="the law {}", reader=_control)
 
@@ -271,7 +272,7 @@ SAMPLING = Schema("sampling", (
         "acts from the start", 0, example=5e-4),
     Field("hold", Choice(HOLDS), "torques between samples: `zero` keeps the last one, `first` continues the straight line "
         "through the last two", "zero", example="first"),
-    Field("quantization", QUANTIZATION, "resolutions of what is measured and put out", "none")), one_of=(RATE,))
+    Field("quantization", QUANTIZATION, "resolutions of measurements and outputs", "none")), one_of=(RATE,))
 
 
 def sampling_to_dict(sampling: Sampling) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def unreached(phases: tuple[Phase, ...], events: tuple[Event, ...]) -> list[Lied
     reached = {action.phase for event in events for action in event.actions if isinstance(action, EnterPhase)}
     names = [phase.name for phase in phases[1:] if phase.name not in reached]
     return [LiedynWarning("unreachable-phase",
-                          f"no event goes to the phase{'s' * (len(names) > 1)} {', '.join(names)}")] if names else []
+                          f"no event enters the phase{'s' * (len(names) > 1)} {', '.join(names)}")] if names else []
 
 
 def read_events(node: Node, phases: tuple[Phase, ...], duration: float) -> tuple[Event, ...]:
@@ -115,8 +115,8 @@ def _when(node: Node) -> tuple[Expression, TouchEvent | None]:
 # keys ---------------------------------------------------------------------------------------------------------------
 
 PHASE = Schema("phase", (
-    Field("joints", by_name(DRIVES, "joint*"), "as at the top level, for joints that do something else in this phase; for all "
-        "others the top level holds", example={"elbow": {"torque": 0}}),
+    Field("joints", by_name(DRIVES, "joint*"), "as at the top level, for joints that differ in this phase; the other joints "
+                                               "keep their top-level entries", example={"elbow": {"torque": 0}}),
     Field("open", NAMES, "loops, couplings and mimic joints that do not act in this phase", "none", example="loop"),
     Field("impulsive", Boolean(), "whether prescribed velocities may jump when the phase begins, by an impulse", False,
         example=True)))
@@ -129,10 +129,10 @@ EVENT = Schema("event", (
           example=1.5),
     Field("every", Number(above=0), "period [s]; the first time is one period after the start", example=0.5),
     Field("when", OneOf((Text(), TOUCH), "when", _when), "an expression of the state, such as `q(joint)` or `z(link)`, of joint "
-        "forces `tau(joint)`, or of times such as `t_phase`; the event happens when it passes or reaches `value`. Or a contact "
-        "that begins or ends: `touch(link)`, `lift(link)`, `touch(link, plane)`",
+        "torques and forces `tau(joint)`, or of times such as `t_phase`; the event happens when it passes or reaches `value`. Or "
+        "a contact that begins or ends: `touch(link)`, `lift(link)`, `touch(link, plane)`",
         example="q(elbow)"),
-    Field("value", Number(), "of `when`: the value that is passed", 0, example=0.5),
+    Field("value", Number(), "of `when`: the threshold", 0, example=0.5),
     Field("direction", Choice(tuple(DIRECTIONS)), "of `when`: `rising`, `falling` or `both`", "both; touch rises and lift falls",
         example="rising"),
     Field("debounce", Number(minimum=0), "of `when`: time after the event in which it does not happen again [s]", 0, example=0.1),

@@ -96,10 +96,10 @@ INTEGRATOR = Schema("integrator", (
         example="dopri5", live=True),
     _of_method("step", Number(above=0), "fixed step [s]", example=1e-3),
     _of_method("rho", Number(minimum=0, maximum=1),
-               "spectral radius at infinite frequency: 1 gives no numerical damping, 0 the most", example=0.9),
+               "spectral radius at infinite frequency: 1 gives no numerical damping, 0 the maximum", example=0.9),
     _of_method("rtol", Number(above=0, minimum=2.3e-14, maximum=0.1), "relative tolerance", example=1e-8, live=True),  # 100 x eps
     _of_method("atol", Number(above=0, minimum=1e-30), "absolute tolerance", example=1e-10),  # SciPy's first step overflows below
-    _of_method("max_step", Number(above=0), "longest step [s]", example=0.1)), kind="method", subject="the method {}")
+    _of_method("max_step", Number(above=0), "maximum step [s]", example=0.1)), kind="method", subject="the method {}")
 
 INITIAL = Schema("initial", (
     Field("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]: a number, or a list for a joint with several "
@@ -140,7 +140,7 @@ SCENARIO = Schema("scenario", (
     Field("robot", File("robot file"), f"path of a {TITLES} file", required="the path of a robot file", example="robot.yaml",
         live=True),
     Field("base", Choice(("fixed", "floating")), "`fixed` or `floating`", "from the robot file", example="fixed"),
-    Field("loops", File("file of loops"), "file of loops and couplings that belongs to the robot file: see [closed "
+    Field("loops", File("file of loops"), "constraints (loops and couplings) of the robot, a separate file: see [closed "
         "loops](loops.md)", "next to a URDF", example="robot.loops.yaml"),
     Field("gravity", Vector(3, MAX_INPUT), "`[x, y, z]` [m/s²]", "from the robot file", example=[0, 0, -9.81]),
     Field("ignore_mimic", Boolean(), "whether mimic joints and couplings of the robot are left out", False, example=True),
@@ -151,11 +151,11 @@ SCENARIO = Schema("scenario", (
     Field("passive", Boolean(), "whether joint springs, damping and friction act", True, example=False),
     Field("seed", Integer(minimum=0), "an integer that is copied to `run.json`", example=7),
     Field("initial", INITIAL, "the initial state; prescribed joints start on their motion", live=True),
-    Field("joints", by_name(DRIVES, "joint*"), "what each joint does, by name or pattern: see [joints](#joints)", "no force",
-        live=True,
+    Field("joints", by_name(DRIVES, "joint*"), "motion or torque of each joint, by name or pattern: see [joints](#joints)",
+        "no force", live=True,
         example={"shoulder": {"prescribe": {"position": {"quintic": [[0, 0], [2, 1]]}}},
                  "elbow": {"torque": {"pd": {"kp": 50, "kd": 5, "target": 0.3}}}}),
-    Field("contacts", CONTACTS, "links that touch planes and each other: see [contact](#contact)"),
+    Field("contacts", CONTACTS, "contacts of links with planes and with each other: see [contact](#contact)"),
     Field("control", CONTROL, "a control law: see [control laws](#control-laws) and [elastic joints](#elastic-joints)"),
     Field("sampling", SAMPLING, "when a sampled controller computes the laws: see [sampled controllers](#sampled-controllers)",
         "the laws are continuous", example={"rate": 1000}),
@@ -165,14 +165,14 @@ SCENARIO = Schema("scenario", (
         example={"elbow": {"gear": 100, "curve": [[0, 1.2], [300, 1.2], [420, 0]]}}),
     Field("limits", LIMITS, "whether position limits act: `stop`, `hard` or a mapping: see [stops](#stops-at-joint-limits); "
         "`warn`: they do not act, and a warning lists the exceeded limits", "warn", example={"mode": "compliant", "damping": 2}),
-    Field("constraints", CONSTRAINTS, "what keeps a motion on the loops: see [robots with loops](#robots-with-loops)"),
+    Field("constraints", CONSTRAINTS, "method that keeps loops closed: see [robots with loops](#robots-with-loops)"),
     Field("constraint_motion", by_name(MOTION, "loop*"), "motion of driven loops, by name or pattern"),
     Field("external_forces", List(FORCE, words="forces"), "a list: see [external wrenches](#external-wrenches-and-actuators)",
         live=True),
     Field("actuators", by_name(SIGNAL, "actuator*"), "thrust of each actuator [N], a signal, by name or pattern", "none",
         example={"rotor": "2 + sin(t)"}, live=True),
-    Field("phases", Named(PHASE, "phase"), "named sets of what joints do: see [phases and events](#phases-and-events)"),
-    Field("events", Named(EVENT, "event"), "what changes during the run, by name: see [phases and events](#phases-and-events)")),
+    Field("phases", Named(PHASE, "phase"), "named sets of joint entries: see [phases and events](#phases-and-events)"),
+    Field("events", Named(EVENT, "event"), "changes during the run, by name: see [phases and events](#phases-and-events)")),
     empty=True)
 
 

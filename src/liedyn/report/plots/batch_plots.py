@@ -59,7 +59,7 @@ class Envelope:
 def draw_scatter(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
     """Draw one row per output and one column per varied quantity; a line follows the median."""
     width = 2.6 if len(varied) > 2 else 3.6
-    figure, places = style.panels(len(outputs) * len(varied), len(varied), width, 1.7, "Outputs and what varied",
+    figure, places = style.panels(len(outputs) * len(varied), len(varied), width, 1.7, "Outputs and varied parameters",
                                   f"{subtitle}; line: median", left=_LEFT, gap=_GAP)
     for k, (axes, (output, name)) in enumerate(zip(places, product(outputs, varied), strict=True)):
         x, y = _with_value(varied[name], outputs[output])
@@ -76,7 +76,7 @@ def draw_scatter(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
 def draw_histograms(outputs: Columns, subtitle: str) -> Figure:
     """Draw the distribution of each output with its median and its middle 90 %."""
     columns = 1 if len(outputs) == 1 else 2 if len(outputs) < 5 else 3
-    figure, places = style.panels(len(outputs), columns, 3.6, 1.7, "Outputs", f"{subtitle}; median, and where 90 % of them are",
+    figure, places = style.panels(len(outputs), columns, 3.6, 1.7, "Outputs", f"{subtitle}; median and central 90 %",
                                   left=_LEFT, gap=_GAP)
     for axes, (name, values) in zip(places, outputs.items(), strict=True):
         x = values[np.isfinite(values)]
@@ -102,7 +102,7 @@ def draw_indices(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
     for name, y in outputs.items():
         shares = np.array([first_order(*_with_value(x, y)) for x in varied.values()])
         charts.append((name, f"rest {100 * max(1.0 - shares.sum(), 0.0):.0f} %", shares))
-    return _draw_bars(list(varied), charts, "What outputs depend on", f"{subtitle}; first-order Sobol indices",
+    return _draw_bars(list(varied), charts, "Sensitivity of outputs", f"{subtitle}; first-order Sobol indices",
                       "share of the variance", (0.0, 1.0))
 
 
@@ -258,7 +258,7 @@ def _swings(about: dict[str, Any], runs: Columns, varied: Columns,
     from liedyn.io.sweep_file import read_sweep
     seconds = (RUNS_PER_PARAMETER * len(varied) + 1) * float(np.mean(runs["seconds"]))
     if seconds > _LONGEST:
-        return [], (LiedynWarning("not-drawn", f"no tornado: the runs next to the medians would take {seconds:.0f} s"),)
+        return [], (LiedynWarning("not-drawn", f"no tornado plot: the runs around the medians would take {seconds:.0f} s"),)
     try:
         if not about.get("source"):
             raise UsageError("the batch was not run from a sweep file")
@@ -272,7 +272,7 @@ def _swings(about: dict[str, Any], runs: Columns, varied: Columns,
                 centre[k], spreads[k] = float(np.median(varied[parameter.name])), float(np.std(varied[parameter.name]))
         result = sensitivities(batch.evaluator, centre, spreads)
     except LiedynError as error:
-        return [], (LiedynWarning("not-drawn", f"no tornado: {error}"),)
+        return [], (LiedynWarning("not-drawn", f"no tornado plot: {error}"),)
     is_varied, names = spreads > 0.0, [output.name for output in batch.sweep.outputs]
     changes = result.derivatives[:, is_varied] * spreads[is_varied]
     return [OutputSensitivity(name, float(result.base[k]), changes[k], result.methods[k])

@@ -104,7 +104,7 @@ def draw_energy(energy: Energy, t: np.ndarray, subtitle: str = "", drift: np.nda
     """Draw kinetic, potential (zero at the start) and total energy; below, on log axes, residuals of balance and constraints."""
     small = []
     if energy.residual is not None:
-        small.append((energy.residual, style.VERMILLION, "balance residual", "Balance: |total − start − work supplied|", "J"))
+        small.append((energy.residual, style.VERMILLION, "balance residual", "Energy balance: |total − initial − supplied|", "J"))
     if drift is not None:
         small.append((drift, style.SKY, "constraint residual", "Constraints: maximum residual", "rad or m"))
     height = 3.9 + 1.7 * len(small)

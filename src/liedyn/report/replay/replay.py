@@ -98,7 +98,7 @@ def _runs(trajectory: str, choices: Sequence[str], robot: str | None, against: S
     """Return the runs to show, and warnings for the user."""
     if is_batch(trajectory):
         if robot or against:
-            raise UsageError("--robot and --against cannot be used with a batch")
+            raise UsageError("--robot and --against cannot be combined with a batch")
         return shown_batch(trajectory, choices, progress), []
     if choices:
         raise UsageError(f"--runs needs the folder of a batch; {trajectory} is not one")

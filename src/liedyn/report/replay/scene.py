@@ -231,7 +231,7 @@ def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, 
     links = {source: link_meshes(robot, roots) for source, robot in robots.items()}
     named = [mesh for of_file in links.values() for group in of_file.values() for mesh in group]
     if not named:
-        raise UsageError(f"{', '.join(links) or 'the robot'} names no meshes: a URDF does in <visual>")
+        raise UsageError(f"{', '.join(links) or 'the robot'} has no meshes; a URDF names them in <visual>")
     missing = missing_readers()
     if missing:
         raise UsageError(f"meshes need {', '.join(missing)}: {_INSTALL}")

@@ -111,7 +111,7 @@ def shown_batch(folder: str, choices: Sequence[str], progress: Callable[[float],
 
     run_numbers = select_runs(folder, choices)
     if len(run_numbers) > MOST_RUNS:
-        raise UsageError(f"--runs names {len(run_numbers)} runs; a page shows {MOST_RUNS} at most")
+        raise UsageError(f"--runs names {len(run_numbers)} runs; the maximum of a page is {MOST_RUNS}")
     return [replace(shown_result(run.result, f"run {run.number}"), varied=run.varied)
             for run in rerun(folder, run_numbers, progress)]
 

@@ -45,7 +45,7 @@ def elastic_joints(model: Model, place: Place = Place()) -> tuple[Elastic, ...]:
     Raises ScenarioError for a robot with constraints, and for the first joint that is not part of an elastic joint.
     """
     if model.nc:
-        raise ScenarioError("control is for robots without loops and couplings", place=place,
+        raise ScenarioError("the law does not support robots with loops or couplings", place=place,
                             found=model.constraints[0].name)
     joints, taken = [], set()
     for joint in model.joints:
@@ -53,14 +53,15 @@ def elastic_joints(model: Model, place: Place = Place()) -> tuple[Elastic, ...]:
             joints.append(Elastic(joint.name, _spring_behind(model, joint, place)))
             taken |= {joints[-1].motor, joints[-1].spring}
     if not joints:
-        raise ScenarioError("control needs elastic joints; the robot has no moving joint", place=place)
+        raise ScenarioError("the law requires elastic joints; the robot has no moving joint", place=place)
     return tuple(joints)
 
 
 def _spring_behind(model: Model, joint: ModelJoint, place: Place) -> str:
     """Return the name of the spring's joint behind the motor at `joint`."""
     def not_elastic_error(why: str, hint: str | None = None) -> ScenarioError:
-        return ScenarioError(f"control is for robots whose joints are all elastic: joint {joint.name} is not, because "
+        return ScenarioError(f"the law requires that all joints are elastic; joint {joint.name} is not, "
+                             "because "
                              f"{why}", place=place,
                              expected="a motor's joint with armature and, behind a link without mass, a joint about the same "
                                       "axis with stiffness", hint=hint)

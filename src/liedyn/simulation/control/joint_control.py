@@ -99,7 +99,7 @@ def bind_motors(scenario: Scenario, model: Model) -> list[BoundMotor]:
             assert isinstance(rule.value, Motor)
             motors.append(BoundMotor(v.start, name, rule.value, rule))
         elif rule.pattern == name:
-            raise ScenarioError(f"joint {name} has {v.stop - v.start} coordinates: motors are for joints of one",
+            raise ScenarioError(f"joint {name} has {v.stop - v.start} coordinates: motors require joints with one coordinate",
                                 place=rule.place)
     return motors
 
@@ -113,7 +113,7 @@ def add_rotor_inertias(scenario: Scenario, model: Model) -> Model:
     for motor in bind_motors(scenario, model):
         armature = joints[motor.joint].coordinates[0].armature
         if motor.motor.inertia and armature:
-            raise ScenarioError(f"the robot file gives joint {motor.joint} an armature already",
+            raise ScenarioError(f"joint {motor.joint} already has an armature in the robot file",
                                 place=motor.rule.place.at("inertia"), expected="one of the two",
                                 found=f"inertia: {motor.motor.inertia:g}, armature: {armature:g}")
     armatures = motor_armatures(scenario, model)
@@ -158,7 +158,7 @@ def motor_warnings(motors: list[BoundMotor], segments: Sequence[RunSegment], sto
                          f"the motor of {motor.joint} is at its curve {describe_rows(times, np.concatenate(at_curve))}")
         if np.concatenate(beyond).any():
             warnings.add("motor-exceeded",
-                         f"the prescribed motion of {motor.joint} needs more torque than the curve of its motor has, "
+                         f"the prescribed motion of {motor.joint} requires more torque than the curve of its motor allows, "
                          f"{describe_rows(times, np.concatenate(beyond))}")
     return warnings
 
@@ -209,7 +209,7 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
     unsupported = "loops" if not model.has_only_couplings else "couplings" if control and control.law == "task_space" else ""
     if model.nc and unsupported and (control or gravity.any()):
         purpose = f"control: {control.law}" if control else "gravity of a pd law"
-        raise ScenarioError(f"{purpose} is for robots without {unsupported}", place=control.place if control else Place(),
+        raise ScenarioError(f"{purpose} does not support robots with {unsupported}", place=control.place if control else Place(),
                             found=model.constraints[0].name)
     laws = empty_joint_laws(model, limit, prescribed, gravity)
     if controlled is not None:

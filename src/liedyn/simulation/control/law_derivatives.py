@@ -54,7 +54,8 @@ def signal_gradient(problem: InitialValueProblem, k: int, t: float, q: Array, v:
             name = f"q({model.q_names[i % RATE]})" if operation in (STATE_Q, MOVING_Q) else f"v({model.v_names[i]})" \
                 if operation == STATE_V else measured_name(model, program.signals, i)
             location = f"{problem.signal_locations[k]}: " if str(problem.signal_locations[k]) else ""
-            raise ComputationError(f"{location}the {problem.signal_names[k]} has no derivative by {name} at t = {t:.6g} s")
+            raise ComputationError(f"{location}the {problem.signal_names[k]} has no derivative with respect to {name} at t = "
+                                   f"{t:.6g} s")
         if operation in (STATE_Q, MOVING_Q):
             by_numbers[i % RATE] += slope
         elif operation == STATE_V:
@@ -221,4 +222,4 @@ def friction_warnings(model: Model, v: Array) -> list[LiedynWarning]:
         return []
     return [LiedynWarning("linearized-friction",
                           f"{format_names(slow, 4)}: Coulomb friction below {FRICTION_SPEED:g} "
-                          "rad/s or m/s acts as a damper; passive=false leaves all passive forces out")]
+                          "rad/s or m/s acts as a damper; passive=false omits all passive forces")]

@@ -151,8 +151,8 @@ def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
             if prescribed[joint.v].any():
                 raise not_controllable_error(joint, rule.place)
             if joint.v.stop - joint.v.start != 1:
-                raise ScenarioError(f"joint {joint.name} has {joint.v.stop - joint.v.start} coordinates: computed torque drives "
-                                    "joints of one", place=rule.place)
+                raise ScenarioError(f"joint {joint.name} has {joint.v.stop - joint.v.start} coordinates: computed_torque "
+                                    "requires joints with one coordinate", place=rule.place)
     followers = set(model.elimination().follower) if model.nc else set()
     for rule in control.motion:
         if rule.pattern in model.joint_names and model.v_index(rule.pattern).start in followers:

@@ -91,7 +91,7 @@ def _bind_task(context: LawContext) -> Task:
             raise ScenarioError(f"task_space drives all joints, but {joint.name} is free: no motor acts there",
                                 place=control.place, hint="prescribe its motion, or base: fixed")
     if is_elastic(model):
-        raise ScenarioError("task_space is for rigid joints: the robot's are elastic", place=control.place.at("law"),
+        raise ScenarioError("task_space does not support elastic joints, which this robot has", place=control.place.at("law"),
                             expected="law: feedback_linearization")
     link, poses = find_index(control.link, model.link_names, "link", control.place.at("link")), PoseTable(model, context.compiler)
     assert control.target is not None                        # the law's schema requires it
@@ -104,7 +104,7 @@ def _bind_task(context: LawContext) -> Task:
     task = Task(np.array([link]), path, np.array(control.point, dtype=float), rows, poses.poses, posture, has_posture,
                 np.array(prescribed), *map(np.zeros, sizes))
     if not jacobian(model, model.neutral(), control.link)[:, ~task.fixed].any():
-        raise ScenarioError(f"task_space cannot move the link {control.link}: no joint that is not prescribed is below it",
+        raise ScenarioError(f"task_space cannot move the link {control.link}: no joint between it and the base is controlled",
                             place=control.place.at("link"))
     return task
 

@@ -227,7 +227,7 @@ class SignalCompiler:
         if operation == code.MEASURED and (i - self.model.nv) % NUMBERS_PER_POINT < 3:
             return code.MOVING_POINT + 256 * i
         if operation in code.STATE_OPERATIONS:
-            raise ScenarioError("the target's time derivative, which kd needs, is not known", place=place, found=text,
+            raise ScenarioError("the time derivative of the target, which kd requires, is not available", place=place, found=text,
                                 expected="q(joint) of joints with one coordinate, x(link), y(link), z(link), and times",
                                 hint="or kd: 0 and a feedforward")
         return word
@@ -372,7 +372,8 @@ class SignalCompiler:
                 self._measures, key = True, (find_index(name, model.link_names, "link", place), point)
                 return model.nv + NUMBERS_PER_POINT * self._points.setdefault(key, len(self._points)) + LINK_FUNCTIONS.index(kind)
             if kind == "tau" and not purpose.forces:
-                raise ScenarioError("generalized forces may be read by events only", place=place, found=f"tau({name})",
+                raise ScenarioError("only events may read joint torques and forces, "
+                                    "tau(joint)", place=place, found=f"tau({name})",
                                     expected="q(joint), v(joint), or a link's position such as z(link)")
             self._measures = self._measures or kind == "tau"
             names = model.q_names if kind == "q" else model.v_names
