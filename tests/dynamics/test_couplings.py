@@ -3,10 +3,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 import liedyn as ld
-from coupled_robots import coupled_robot, coupled_state, reduction
+from coupled_robots import coupled_robot, coupled_state, equations, reduction
 from differences import by_each, by_q
+from exact import exact, solve
+from exact_motion import CoupledMotion
 from liedyn.codegen.specialize import generic_kernels
 from liedyn.model.description import Coupling, Joint, Link, Mimic, Robot
 
@@ -426,6 +429,37 @@ def test_derivatives_by_the_pose_of_a_floating_base_are_tangent():
     tree = model.spanning_tree()
     expected = by_q(lambda x: ld.inverse_dynamics(tree, x, v, a), tree, q)[:, base]
     close(d, model.elimination().projection.T @ expected, 1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_forces_are_those_in_a_hundred_digits_reduced_by_hand(seed, code):
+    """d'Alembert's principle for each body, from poses alone, times the transposed reduction."""
+    model = coupled_robot(seed, types=("revolute", "prismatic", "helical"))
+    tree = model.spanning_tree()
+    A, right = equations(model)
+    independent = [model.v_names.index(name) for name in model.independent]
+    followers = np.setdiff1d(np.arange(model.nv), independent)
+    with mp.workdps(60):
+        G, c = exact(np.zeros((model.nv, len(independent)))), exact(np.zeros(model.nv))
+        G[independent] = exact(np.eye(len(independent)))
+        G[followers] = -np.column_stack([solve(exact(A[:, followers]), A[:, k]) for k in independent])
+        c[followers] = solve(exact(A[:, followers]), right)[:, 0]
+        motion = CoupledMotion(tree, seed, G, c, independent)
+        q, (v, a) = motion.q, motion.v
+        forces = G.T @ motion.forces()
+    tau = np.zeros(model.nv)
+    tau[independent] = forces.astype(float)
+    scale = np.abs(tau).max()
+    assert np.abs(ld.inverse_dynamics(model, q, v, a, passive=False) - tau).max() < 1e-14 * scale * model.nv
+    assert np.abs(ld.regressor(model, q, v, a) @ parameters_of(model) @ G.astype(float) - tau[independent]).max() < 1e-13 * scale
+    condition = np.linalg.cond(G.astype(float).T @ ld.mass_matrix(tree, q) @ G.astype(float))
+    assert np.abs(ld.forward_dynamics(model, q, v, tau, passive=False) - a).max() < 1e-14 * condition * max(np.abs(a).max(), 1.0)
+
+
+def parameters_of(model):
+    """The parameters without passive forces."""
+    p = ld.inertial_parameters(model)
+    return np.where([name.startswith(("damping.", "friction.")) for name in p.names], 0.0, p.values)
 
 
 def test_plans_are_made_on_the_couplings():

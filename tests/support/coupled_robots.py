@@ -8,10 +8,10 @@ from liedyn.model.description import ONE_DOF, Coupling, Mimic
 from zoo import random_robot
 
 
-def coupled_robot(seed: int, base: str = "fixed"):
+def coupled_robot(seed: int, base: str = "fixed", **options):
     """Return a model with a chain of two mimic joints, and a coupling of three other joints if there are so many."""
     rng = np.random.default_rng(seed)
-    robot = random_robot(seed, 9, base=base)
+    robot = random_robot(seed, 9, base=base, **options)
     single = [k for k, joint in enumerate(robot.joints) if joint.kind == ONE_DOF and len(joint.labels) == 1]
     rng.shuffle(single)
     driver, *followers = single[:3]
@@ -24,9 +24,9 @@ def coupled_robot(seed: int, base: str = "fixed"):
     return ld.build(replace(robot, joints=tuple(joints), couplings=couplings if len(others) == 3 else ()))
 
 
-def reduction(model):
-    """Return G (nv, ny) and the independent coordinates, from the couplings as written."""
-    rows = []
+def equations(model):
+    """Return A (nc, nv) and the right-hand sides of A q = b, from the couplings as written."""
+    rows, right = [], [coupling.offset for coupling in model.description.couplings]
     names = list(model.v_names)
     for coupling in model.description.couplings:
         row = np.zeros(model.nv)
@@ -38,11 +38,17 @@ def reduction(model):
             row = np.zeros(model.nv)
             row[names.index(joint.name)], row[names.index(joint.mimic.joint)] = 1.0, -joint.mimic.multiplier
             rows.append(row)
-    independent = [names.index(name) for name in model.independent]
+            right.append(joint.mimic.offset)
+    return np.array(rows), np.array(right)
+
+
+def reduction(model):
+    """Return G (nv, ny) and the independent coordinates, from the couplings as written."""
+    independent = [model.v_names.index(name) for name in model.independent]
     G = np.zeros((model.nv, len(independent)))
     G[independent] = np.eye(len(independent))
     followers = np.setdiff1d(np.arange(model.nv), independent)
-    A = np.array(rows)
+    A, _ = equations(model)
     G[followers] = -np.linalg.solve(A[:, followers], A[:, independent])
     return G, np.array(independent)
 

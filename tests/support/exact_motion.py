@@ -131,3 +131,42 @@ class ExactMotion:
         """(n_links, 4, 4) poses of the links at time t."""
         bodies = self.bodies(t)
         return np.array([bodies[i] @ T for i, T in zip(self.tree.link_body, self.link_offsets, strict=True)])
+
+    @precisely
+    def forces(self) -> np.ndarray:
+        """(nv,) generalized forces at t = 0 of inertia and gravity, without passive forces: d'Alembert's principle, body by body.
+
+        Robots of single coordinates only. A body's wrench is the rate of its momentum about the world's origin, less gravity.
+        """
+        tree, n, g = self.tree, len(self.tree.parent), -exact(self.tree.dV0[3:])
+        tau, now = exact(np.zeros(self.model.nv)), self.bodies(mpf(0))
+        for i in range(1, n):
+            m, first, (xx, xy, xz, yy, yz, zz) = mpf(tree.I[10 * i]), *np.split(exact(tree.I[10 * i + 1:10 * i + 10]), [3])
+            J = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], dtype=object)               # about the body's origin
+            T = derivatives(lambda t, i=i: self.bodies(t)[i], 3)
+            (w, alpha), R = twists(T, "local")[:, :3], T[0, :3, :3]
+            acceleration = T[2, :3, 3]                                                             # of the body's origin
+            spin = R @ (J @ alpha + cross(w, J @ w))
+            offset = R @ first
+            force = m * (acceleration - g) + R @ (cross(alpha, first) + cross(w, cross(w, first)))
+            moment = spin + cross(offset, acceleration - g) + cross(T[0, :3, 3], force)
+            k = i
+            while k > 0:
+                a, b = exact(tree.S[2 * k:2 * k + 2])
+                axis, p = now[k][:3, 2], now[k][:3, 3]
+                tau[tree.iv[k]] += (a * axis) @ moment + (b * axis + cross(p, a * axis)) @ force
+                k = tree.parent[k]
+        tau[tree.iv[1:]] += exact(tree.armature[tree.iv[1:]]) * derivatives(self.coordinates, 3)[2][tree.iq[1:]]
+        return tau
+
+
+class CoupledMotion(ExactMotion):
+    """The same with coordinates q = G y + c, for robots of single coordinates with couplings. G (nv, ny), c (nv,) have digits."""
+
+    @precisely
+    def __init__(self, model, seed: int, G, c, independent):
+        super().__init__(model, seed, 2)
+        rows = exact(np.array([self.q, *self.v])[:, independent]) @ G.T
+        rows[0] += c
+        self.coordinates = lambda t: sum(t**k / factorial(k) * row for k, row in enumerate(rows))
+        self._bodies, (self.q, *self.v) = {}, rows.astype(float)
