@@ -279,7 +279,7 @@ def test_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = written(tmp_path, SAMPLES.replace("150", "12"))
     report = json.loads(ok("batch", path, "--dry-run", "--json").stdout)
-    assert report["runs"] == 12 and report["way"] == "vectorized" and (report["rows"], report["steps"]) == (11, 250)
+    assert report["runs"] == 12 and report["mode"] == "vectorized" and (report["rows"], report["steps"]) == (11, 250)
     assert not {"seconds", "seconds_each"} & report.keys()             # a few runs do not tell of the others
     assert not (tmp_path / "runs").exists()
     text = ok("batch", path, "--dry-run").stdout

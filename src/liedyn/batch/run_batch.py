@@ -293,7 +293,7 @@ class PreparedSweep:
         """
         evaluator = self.evaluator
         return {"scenario": self.sweep.begins_with, "job": self._job, "robot": self.binding.model.name, "runs": self.count,
-                "way": evaluator.mode,
+                "mode": evaluator.mode,
                 "parameters": {parameter.name: parameter.key for parameter in self.sweep.parameters},
                 "outputs": {output.name: output.text for output in self.sweep.outputs},
                 "trajectories": self.sweep.trajectories is not None, "rows": evaluator.rows(), "steps": evaluator.steps(),

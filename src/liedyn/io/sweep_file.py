@@ -325,7 +325,7 @@ PARAMETER = Schema("parameter", (
     Field("scale", Choice(SCALES), "`relative`: the values are factors of the value in the scenario or robot", "absolute",
         example="relative")), one_of=(SOURCES,), reader=_varied)
 TRAJECTORIES = Schema("trajectories", (
-    Field("every", Integer(minimum=1), "keep every n-th row, and the last", default_of(StoredTrajectories, "every"), example=10),
+    Field("every", Integer(minimum=1), "store every n-th row, and the last", default_of(StoredTrajectories, "every"), example=10),
     Field("columns", List(Text(), 1, words="names"), "names or patterns of columns", "all", example=["q.*"])))
 _SCALARS = Number(), Text(), Boolean()
 _VALUE = OneOf((*_SCALARS, List(Number(), 1), Named(OneOf(_SCALARS), "key")))
@@ -361,7 +361,7 @@ SWEEP = Schema("sweep", (
     Field("base", Choice(("fixed", "floating")), "whether the root link is fixed to the ground or floats",
           "as in the trajectory, "
         "else as in the robot file", kinds=JOBS, example="floating"),
-    Field("prescribed", _NAMES, "joints whose acceleration is prescribed: names or patterns; `hybrid` needs it",
+    Field("prescribed", _NAMES, "joints whose acceleration is prescribed: names or patterns; required for `hybrid`",
         kinds=("hybrid", "derivatives"), example=["elbow"]),
     Field("function", Choice(_SERIES), "function that is differentiated", default_of(TrajectoryJob, "function"),
         kinds=("derivatives",), example="forward"),

@@ -194,7 +194,7 @@ def batch_text(report: dict[str, Any]) -> str:
     varied = (f"{name} ({key})" if name != key else name for name, key in report["parameters"].items())
     rows = [["  varied", ", ".join(varied)],
             ["  outputs", f"{', '.join(report['outputs']) or 'none'}{stored}"],
-            ["  way", f"{report['way']}, {chunks}"],
+            ["  mode", f"{report['mode']}, {chunks}"],
             ["  first run", length],
             ["  disk", f"about {size_text(report['bytes'])} in {report['folder']}"]]
     return "\n".join([f"{report['runs']} runs of {report['robot']} ({report['scenario']})", *table(rows, range(2), _WIDEST)])

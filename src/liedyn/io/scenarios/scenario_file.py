@@ -159,12 +159,13 @@ SCENARIO = Schema("scenario", (
     Field("control", CONTROL, "a control law: see [control laws](#control-laws) and [elastic joints](#elastic-joints)"),
     Field("sampling", SAMPLING, "when a sampled controller computes the laws: see [sampled controllers](#sampled-controllers)",
         "the laws are continuous", example={"rate": 1000}),
-    Field("saturate", SATURATE, "limits of joint torques and forces that act, `true` for the effort limits of the robot: see "
+    Field("saturate", SATURATE, "enforced limits of joint torques and forces, `true` for the effort limits of the robot: see "
         "[saturation](#saturation)", "none", example=True),
     Field("motors", MOTORS, "gears, torque-speed curves and rotors of motors, by joint or pattern: see [motors](#motors)", "none",
         example={"elbow": {"gear": 100, "curve": [[0, 1.2], [300, 1.2], [420, 0]]}}),
-    Field("limits", LIMITS, "whether position limits act: `stop`, `hard` or a mapping: see [stops](#stops-at-joint-limits); "
-        "`warn`: they do not act, and a warning lists the exceeded limits", "warn", example={"mode": "compliant", "damping": 2}),
+    Field("limits", LIMITS,
+        "whether position limits are enforced: `stop`, `hard` or a mapping: see [stops](#stops-at-joint-limits); `warn`: they are "
+        "not enforced, and a warning lists the exceeded limits", "warn", example={"mode": "compliant", "damping": 2}),
     Field("constraints", CONSTRAINTS, "method that keeps loops closed: see [robots with loops](#robots-with-loops)"),
     Field("constraint_motion", by_name(MOTION, "loop*"), "motion of driven loops, by name or pattern"),
     Field("external_forces", List(FORCE, words="forces"), "a list: see [external wrenches](#external-wrenches-and-actuators)",
