@@ -74,8 +74,8 @@ def test_redundant_a_five_bar_of_three_motors(worst):
         assert worst("inverse: equation of motion", obeyed(model, q, v, a, out)) < 1e-12
     with pytest.raises(ld.ComputationError) as caught:
         ld.constrained_inverse_dynamics(model, q, v, a, mask)
-    assert str(caught.value) == ("several sets of joint forces produce this motion: 3 coordinates are actuated, 1 more than "
-                                 'this motion needs (select with criterion="least_torque" or "least_constraint_force")')
+    assert str(caught.value) == ("several sets of generalized forces produce this motion: 3 coordinates are actuated, 1 more "
+                                 'than this motion requires (select with criterion="least_torque" or "least_constraint_force")')
 
 
 def test_fully_actuated_a_four_bar(worst):
@@ -92,7 +92,7 @@ def test_fully_actuated_a_four_bar(worst):
     assert worst("inverse: K2 (65), (66)", relative(out.multipliers[[2, 3, 4]], x)) < 1e-12
     out = ld.constrained_inverse_dynamics(model, q, v, a, model.joint_names, criterion="least_constraint_force")
     assert out.case == "fully actuated" and (out.multipliers == 0).all() and relative(out.tau, tau_r) < 1e-14
-    with pytest.raises(ld.ComputationError, match="4 coordinates are actuated, 3 more than this motion needs"):
+    with pytest.raises(ld.ComputationError, match="4 coordinates are actuated, 3 more than this motion requires"):
         ld.constrained_inverse_dynamics(model, q, v, a, every)
 
 
@@ -109,9 +109,8 @@ def test_immobile_a_truss(closure, n, actuated, worst):
     assert obeyed(model, q, zero, zero, out) < 1e-12
     with pytest.raises(ld.ComputationError) as caught:
         ld.constrained_inverse_dynamics(model, q, zero, zero, mask)
-    assert str(caught.value).startswith("several sets of joint forces produce this motion: the constraints leave no motion, so "
-                                        "that any "
-                                        "force does, also none (select with ")
+    assert str(caught.value).startswith("several sets of generalized forces produce this motion: the constraints leave no "
+                                        "motion, so any force is possible (select with ")
     out = ld.constrained_inverse_dynamics(model, q, zero, zero, mask, criterion="least_constraint_force")
     expected, _ = program(model, q, zero, zero, mask, "least_constraint_force")
     assert out.case == "immobile" and relative(out.tau, expected) < 1e-12
@@ -296,7 +295,7 @@ def test_what_is_refused():
     assert "found float64 of shape (5,)" in refused(ld.ShapeError, model, *state, np.ones(5))
     assert refused(ld.LiedynError, model, *state, pins, criterion="least") == (
         "no criterion 'least'; there are unique, least_constraint_force, least_torque")
-    assert "weights apply to joint forces, which the criterion 'unique' does not use" in refused(
+    assert "weights apply to forces of joints, which the criterion 'unique' does not use" in refused(
         ld.LiedynError, model, *state, pins, weights=[1, 1])
     for bad in ([1.0, 0.0], [1.0, np.nan], [-1.0, 1.0]):
         assert "weights must be positive" in refused(ld.ConfigurationError, model, *state, pins, criterion="least_torque",

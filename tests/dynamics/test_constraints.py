@@ -248,8 +248,8 @@ def test_what_cannot_be_closed():
     rod = Loop("rod", "distance", WORLD, "link2", Pose.from_xyz_rpy((50.0, 0, 0), (0, 0, 0)), length=0.3)
     model = ld.build(replace(ROBOTS["revolute"], loops=(rod,)))
     text = refused(ld.ComputationError, ld.project_configuration, model, ld.random_configuration(model, np.random.default_rng(1)))
-    assert text.startswith("the constraints cannot be satisfied from this configuration; the residual of rod stays at ")
-    assert text.endswith("(start from a nearer configuration, or check with liedyn assemble whether the lengths allow it)")
+    assert text.startswith("the constraints cannot be satisfied from this configuration; the residual of rod remains ")
+    assert text.endswith("(start from a closer configuration, or check with liedyn assemble whether the lengths allow it)")
 
 
 def test_prescribed_velocities_that_contradict_the_constraints_are_refused():

@@ -177,7 +177,7 @@ def test_a_crane_with_a_ball_joint_and_dry_friction(pair):
     assert relative(ld.forward_dynamics(model, both.q, both.v, both.tau, passive=False), theirs) > 1e-2
     assert [warning.code for warning in model.warnings] == ["mjcf-not-read", "mjcf-limits", "mjcf-friction"]
     assert [warning.level for warning in model.warnings] == ["information", "warning", "warning"]
-    assert model.warnings[1].message == "not read: limits of ball joints (1), smaller force limits of one direction (1)"
+    assert model.warnings[1].message == "not read: limits of ball joints (1), the smaller force limit of the two directions (1)"
 
 
 def test_thrusters_of_a_drone(pair):
@@ -299,7 +299,7 @@ def test_limits_of_forces_against_mujoco(tmp_path, motor, joint, others):
     robot, (least, most) = read(tmp_path, text), found
     assert robot.joints[0].coordinates[0].effort == pytest.approx(max(abs(least), abs(most)), abs=1e-15)
     limits = [warning.message for warning in robot.warnings if warning.code == "mjcf-limits"]
-    assert limits == ["not read: smaller force limits of one direction (1)"] * (least != -most)
+    assert limits == ["not read: the smaller force limit of the two directions (1)"] * (least != -most)
 
 
 def test_limits_of_thrusters_are_reported(tmp_path):
@@ -338,7 +338,7 @@ def test_meshes_need_an_inertial_where_they_move(tmp_path):
     read(tmp_path, arm(f'{mesh}<inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/>'))
     read(tmp_path, arm(mesh.replace("/>", ' mass="0"/>')))
     robot = read(tmp_path, arm(joint=mesh, body='<body><joint/><geom size="1"/></body>'))
-    assert "masses of meshes that stand still (1)" in robot.warnings[0].message
+    assert "masses of meshes that do not move (1)" in robot.warnings[0].message
 
 
 def test_shapes_for_pictures(tmp_path):
@@ -412,7 +412,8 @@ def test_mjcf_through_yaml(tmp_path):
      "a tendon needs joints with one coordinate; found 'k'"),
     (arm(rest='<equality><joint joint1="j" joint2="j" polycoef="0 1 2 0 0"/></equality>'),
      "<joint polycoef>: a constraint that is not linear is not supported; found '0 1 2 0 0'; expected a0 a1 0 0 0"),
-    (arm(rest='<equality><joint joint1="i"/></equality>'), "nothing of that name can be coupled; found 'i'; expected a hinge or"),
+    (arm(rest='<equality><joint joint1="i"/></equality>'), "no joint of that name can be coupled; found 'i'; expected a hinge "
+                                                           "or"),
     (arm(rest='<equality><connect body1="b" anchor="0 0 0"/></equality>'), "unknown body; found 'b'; expected a body's name"),
     (arm(rest='<equality><connect body1="a"/></equality>'), "the attribute anchor is missing; expected 3 numbers"),
     (arm(rest='<equality><connect site1="s" site2="t"/></equality>'), "unknown site; found 's'"),

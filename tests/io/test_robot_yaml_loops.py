@@ -251,7 +251,7 @@ def test_loops_of_another_file_of_that_name_are_passed_over(folders):
     path = write(folders, "robot: arm/arm.urdf\n" + ROD, "loops.yaml")
     model = ld.load(folders / "arm.urdf")
     assert not model.description.loops
-    assert [str(f) for f in model.warnings] == [f"{path}: loops.yaml: belongs to arm/arm.urdf, another file of that name, and is "
+    assert [str(f) for f in model.warnings] == [f"{path}: loops.yaml: belongs to another file of that name, arm/arm.urdf, and is "
                                                 "ignored [loops-unused]"]
 
 

@@ -188,9 +188,9 @@ def combine_bodies(parts: list[tuple[float, Array, Array]]) -> Body:
 # Regrouped inertias: the part of a body's inertia that its joint cannot distinguish from the parent's is added to the parent
 
 # Inertia that a joint does not accelerate relative to the parent, such as a mass on its axis of rotation, has the same effect on
-# joint forces if it is added to the parent. This leaves zeros: a revolute joint keeps 7 of 10 numbers, a prismatic one 4 (Gautier
-# and Khalil 1990; Khalil and Kleinfinger 1987). Joint forces, accelerations and all derivatives are those of the robot; wrenches
-# at joints, momenta and energies are not.
+# generalized forces if it is added to the parent. This leaves zeros: a revolute joint keeps 7 of 10 numbers, a prismatic one 4
+# (Gautier and Khalil 1990; Khalil and Kleinfinger 1987). Generalized forces, accelerations and all derivatives are those of the
+# robot; wrenches at joints, momenta and energies are not.
 
 _ROUNDING = 1e-15         # of the maximum moment of a body: smaller ones are what the subtraction leaves
 

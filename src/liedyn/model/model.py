@@ -152,7 +152,7 @@ class Model(Immutable):
 
     def __init__(self, *_: Any, **__: Any):
         """Raise UsageError, also for `dataclasses.replace`: it would leave fields that depend on the changed ones as they are."""
-        raise UsageError("a Model is immutable and made by ld.load or ld.build (a copy with other numbers: "
+        raise UsageError("a Model is immutable and created by ld.load or ld.build (a copy with different parameters: "
                          "model.with_changes(gravity=..., mass={...}, ...); with other links, joints or loops: "
                          "ld.build(dataclasses.replace(model.description, ...)))")
 

@@ -76,7 +76,7 @@ def _joint_warnings(joint: Joint, names: set[str]) -> Iterator[LiedynWarning]:
         of = f" of {label}" if label else ""
         missing = [name for name, value in (("lower", limits.lower), ("upper", limits.upper)) if math.isinf(value)]
         if joint.type in ("revolute", "prismatic") and missing:
-            suggestion = ", or type: continuous if it turns without end" if joint.type == "revolute" else ""
+            suggestion = ", or type: continuous if it turns without limits" if joint.type == "revolute" else ""
             yield _warning("limits-missing", joint, f"a {joint.type} joint without {' and '.join(missing)} limit "
                            f"(give it limits{suggestion})", "limits")
         if limits.lower == limits.upper:

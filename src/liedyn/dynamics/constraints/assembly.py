@@ -280,10 +280,10 @@ class BranchSearch:
         tilt = self._tilt(constraint, best)
         if tilt:
             return ComputationError(
-                f"{text}. The axes of this loop are not parallel: they are off by {tilt:.2g} rad, and the loop is "
-                "overconstrained. Give angles with all digits (pi/2 is 1.5707963267948966), or make one joint of the loop "
+                f"{text}. The axes of this loop are not parallel (angle {tilt:.2g} rad), and the loop is overconstrained. Give "
+                "angles with all digits (pi/2 is 1.5707963267948966), or make one joint of the loop "
                 "a ball joint and another one cylindrical")
-        return ComputationError(f"{text} ({', '.join([*hints, 'check lengths and frames, or give another guess'])})")
+        return ComputationError(f"{text} ({', '.join([*hints, 'check lengths and frames, or change the guess'])})")
 
     def _tilt(self, constraint: ModelConstraint, best: _Solution) -> float:
         """Return the tilt [rad] of the axes of a planar loop; 0 if the loop is open for another reason."""
@@ -424,7 +424,7 @@ def singular_state_warnings(model: Model, q: Array, ranks: Integers, prescribed:
     location = f" of {state_kind} {k}" if len(ranks) > 1 else ""
     return [LiedynWarning("singular-state",
                           f"the configuration{location} is singular: the rank of the constraints is {ranks[k]} there, and "
-                          f"{generic} near it; the results are those of a mechanism with more degrees of freedom than it has "
+                          f"{generic} near it; the results are valid for a mechanism that has more degrees of freedom here than "
                           "elsewhere (see ld.mobility)")]
 
 
@@ -600,7 +600,7 @@ def coordinate_mask(model: Model, names: Sequence[str]) -> Mask:
             mask[model.v_names.index(name)] = True
         else:
             model.joint(name)                              # NameLookupError with the valid names
-            raise NameLookupError(f"no joint {name!r} to keep")
+            raise NameLookupError(f"no joint {name!r} to fix")
     return mask
 
 

@@ -1,4 +1,4 @@
-"""Forward and hybrid dynamics of constrained systems, and the constraint forces as wrenches and joint forces."""
+"""Forward and hybrid dynamics of constrained systems, and the constraint forces as wrenches and generalized forces."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
@@ -39,8 +39,8 @@ from liedyn.numba_tools.decorators import compile_entry_point
 
 # Constraints P(q) v = 0 from a function of the user, in addition to those of the model -----------------------------------------
 
-# The constrained acceleration depends linearly on the joint forces: forces P^T mu change it by R mu, and P R mu = -(P a + gamma)
-# satisfies the constraints. R takes one more solution per row of P; a second iteration removes rounding errors.
+# The constrained acceleration depends linearly on the generalized forces: forces P^T mu change it by R mu, and P R mu = -(P a +
+# gamma) satisfies the constraints. R takes one more solution per row of P; a second iteration removes rounding errors.
 
 _STEP = 2e-3          # rad or characteristic lengths: step of the differences for dP/dt v, whose error is about its sixth power
 
@@ -72,7 +72,7 @@ def _pfaffian_matrix(pfaffian: Pfaffian, model: Model, q: Array) -> Array:
 
 def enforce_pfaffian(model: Model, P: Array, gamma: Array, motion: Callable[[Array], Array], tau: Array,
                      M: Array) -> tuple[Array, Array, Mask]:
-    """Return joint forces (N, nv) with P a + gamma = 0, multipliers mu (N, k), and a mask (N, k) of independent rows of P.
+    """Return generalized forces (N, nv) with P a + gamma = 0, multipliers mu (N, k), and a mask (N, k) of independent rows of P.
 
     The forces are `tau` plus those of mu; motion(tau) returns the accelerations (N, nv). A row is dependent if it follows from
     rows before it. If rows depend on each other or on the constraints of the model, mu is of minimum norm. M (N, nv, nv) of the
@@ -121,7 +121,7 @@ _ACCELERATION_TOLERANCE = 1e-5     # of the maximum acceleration: tolerance for 
 class ConstrainedMotion:
     """Result of constrained dynamics.
 
-    a, tau        (..., nv) all accelerations and joint forces; inputs are returned unchanged
+    a, tau        (..., nv) all accelerations and generalized forces; inputs are returned unchanged
     multipliers   (..., m) lambda with M a + b = tau + A^T lambda [N m | N]; of minimum norm if equations are dependent
     independent   (..., m) bool: False for a constraint equation that depends on the equations before it
 
@@ -171,7 +171,7 @@ def constrained_forward_dynamics(  # noqa: PLR0913 - independent options of a pu
         model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None, passive: bool = True,
         constraint_motion: Mapping[str, Any] | None = None, baumgarte: float = 0.0, pfaffian: Pfaffian | None = None,
         on_error: OnError = "raise") -> ConstrainedMotion:
-    """Return the accelerations of a constrained system under joint forces.
+    """Return the accelerations of a constrained system under generalized forces.
 
     Solves ``M a + b = tau + A^T lambda``, ``A a + gamma = 0`` by articulated sweeps: O(n m + m^3).
 
@@ -182,7 +182,7 @@ def constrained_forward_dynamics(  # noqa: PLR0913 - independent options of a pu
     q : (..., nq) array
         Configuration [rad | m]; should be closed (`assemble`, `project_configuration`).
     v, tau : (..., nv) arrays
-        Joint velocity, which should satisfy the constraints (`project_velocity`), and joint force.
+        Joint velocity, which should satisfy the constraints (`project_velocity`), and generalized force.
     f_ext, passive
         As in `forward_dynamics`.
     constraint_motion : {closure name: (T, V, dV)}, optional
@@ -246,7 +246,7 @@ def constrained_hybrid_dynamics(  # noqa: PLR0913 - independent options of a pub
         model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
         f_ext: Wrenches | None = None, passive: bool = True, constraint_motion: Mapping[str, Any] | None = None,
         baumgarte: float = 0.0, pfaffian: Pfaffian | None = None, on_error: OnError = "raise") -> ConstrainedMotion:
-    """Return all accelerations and joint forces of a constrained system from one of the two for each coordinate.
+    """Return all accelerations and generalized forces of a constrained system from one of the two for each coordinate.
 
     ``a`` is read where prescribed and ``tau`` elsewhere; other entries are ignored. Other parameters and results are those of
     `constrained_forward_dynamics`. If the prescribed motion does not determine the multipliers, they are those of minimum norm.
@@ -278,7 +278,7 @@ def constrained_hybrid_dynamics(  # noqa: PLR0913 - independent options of a pub
 
 def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, constraint_motion: Mapping[str, Any] | None = None,
                       on_error: OnError = "raise") -> Array:
-    """Return the joint forces A^T lambda of constraints.
+    """Return the generalized forces A^T lambda of constraints.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, con
     Returns
     -------
     tau : (..., nv) array
-        Joint forces of the constraints, in addition to the others [N m | N].
+        Generalized forces of the constraints, in addition to the others [N m | N].
 
     Raises
     ------

@@ -42,7 +42,7 @@ CRITERIA = ("unique", "least_constraint_force", "least_torque")
 UNIQUE, REDUNDANT, FULL, IMMOBILE = CASES = ("unique", "redundant", "fully actuated", "immobile")
 
 # tolerance of the equations, relative to the maximum acceleration (at least one per characteristic time squared) and to the
-# maximum joint force, in lengths of the loops
+# maximum generalized force, in lengths of the loops
 _BALANCE_TOLERANCE = 1e-7
 _ZERO = 1e-14              # relative to the maximum weight: columns of U are orthonormal or zero
 # rad, or lengths, per characteristic time squared: forces of smaller accelerations need no balance
@@ -52,7 +52,7 @@ _REST_TOLERANCE = 1e-11
 class ConstrainedInverse(NamedTuple):
     """Result of constrained inverse dynamics.
 
-    tau           (..., nv) all joint forces; those of joints that are not actuated equal the input [N m | N]
+    tau           (..., nv) all generalized forces; those of joints that are not actuated equal the input [N m | N]
     multipliers   (..., m) lambda with M a + b = tau + A^T lambda; of minimum norm for this tau
     case          one of CASES, or an array (...) of them: "unique" (one tau produces the motion), "redundant" (several do),
                   "fully actuated" (every joint is actuated, and several tau do), "immobile" (the constraints allow no motion;
@@ -96,8 +96,8 @@ def constrained_inverse_dynamics(  # noqa: PLR0913 - independent options of a pu
     weights : (..., n) array, optional
         Positive, for the actuated coordinates or for all nv; for example 1 / effort limit. For "least_torque".
     tau_passive : (..., nv) array, optional
-        Joint force on joints that are not actuated, in addition to springs and damping [N m | N]; default 0. Entries of actuated
-        joints are ignored.
+        Generalized force on joints that are not actuated, in addition to springs and damping [N m | N]; default 0. Entries of
+        actuated joints are ignored.
     f_ext, passive
         As in `inverse_dynamics`.
     constraint_motion
@@ -153,10 +153,10 @@ def constrained_inverse_dynamics(  # noqa: PLR0913 - independent options of a pu
 # the equations ----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _InverseProblem:
-    """Motions of N states for which joint forces are to be found.
+    """Motions of N states for which generalized forces are to be found.
 
     q, A      (N, nq) configurations, (N, m, nv) constraint Jacobians
-    tau_r, b  (N, nv) joint forces and bias forces of the open tree
+    tau_r, b  (N, nv) generalized forces and bias forces of the open tree
     tau_p     (N, nv) forces of the joints that are not actuated
     mask, w   (nv,) mask of actuated coordinates, (N, n) their weights
     """
@@ -189,7 +189,7 @@ def _solve(problem: _InverseProblem, criterion: Criterion) -> tuple[Array, Array
         w = problem.w
         inverse = np.asarray(np.linalg.pinv(w[..., None] * U, rcond=_ZERO), dtype=np.float64)
         tau[..., mask] -= matvec(U, matvec(inverse, w * tau[..., mask]))
-        x, N = _solve_passive_balance(G, unit * (tau_r - tau))                            # now every joint force is known
+        x, N = _solve_passive_balance(G, unit * (tau_r - tau))                            # now every generalized force is known
         multipliers = _least_norm(size, N, x)
     return tau, multipliers, case
 
@@ -211,7 +211,7 @@ def _solve_passive_balance(Gp: Array, rhs: Array) -> tuple[Array, Array]:
 
 
 def _force_range(B: Array, unit: Array) -> tuple[Integers, Array]:
-    """Return the rank of B, of scaled equations, and an orthonormal basis of the joint forces in its range.
+    """Return the rank of B, of scaled equations, and an orthonormal basis of the generalized forces in its range.
 
     Columns beyond the rank are zero.
     """
@@ -283,7 +283,7 @@ def _check_criterion(criterion: Criterion, weights: ArrayLike | None) -> None:
     if criterion not in CRITERIA:
         raise NameLookupError(f"no criterion {criterion!r}; there are {', '.join(CRITERIA)}")
     if weights is not None and criterion != "least_torque":
-        raise UsageError(f"weights apply to joint forces, which the criterion {criterion!r} does not use "
+        raise UsageError(f"weights apply to forces of joints, which the criterion {criterion!r} does not use "
                          "(use criterion=\"least_torque\")")
 
 
@@ -354,9 +354,9 @@ def _check_unique(freedom: Integers, case: NDArray[np.str_], mask: Mask) -> None
     if not freedom.any():
         return
     k = int(np.argmax(freedom > 0))
-    why = ("the constraints leave no motion, so that any force does, also none" if case[k] == IMMOBILE else
-           f"{mask.sum()} coordinates are actuated, {freedom[k]} more than this motion needs")
-    raise ComputationError(f"several sets of joint forces produce this motion{_state(k, freedom)}: {why} "
+    why = ("the constraints leave no motion, so any force is possible" if case[k] == IMMOBILE else
+           f"{mask.sum()} coordinates are actuated, {freedom[k]} more than this motion requires")
+    raise ComputationError(f"several sets of generalized forces produce this motion{_state(k, freedom)}: {why} "
                            "(select with criterion=\"least_torque\" or \"least_constraint_force\")")
 
 

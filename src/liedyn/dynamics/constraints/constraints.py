@@ -397,7 +397,7 @@ def _check_velocity_consistent(model: Model, q: ArrayLike, v: Array, constraint_
         k, r = np.unravel_index(np.argmax(np.where(bad, scaled, 0.0)), residual.shape)
         state = f" of state {k}" if len(residual) > 1 else ""
         raise ComputationError(f"no velocity{state} satisfies the constraints: that of {model.constraint_equation_names[r]} "
-                               f"stays at {residual[k, r]:.3g} (prescribe fewer coordinates, or other velocities)")
+                               f"remains {residual[k, r]:.3g} (prescribe fewer coordinates, or other velocities)")
 
 
 def check_has_constraints(model: Model) -> None:
@@ -477,8 +477,8 @@ def _raise_not_closed(model: Model, q: Array, constraint_motion: Mapping[str, An
         if residual.ndim == 1:                                 # the motion of driven loops is that of one state
             r = int(np.argmax(residual))
             name, size = model.constraint_equation_names[r], float(residual[r])
-    raise ComputationError("the constraints cannot be satisfied from this configuration; the residual of "
-                           f"{name} stays at {size:.3g} (start from a nearer configuration, or check with liedyn assemble "
+    raise ComputationError(f"the constraints cannot be satisfied from this configuration; the residual of {name} remains "
+                           f"{size:.3g} (start from a closer configuration, or check with liedyn assemble "
                            "whether the lengths allow it)")
 
 
@@ -564,8 +564,8 @@ def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, c
     """Return the wrenches that closures exert on links: (..., n_links, 6) [m; f] [N m | N], each in its link's "local" frame.
 
     They can be passed as ``f_ext`` to the functions of the open tree, `Model.spanning_tree`, which then moves like the
-    constrained robot. Forces of couplings are not included (`constraint_forces` returns all as joint forces), nor are wrenches
-    of closures on the ground. `closure_wrenches` returns the wrenches by closure.
+    constrained robot. Forces of couplings are not included (`constraint_forces` returns all as generalized forces), nor are
+    wrenches of closures on the ground. `closure_wrenches` returns the wrenches by closure.
 
     Parameters
     ----------

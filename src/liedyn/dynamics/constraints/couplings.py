@@ -52,7 +52,7 @@ def raise_for_constraints(model: Model, function: str, instead: str | None = Non
     """Raise ModelError for a robot with constraints (`model.nc`), with the name of the function that includes them."""
     names = [constraint.name for constraint in model.constraints]
     listing = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
-    use = f"use {instead}, or " if instead else "no function obeys them here; "
+    use = f"use {instead}, or " if instead else "no function includes them; "
     raise ModelError(f"{function} does not account for the constraints of robot {model.name} ({listing})",
                      hint=f"{use}model.spanning_tree() for the robot without them; see docs/loops.md#dynamics")
 

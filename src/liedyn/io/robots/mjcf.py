@@ -52,7 +52,7 @@ def read_actuators(root: XmlElement, tree: BodyTree) -> tuple[Actuator, ...]:
             coordinate, = joint.coordinates
             tree.joints[k] = replace(joint, coordinates=(replace(coordinate, effort=max(abs(min_force), abs(max_force))),))
         if min_force != -max_force:
-            tree.count("smaller force limits of one direction")
+            tree.count("the smaller force limit of the two directions")
     return tuple(thrusters)
 
 
@@ -197,7 +197,7 @@ def _coupling(element: XmlElement, name: str, prefix: str, known: dict[str, tupl
 
 def _of(element: XmlElement, key: str, known: dict[str, tuple[Terms, float]]) -> tuple[Terms, float]:
     expected = "a hinge or slide joint" if key.startswith("joint") else "a fixed tendon"
-    return known[element.name_of(key, known, "nothing of that name can be coupled", expected)]
+    return known[element.name_of(key, known, "no joint of that name can be coupled", expected)]
 
 
 def _fixed_tendons(root: XmlElement, tree: BodyTree) -> Iterator[tuple[str, tuple[Terms, float]]]:
@@ -219,7 +219,7 @@ def _fixed_tendons(root: XmlElement, tree: BodyTree) -> Iterator[tuple[str, tupl
 _SECTIONS = ("compiler", "option", "size", "statistic", "visual", "default", "extension", "custom", "asset", "worldbody",
              "contact", "tendon", "equality", "actuator", "sensor", "keyframe", "deformable")
 _SHOWN = 2                           # the last group of geoms that the viewer shows
-_LIMITS = ("limits of ball joints", "limits of motors at sites", "smaller force limits of one direction")
+_LIMITS = ("limits of ball joints", "limits of motors at sites", "the smaller force limit of the two directions")
 _NO_FORCE = ("stiffness", "damping", "frictionloss", "armature", "springyield")      # of a tendon
 
 

@@ -150,7 +150,7 @@ def _body(element: XmlElement, parent: str, frame: Pose, childclass: str, tree: 
     _check_known(element, _BODY)
     element.refuse("gravcomp", "compensation of gravity is not supported")
     if element.switch("mocap", False):
-        tree.count("mocap bodies, which stand still")
+        tree.count("mocap bodies, which do not move")
     childclass = element.text("childclass", childclass)
     tree.defaults.check(childclass, element, "childclass")
     name = element.name or _unique_name(f"body{tree.bodies}", element, tree.names)
@@ -193,7 +193,7 @@ def _of_geoms(name: str, tree: BodyTree) -> Mass:
     low, high = tree.compiler.groups
     counted = [(geom, at) for geom, at in tree.geoms[name] if low <= geom.number("group", 0.0) <= high]
     if name in tree.still and any(is_mesh(geom) for geom, _ in counted):
-        tree.count("masses of meshes that stand still")
+        tree.count("masses of meshes that do not move")
         return Mass()
     return total([of_geom(geom, tree.compiler).seen_from(at) for geom, at in counted])
 

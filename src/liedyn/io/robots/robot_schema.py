@@ -271,9 +271,9 @@ _NEEDS_A_SIDE = "a link's name, or link with xyz and rpy"
 LOOP = Schema("loop", (
     Field("type", Choice(Names(LOOP_TYPES)), ", ".join(f"`{kind}`" for kind in LOOP_TYPES),
         required="one of " + ", ".join(LOOP_TYPES), example="ball"),
-    Field("a", _SIDE, "the one frame: a link's name, or `{link, xyz, rpy}` or `{link, xyz, quaternion}`; `world` is the ground",
+    Field("a", _SIDE, "frame a: a link's name, or `{link, xyz, rpy}` or `{link, xyz, quaternion}`; `world` is the ground",
         required=_NEEDS_A_SIDE, example="world"),
-    Field("b", _SIDE, "the other frame", required=_NEEDS_A_SIDE),
+    Field("b", _SIDE, "frame b, in the same form", required=_NEEDS_A_SIDE),
     Field("driven", Boolean(), "true: the motion of frame a in its link is a given function of time: "
           "`constraint_motion:` in a scenario, `constraint_motion=` in Python", False, example=True),
     Field("axes", List(Vector(3), 2, 2, "axes"), "universal: two axes that stay perpendicular, the first in frame a, the second "

@@ -108,7 +108,7 @@ def loops_beside(path: str | os.PathLike[str]) -> tuple[LoopsFile | None, tuple[
         return None, ()
     named = os.path.abspath(common.parent / loops_file.robot)
     if named != os.path.abspath(path) and os.path.isfile(named):
-        return None, (LiedynWarning("loops-unused", f"belongs to {loops_file.robot}, another file of that name, and is ignored",
+        return None, (LiedynWarning("loops-unused", f"belongs to another file of that name, {loops_file.robot}, and is ignored",
                                     place=place),)
     return loops_file, ()
 

@@ -164,8 +164,8 @@ SCENARIO = Schema("scenario", (
     Field("motors", MOTORS, "gears, torque-speed curves and rotors of motors, by joint or pattern: see [motors](#motors)", "none",
         example={"elbow": {"gear": 100, "curve": [[0, 1.2], [300, 1.2], [420, 0]]}}),
     Field("limits", LIMITS,
-        "whether position limits are enforced: `stop`, `hard` or a mapping: see [stops](#stops-at-joint-limits); `warn`: they are "
-        "not enforced, and a warning lists the exceeded limits", "warn", example={"mode": "compliant", "damping": 2}),
+        "whether position limits are enforced: `stop`, `hard` or a mapping: see [stops](#stops-at-joint-limits); `warn`: they "
+        "are not enforced, and a warning lists the exceeded limits", "warn", example={"mode": "compliant", "damping": 2}),
     Field("constraints", CONSTRAINTS, "method that keeps loops closed: see [robots with loops](#robots-with-loops)"),
     Field("constraint_motion", by_name(MOTION, "loop*"), "motion of driven loops, by name or pattern"),
     Field("external_forces", List(FORCE, words="forces"), "a list: see [external wrenches](#external-wrenches-and-actuators)",
