@@ -14,6 +14,7 @@ class MessageCode(NamedTuple):
 
 _TABLE: dict[str, tuple[str, str]] = {
     # robot files
+    "invalid-xml": (WARN, "A robot file is not valid XML, but can be read. Correct it, since other programs may refuse it."),
     "urdf-not-read": (INFO, "Elements of a URDF that other programs read are ignored, such as `gazebo`. Nothing to do."),
     "unknown-tag": (INFO, "A tag in a URDF link or joint is not part of URDF and is ignored. Nothing to do."),
     "unknown-attribute": (INFO, "An attribute of a URDF element is not part of URDF and is ignored. Nothing to do."),

@@ -360,7 +360,7 @@ def test_mjcf_through_yaml(tmp_path):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("<mujoco>", "not valid XML: no element found"),
+    ("<mujoco>", "not valid XML: the file ends before </mujoco>"),
     ('<!DOCTYPE mujoco [<!ENTITY x "y">]><mujoco/>', "robot.mjcf:1: a DOCTYPE is not accepted"),
     ("<robot/>", "not a MuJoCo file; expected <mujoco>"),
     ("<mujoco><worldbody/></mujoco>", "no bodies in this file; expected at least one <body> in <worldbody>"),

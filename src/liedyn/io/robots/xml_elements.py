@@ -1,6 +1,7 @@
 """XML files as trees of elements with their file and line.
 
-They are read with expat: no DOCTYPE (hence no entities), limited nesting and size, no network, no recursion.
+They are read with expat, after repairs if the file is not well-formed: no DOCTYPE (hence no entities), limited nesting and
+size, no network, no recursion.
 """
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from typing import NamedTuple, TypeVar, cast, overload
 from xml.parsers import expat
 
 from liedyn.errors import LiedynWarning, ModelError, Place, nearest
+from liedyn.io.robots.xml_syntax import encoding_error, lines_in_words, repair, syntax_error
 from liedyn.io.yaml_nodes import NUMBER, read_bytes
 
 SWITCH = {"true": True, "false": False}
@@ -159,16 +161,45 @@ class _RootTag(Exception):
     """Stops reading at the first element."""
 
 
+class _SyntaxProblem(Exception):
+    """Stops reading a text that is not well-formed."""
+
+    def __init__(self, error: ModelError):
+        super().__init__(error)
+        self.error = error
+
+
 def read_xml(path: str | os.PathLike[str], max_levels: int,
              is_needed: Callable[[str, list[XmlElement], Callable[[], Place]], bool] = lambda tag, open, place: True,
              ) -> XmlElement:
     """Return the root element of a file. Raise ModelError with the line, also for more than `max_levels` levels of nesting.
 
+    A text that is not well-formed is repaired if that is possible, with warnings, and read again.
+
     is_needed: called with the tag of an element, the elements around it and its place; returns whether the tree contains the
           element. Children of an element that it does not contain are ignored. May raise.
     """
-    file = os.fspath(path)
+    file, text = os.fspath(path), read_bytes(path, ModelError)
+    try:
+        return _parse(text, file, max_levels, is_needed)
+    except _SyntaxProblem as problem:
+        text, repairs = repair(text)
+        if not repairs:
+            raise problem.error from None
+    try:
+        root = _parse(text, file, max_levels, is_needed)
+    except _SyntaxProblem as problem:
+        raise problem.error from None
+    root.warnings = tuple(LiedynWarning("invalid-xml", f"not valid XML, but read: {kind}{lines_in_words(lines)}",
+                                        place=Place(file, lines[0])) for kind, lines in repairs.items())
+    return root
+
+
+def _parse(text: bytes, file: str, max_levels: int,
+           is_needed: Callable[[str, list[XmlElement], Callable[[], Place]], bool]) -> XmlElement:
+    """Return the root element of a text, as `read_xml`. Raise _SyntaxProblem if it is not well-formed."""
     open: list[XmlElement | None] = []
+    tags: list[tuple[str, int]] = []
     roots: list[XmlElement] = []
     parser = expat.ParserCreate()
 
@@ -178,6 +209,7 @@ def read_xml(path: str | os.PathLike[str], max_levels: int,
     def start(tag: str, attributes: dict[str, str]) -> None:
         if len(open) >= max_levels:
             raise ModelError("too deeply nested", place=place(), expected=f"at most {max_levels} levels")
+        tags.append((tag, parser.CurrentLineNumber))
         parents = [element for element in open if element is not None]
         if len(parents) < len(open) or not is_needed(tag, parents, place):
             open.append(None)                              # ignored
@@ -190,15 +222,19 @@ def read_xml(path: str | os.PathLike[str], max_levels: int,
     def doctype(*_: object) -> None:
         raise ModelError("a DOCTYPE is not accepted (it may define entities)", place=place(), expected="plain XML")
 
-    parser.StartElementHandler, parser.EndElementHandler, parser.StartDoctypeDeclHandler = start, lambda _: open.pop(), doctype
+    def end(_: str) -> None:
+        open.pop()
+        tags.pop()
+
+    parser.StartElementHandler, parser.EndElementHandler, parser.StartDoctypeDeclHandler = start, end, doctype
     try:
-        parser.Parse(read_bytes(path, ModelError), True)
+        parser.Parse(text, True)
     except expat.ExpatError as problem:
-        raise ModelError(f"not valid XML: {expat.ErrorString(problem.code)}", place=Place(file, problem.lineno)) from None
+        raise _SyntaxProblem(syntax_error(problem, parser.ErrorByteIndex, text, file, tags)) from None
     except (LookupError, ValueError) as problem:                    # an encoding that Python does not know
         if isinstance(problem, ModelError):
             raise
-        raise ModelError(f"not readable as XML: {problem}", place=Place(file)) from None
+        raise _SyntaxProblem(encoding_error(text, file)) from None
     result: XmlElement = roots[0]
     return result
 
@@ -241,6 +277,9 @@ def read_urdf_tree(path: str | os.PathLike[str]) -> XmlElement:
     places: list[Place] = []
 
     def is_needed(tag: str, open: list[XmlElement], place: Callable[[], Place]) -> bool:
+        if not open:                                       # also at the beginning of a second reading, after repairs
+            counts.clear()
+            places.clear()
         if _is_urdf(tag, open, place):
             return True
         if len(open) == 1:
@@ -305,7 +344,9 @@ def _include(element: XmlElement, folder: Path, seen: list[str]) -> None:
         while k < len(parent.children):
             child = parent.children[k]
             if child.tag == "include":
-                parent.children[k:k + 1] = _included(child, folder, seen).children
+                included = _included(child, folder, seen)
+                parent.children[k:k + 1] = included.children
+                element.warnings += included.warnings
             else:
                 k += 1
         waiting += parent.children
