@@ -396,7 +396,8 @@ def _check_velocity_consistent(model: Model, q: ArrayLike, v: Array, constraint_
     if bad.any():
         k, r = np.unravel_index(np.argmax(np.where(bad, scaled, 0.0)), residual.shape)
         state = f" of state {k}" if len(residual) > 1 else ""
-        raise ComputationError(f"no velocity{state} satisfies the constraints: that of {model.constraint_equation_names[r]} "
+        raise ComputationError(f"no velocity{state} satisfies the constraints: the residual of "
+                               f"{model.constraint_equation_names[r]} "
                                f"remains {residual[k, r]:.3g} (prescribe fewer coordinates, or other velocities)")
 
 
