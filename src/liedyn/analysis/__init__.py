@@ -1,1 +1,1 @@
-"""What is computed along recorded motions, identification, linearization, equilibria."""
+"""Computations along recorded motions, identification, linearization, equilibria."""

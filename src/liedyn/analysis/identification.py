@@ -142,7 +142,7 @@ class Identification(Immutable):
 
     @property
     def premise(self) -> str:
-        """What the values and deviations suppose of the measured torques, and how far the fit has tested it."""
+        """Assumption of the values and deviations about the measured torques, and how far the fit has tested it."""
         tested = [f"{joint.joint} {100 * joint.scale:.2g} %" for joint in self.joints if joint.scale < 1.0]
         untested = [joint.joint for joint in self.joints if not joint.scale < 1.0]
         known = "; ".join([*([f"tested to {format_names(tested, 6)}"] if tested else []),

@@ -103,8 +103,7 @@ def actuated_joints(model: Model, motion: SampledMotion, selected: Mask) -> tupl
     if not actuated.any():
         raise UsageError(f"the robot {model.name} has constraints: name its actuated joints by the option "
                          f"--actuated, such as --actuated {model.joint_names[0]}, or by the key `actuated` of the robot file "
-                         "(default: joints with "
-                         "a force in the trajectory)")
+                         "(default: joints with a force in the trajectory)")
     names = ", ".join(name for name, is_actuated in zip(model.v_names, actuated, strict=True) if is_actuated)
     return actuated, [LiedynWarning("actuated-joints", f"actuated joints (those with forces in the trajectory): {names}")]
 

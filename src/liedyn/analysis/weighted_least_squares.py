@@ -1,6 +1,6 @@
 """Weighted least squares of forces that are linear in parameters, the effect of noise in the states, and tests of residuals.
 
-The tests show whether the fitted model explains the measured generalized forces, and what it may lack where it does not.
+The tests show whether the fitted model explains the measured generalized forces, and which forces may be missing if not.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST = 0.99          # largest part of the information in a direction that may 
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresSolution:
-    """Estimated parameters, and what is known about their errors.
+    """Estimated parameters, with estimates of their errors.
 
     x           (b,) solution; zero in directions that are not excited
     root        (b, k): root root^T is the inverse of the normal equations

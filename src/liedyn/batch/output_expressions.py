@@ -50,7 +50,7 @@ def column_expression(column: str) -> str:
 
 
 class OutputMotion(Protocol):
-    """What outputs read from a motion of N runs at R times."""
+    """Interface through which outputs read a motion of N runs at R times."""
 
     @property
     def t(self) -> Array:

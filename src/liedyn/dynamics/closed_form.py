@@ -217,7 +217,7 @@ def product(poses: Iterable[Array]) -> Array:
 # closed form ------------------------------------------------------------------------------------------------------------
 
 def closed_form(model: Model, q: ArrayLike) -> ClosedForm:
-    """The factors of the closed form of the equations of motion, and what they give: see `ClosedForm`.
+    """The factors of the closed form of the equations of motion, and their products: see `ClosedForm`.
 
     Parameters
     ----------
