@@ -144,7 +144,7 @@ def test_time_is_linear(tmp_path, head, unit):
     ('<a\nb="x<y"/>', 2, "< in the value of an attribute (write &lt;, or close the quotation mark)"),
     ('<a b="1>\n<c d="2"/>\n</a>', 1, "< in the value of an attribute (write &lt;, or close the quotation mark)"),
     ("<a>1 < 2</a>", 1, "< does not begin a tag (write &lt;)"),
-    ("< a/>", 1, "< does not begin a tag"),
+    ("< a/><a/>", 1, "< does not begin a tag"),
     ("<a><1b/></a>", 1, "< does not begin a tag"),
     ("<a></ b></a>", 1, "< does not begin a tag"),
     ("<a></a b>", 1, "the tag </a> is not closed with >"),
@@ -159,7 +159,7 @@ def test_time_is_linear(tmp_path, head, unit):
     ('<a b="1"/ >', 1, "' ' is not allowed in the tag <a>"),
     ('<a b="1" b="2"/>', 1, "duplicate attribute b"),
     ("<a>\n<b>\n</a>", 3, "</a> closes <b> of line 2"),
-    ("</a>", 1, "</a> closes an element that is not open"),
+    ("</a><a/>", 1, "</a> closes an element that is not open"),
     ("<a>\n<b>\n", 3, "the file ends before </b>, which closes the element of line 2"),
     ("<!-- only -->", 1, "the file has no element"),
     ("text", 1, "text before the first element"),
@@ -192,10 +192,20 @@ def test_time_is_linear(tmp_path, head, unit):
 ])
 def test_errors_name_the_cause_in_words_and_the_line(tmp_path, text, line, message):
     path = tmp_path / "r.urdf"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    path.write_bytes((text if isinstance(text, bytes) else text.encode()).replace(b"<a", b"<robot").replace(b"</a", b"</robot"))
+    message = message.replace("<a>", "<robot>").replace("/a>", "/robot>")
     with pytest.raises(ld.ModelError) as caught:
         read_xml(path, 50)
     assert str(caught.value).startswith(f"{path}:{line}: not valid XML: {message}") and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["<secret a=1/>", "<x><secret></x>", "<x>&secret;</x>", "<x a='1' a='2'/>"])
+def test_files_of_another_kind_are_not_quoted(tmp_path, text):
+    path = tmp_path / "r.urdf"
+    path.write_text(text)
+    with pytest.raises(ld.ModelError, match=r":1: not valid XML: [a-z ()-]*$") as caught:
+        read_xml(path, 50)
+    assert "secret" not in str(caught.value)
 
 
 def test_entities_are_not_expanded_in_a_repaired_text(tmp_path):

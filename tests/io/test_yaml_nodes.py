@@ -22,6 +22,25 @@ gains:
 """
 
 
+BOMB = "".join(f"l{k}: &l{k} [{', '.join(f'*l{k - 1}' for _ in range(9)) if k else 'lol'}]\n" for k in range(99))
+MERGE_BOMB = "l0: &l0 {a: 1}\n" + "".join(f"l{k}: &l{k} {{<<: *l{k - 1}, k{k}: *l{k - 1}}}\n" for k in range(1, 99))
+ALIASES = """\
+a: &a
+  x: 1
+  y: [1, &n 2]
+b: *a
+c: {<<: *a, x: 5,
+    z: *n}
+d:
+  z: 3
+  <<: [{x: 7, w: 1}, *a]
+"<<": *n
+&k e: *k
+f: &n 4
+g: *n
+"""
+
+
 @pytest.fixture
 def root():
     return parse_yaml(SAMPLE, "s.yaml", ScenarioError)
@@ -108,10 +127,17 @@ def test_a_decimal_comma(text):
     ("# only a comment\n", "s.yaml: the file is empty"),
     ("a: 1\nb: 2\na: 3\n", "s.yaml:3: a: duplicate key, first on line 1"),
     ("x: {a: 1, a: 2}", "s.yaml:1: x.a: duplicate key"),
-    ("a: &x [1]\nb: *x\n", "s.yaml:2: b: YAML aliases are not supported; expected the value written out"),
+    ("a: 1\nb: *x\nc: &x 1", "s.yaml:2: b: a YAML alias without an anchor before it; expected an anchor &name before *name"),
+    ("a: &x\n - *x\n", "s.yaml:2: a[0]: a YAML alias of a value that contains it"),
+    ("a: &x 1\n*x : 2\n", "s.yaml:2: a YAML alias as a key; expected a name"),
+    ("a:\n  <<: 1\n", "s.yaml:2: a.<<: wrong value of a YAML merge key; expected an alias of a mapping, or a list"),
+    ("a: &x {b: 1}\nc:\n  <<: [*x, 2]\n", "s.yaml:3: c.<<: wrong value of a YAML merge key"),
+    ("a: &x {b: 1}\nc:\n  <<: *x\n  <<: *x\n", "s.yaml:4: c: a second merge key <<; expected one with a list of aliases"),
+    ("a: &x " + "[" * 30 + "]" * 30 + "\nb: " + "[" * 30 + "*x", "s.yaml:1: too deeply nested; expected at most 50 levels"),
+    (BOMB, "s.yaml:6: l5[6]: YAML aliases add too many values; expected at most 100000"),
+    (MERGE_BOMB, "s.yaml:11: l10.<<: YAML aliases add too many values; expected at most 100000"),
     ("a: !!python/object:os.system x",
      "s.yaml:1: a: YAML tags are not supported; expected a plain value"),
-    ("a: {<<: {b: 1}}", "s.yaml:1: a: YAML merge keys are not supported"),
     ("--- {a: 1}\n--- {a: 2}\n", "s.yaml:2: a second YAML document; expected one document in a file"),
     ("a: 1\n2: b\n", 's.yaml:2: a key that is a number; expected a name (write it in quotes)'),
     ("true: b\n", "s.yaml:1: a key that is a boolean; expected a name (write it in quotes)"),
@@ -134,6 +160,24 @@ def test_a_decimal_comma(text):
 ])
 def test_texts_that_are_refused(text, message):
     assert refused(lambda: parse_yaml(text, "s.yaml", ScenarioError)).startswith(message)
+
+
+def test_aliases_and_merge_keys_are_copies_under_other_keys():
+    root = parse_yaml(ALIASES, "s.yaml", ScenarioError)
+    a = {"x": 1, "y": [1, 2]}
+    assert root.plain() == {"a": a, "b": a, "c": {"x": 5, "y": [1, 2], "z": 2}, "d": {"x": 7, "w": 1, "y": [1, 2], "z": 3},
+                            "<<": 2, "e": "e", "f": 4, "g": 4}
+    assert list(root.get("d").value) == ["x", "w", "y", "z"]               # merged keys first, as in PyYAML
+    root.get("b").get("y").value.pop()
+    assert root.get("a").plain() == a
+
+
+def test_lines_of_aliases_are_those_of_the_text_and_keys_those_of_the_alias():
+    root = parse_yaml(ALIASES, "s.yaml", ScenarioError)
+    assert [str(node.place) for node in (root.get("b"), root.get("b").get("x"), root.get("b").get("y").value[1],
+                                         root.get("c").get("y"), root.get("c").get("z"), root.get("d").get("w"))] == [
+        "s.yaml:4: b", "s.yaml:2: b.x", "s.yaml:3: b.y[1]", "s.yaml:3: c.y", "s.yaml:6: c.z", "s.yaml:9: d.w"]
+    assert refused(lambda: root.get("b").get("x").boolean()) == "s.yaml:2: b.x: wrong value; found 1; expected true or false"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")

@@ -1,7 +1,9 @@
 """YAML files as trees of nodes with file, line and key, which errors name.
 
-The trees are built from the events of PyYAML's parser. Supported are mappings, lists, text, numbers, true/false and null.
-Errors: aliases, tags, merge keys, several documents, duplicate or non-text keys, deep nesting, huge files.
+The trees are built from the events of PyYAML's parser. Supported are mappings, lists, text, numbers, true/false and null, and
+aliases (`&name`, `*name`) with merge keys (`<<`). An alias becomes a copy, at the key of the alias and with the lines of the
+anchor.
+Errors: tags, several documents, duplicate or non-text keys, deep nesting, huge files, and aliases that add too many values.
 Unlike in YAML 1.1, `yes`, `on` and `12:30` are text, and `1e-3` is a number.
 """
 from __future__ import annotations
@@ -97,6 +99,7 @@ def number_in_cell(cell: str, place: Place, error: type[InputError]) -> float:
 # yaml text --------------------------------------------------------------------------------------------------------------
 
 DEEPEST = 50                         # levels of nesting
+MAX_ALIASED = 100_000                # values that all aliases of a file add: a file of a few lines may add billions
 _AHEAD = 2048                        # characters: more than PyYAML's scanner reads ahead of its events within brackets
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
@@ -332,6 +335,8 @@ class _TreeBuilder:
 
     def __init__(self, text: str, file: str | None, error: type[InputError]):
         self.events, self.file, self.error = yaml.parse(text, Loader=_Loader), file, error
+        self.anchors: dict[str, tuple[Node, int] | None] = {}            # value and its number of nodes; None: not complete
+        self.count = self.aliased = 0                  # nodes, and those that aliases and merge keys added
         self.depth = 0                                 # containers not yet closed
         self.read = self.before = 0                    # characters of the text: with the last event, and before it
 
@@ -353,41 +358,109 @@ class _TreeBuilder:
 
     def node(self, event: yaml.Event, key: str, key_line: int | None = None) -> Node:
         """Return the node that begins with an event. key_line: line of its key in a mapping."""
-        self.check_no_more(event, key)
+        if isinstance(event, yaml.AliasEvent):
+            return self.alias(event, key, key_line)
+        self.check_no_tag(event, key)
+        count, self.count = self.count, self.count + 1
+        if event.anchor:
+            self.anchors[event.anchor] = None
+        node = self.scalar(event, key, key_line) if isinstance(event, yaml.ScalarEvent) else self.container(event, key, key_line)
+        if event.anchor:
+            self.anchors[event.anchor] = node, self.count - count
+        return node
+
+    def scalar(self, event: yaml.ScalarEvent, key: str, key_line: int | None) -> Node:
+        kind, value = _resolve(event)
         line = event.start_mark.line + 1
-        if isinstance(event, yaml.ScalarEvent):
-            kind, value = _resolve(event)
-            line = key_line or line if kind == "null" else line         # where a reader looks for it
-            return Node(kind, value, self.file, line, key, self.error, event.value if event.implicit[0] else None)
+        line = key_line or line if kind == "null" else line             # where a reader looks for it
+        return Node(kind, value, self.file, line, key, self.error, event.value if event.implicit[0] else None)
+
+    def container(self, event: yaml.CollectionStartEvent, key: str, key_line: int | None) -> Node:
+        line = event.start_mark.line + 1
         if self.depth >= DEEPEST:
             raise self.too_deep(line)
         self.depth += 1
         is_mapping = isinstance(event, yaml.MappingStartEvent)
         node = Node("mapping" if is_mapping else "list", {} if is_mapping else [], self.file, key_line or line, key, self.error)
+        defaults: dict[str, Node] | None = None
         while not isinstance(event := self.next(), yaml.CollectionEndEvent):
-            if is_mapping:
+            if not is_mapping:
+                node.value.append(self.node(event, f"{key}[{len(node.value)}]"))
+            elif _is_merge_key(event):
+                if defaults is not None:
+                    raise self.refuse(event, key, "a second merge key <<", expected="one with a list of aliases")
+                defaults = self.defaults(event, key)
+            else:
                 name_line = event.start_mark.line + 1
                 name = self.name(event, node)
                 node.value[name] = self.node(self.next(), _join(key, name), name_line)
-            else:
-                node.value.append(self.node(event, f"{key}[{len(node.value)}]"))
+        if defaults:
+            node.value = defaults | node.value
         self.depth -= 1
         return node
 
+    def alias(self, event: yaml.AliasEvent, key: str, key_line: int | None) -> Node:
+        """Return a copy of the value of an anchor."""
+        if event.anchor not in self.anchors:
+            raise self.refuse(event, key, "a YAML alias without an anchor before it", expected="an anchor &name before *name")
+        anchor = self.anchors[event.anchor]
+        if anchor is None:
+            raise self.refuse(event, key, "a YAML alias of a value that contains it")
+        node, size = anchor
+        self.add_aliased(size, event, key)
+        copy, line = self.copy(node, key), event.start_mark.line + 1
+        copy.line = line if node.kind not in ("mapping", "list") else key_line or line
+        return copy
+
+    def copy(self, node: Node, key: str) -> Node:
+        """Return a copy of a value for another key."""
+        value = node.value
+        if node.kind in ("mapping", "list"):
+            if self.depth >= DEEPEST:
+                raise self.too_deep(node.line)
+            self.depth += 1
+            value = ({name: self.copy(child, _join(key, name)) for name, child in value.items()} if node.kind == "mapping"
+                     else [self.copy(child, f"{key}[{k}]") for k, child in enumerate(value)])
+            self.depth -= 1
+        return Node(node.kind, value, node.file, node.line, key, node.error, node.written)
+
+    def defaults(self, event: yaml.ScalarEvent, key: str) -> dict[str, Node]:
+        """Return the values of a merge key: of a mapping, or of a list of mappings, of which earlier ones take precedence."""
+        count = self.count
+        node = self.node(self.next(), _join(key, "<<"), event.start_mark.line + 1)
+        sources = node.value if node.kind == "list" else [node]
+        if any(source.kind != "mapping" for source in sources):
+            raise self.refuse(event, node.key, "wrong value of a YAML merge key", expected="an alias of a mapping, or a list")
+        self.add_aliased(self.count - count, event, key)
+        merged: dict[str, Node] = {}
+        for source in sources:
+            for name, child in source.value.items():
+                if name not in merged:
+                    merged[name] = self.copy(child, _join(key, name))
+        return merged
+
+    def add_aliased(self, size: int, event: yaml.Event, key: str) -> None:
+        """Count nodes that are copied. Raise if there are too many."""
+        self.count += size
+        self.aliased += size
+        if self.aliased > MAX_ALIASED:
+            raise self.refuse(event, key, "YAML aliases add too many values", expected=f"at most {MAX_ALIASED}")
+
     def name(self, event: yaml.Event, mapping: Node) -> str:
         """Return a key of a mapping."""
-        self.check_no_more(event, mapping.key)
         if not isinstance(event, yaml.ScalarEvent):
             kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
+            kind = "YAML alias" if isinstance(event, yaml.AliasEvent) else kind
             raise self.refuse(event, mapping.key, f"a {kind} as a key", expected="a name")
-        if event.implicit[0] and event.value == "<<":
-            raise self.refuse(event, mapping.key, "YAML merge keys are not supported", expected="the keys written out")
+        self.check_no_tag(event, mapping.key)
         kind, name = _resolve(event)
         if kind != "text" or not name:
             self.check_decimal_point(event, mapping)
             options = {"hint": "write it in quotes"} if event.value else {}
             message = f"a key that is {'empty' if name in ('', None) else f'a {kind}'}"
             raise self.refuse(event, mapping.key, message, expected="a name", **options)
+        if event.anchor:
+            self.anchors[event.anchor] = self.scalar(event, name, None), 1
         if name in mapping.value:
             raise self.refuse(event, _join(mapping.key, name), f"duplicate key, first on line {mapping.value[name].line}")
         return str(name)
@@ -402,18 +475,20 @@ class _TreeBuilder:
         if adjacent and _DECIMAL_COMMA.match(text):
             raise last.problem("wrong value", found=SourceText(text), expected="a number", hint=_point(text))
 
-    def check_no_more(self, event: yaml.Event, key: str) -> None:
-        """Raise for YAML syntax other than mappings, lists and scalars."""
-        if isinstance(event, yaml.AliasEvent):
-            raise self.refuse(event, key, "YAML aliases are not supported", expected="the value written out")
+    def check_no_tag(self, event: yaml.Event, key: str) -> None:
+        """Raise for a YAML tag."""
         if event.tag is not None:
             raise self.refuse(event, key, "YAML tags are not supported", expected="a plain value")
 
     def refuse(self, event: yaml.Event, key: str, message: str, **more: Any) -> InputError:
         return self.error(message, place=Place(self.file, event.start_mark.line + 1, key or None), **more)
 
-    def too_deep(self, line: int) -> InputError:
+    def too_deep(self, line: int | None) -> InputError:
         return self.error("too deeply nested", place=Place(self.file, line), expected=f"at most {DEEPEST} levels")
+
+
+def _is_merge_key(event: yaml.Event) -> bool:
+    return isinstance(event, yaml.ScalarEvent) and event.implicit[0] and event.value == "<<"
 
 
 def _resolve(event: yaml.ScalarEvent) -> tuple[str, Any]:

@@ -100,6 +100,9 @@ _WORDS: dict[str | None, tuple[str, str | None]] = {
     expat.errors.XML_ERROR_MISPLACED_XML_PI: ("the XML declaration is not at the start of the file", None),
     expat.errors.XML_ERROR_XML_DECL: ("the XML declaration is not correct", 'write <?xml version="1.0" encoding="UTF-8"?>'),
 }
+_ROOTS = (b"robot", b"mujoco", b"mujocoinclude")
+_KNOWN_ROOT = re.compile(rb"<(?:%b)\b" % b"|".join(_ROOTS))
+_QUOTES = re.compile(r"<[^\s!?]|&\S|'|(?:attribute|encoding) \S")      # in the words of a cause: names from the file
 _REFERENCE = re.compile(rb"&([^;\s<>&\"']*);?")
 _OPEN_REFERENCE = re.compile(rb"&#?\w*\Z")
 _ENCODING = re.compile(rb"""<\?xml[^>]*\bencoding\s*=\s*["']([\w.-]+)""")
@@ -116,6 +119,9 @@ def syntax_error(problem: expat.ExpatError, index: int, text: bytes, file: str, 
     open   tags and lines of the elements that are open there
     """
     words, hint, line = _cause(problem, index, text, open)
+    is_robot = open[0][0].encode() in _ROOTS if open else _KNOWN_ROOT.search(text)
+    if not is_robot and _QUOTES.search(words):                      # a file of another kind is not quoted
+        words, hint = f"{expat.ErrorString(problem.code)}", None
     return ModelError(f"not valid XML: {words}", place=Place(file, line or problem.lineno), hint=hint)
 
 
