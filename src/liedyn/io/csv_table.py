@@ -16,7 +16,7 @@ import csv
 import math
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TextIO, TypeAlias
@@ -96,34 +96,38 @@ class CsvTable:
                          found=len(cells), expected=str(len(self.titles)),
                          hint="write numbers with a decimal point; commas separate columns" if many or ";" in row else None)
 
-    def parse_numbers(self, may_be_empty: Collection[str] = ()) -> Array:
+    def parse_numbers(self, may_be_empty: Collection[str] = (), used: Collection[int] | None = None) -> Array:
         """Return the (N, columns) finite numbers, with NaN for empty cells of the columns `may_be_empty`.
 
+        used: indices of the columns that are read, default: all. Others may contain text and are NaN in the result.
         NumPy's reader is fast (10^5 rows of 50 in 1 s) but its errors name neither the line nor the column.
         """
         optional = [name in may_be_empty for name in self.names]
-        table = self._load(optional)
+        unused = [used is not None and k not in used for k in range(len(self.names))]
+        table = self._load(optional, unused)
         if table is None:
-            table = np.array([self._row_numbers(line, cells, row, optional)
+            table = np.array([self._row_numbers(line, cells, row, optional, unused)
                               for (line, cells), row in zip(self.cells(), self.rows, strict=True)])
-        bad = np.argwhere(~np.isfinite(table) & ~(np.isnan(table) & optional))
+        bad = np.argwhere(~np.isfinite(table) & ~(np.isnan(table) & np.logical_or(optional, unused)))
         if bad.size:
             row, column = bad[0]
             raise self._not_finite(int(self.lines[row]), self.names[column], f"{table[row, column]}")
         return table
 
-    def _load(self, optional: list[bool]) -> Array | None:
+    def _load(self, optional: list[bool], unused: list[bool]) -> Array | None:
+        converters: dict[int | str, Callable[[str], float]] = {k: _number_or_empty for k, empty in enumerate(optional) if empty}
+        converters |= {k: _not_read for k, without in enumerate(unused) if without}
         try:
             table = np.loadtxt(self.rows, delimiter=",", comments=None, quotechar='"', ndmin=2, encoding=None,
-                               converters={k: _number_or_empty for k, empty in enumerate(optional) if empty} or None)
+                               converters=converters or None)
         except ValueError:
             return None
         return table if table.shape == (len(self.rows), len(optional)) else None
 
-    def _row_numbers(self, line: int, cells: list[str], row: str, optional: list[bool]) -> list[float]:
+    def _row_numbers(self, line: int, cells: list[str], row: str, optional: list[bool], unused: list[bool]) -> list[float]:
         self.check_length(line, cells, row)
-        return [math.nan if empty and not cell.strip() else self.number(line, name, cell)
-                for name, cell, empty in zip(self.names, cells, optional, strict=True)]
+        return [math.nan if without or (empty and not cell.strip()) else self.number(line, name, cell)
+                for name, cell, empty, without in zip(self.names, cells, optional, unused, strict=True)]
 
     def number(self, line: int, column: str, cell: str) -> float:
         """Return the finite number in a cell."""
@@ -217,6 +221,10 @@ def split_title(title: str) -> tuple[str, str]:
     match = _TITLE.fullmatch(title)
     assert match is not None, "the pattern matches every title"
     return name_in_cell(match["name"]), (match["unit"] or "").strip()
+
+
+def _not_read(_cell: str) -> float:
+    return math.nan
 
 
 def _number_or_empty(cell: str) -> float:

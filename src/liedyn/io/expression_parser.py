@@ -11,7 +11,7 @@ import re
 import warnings
 from typing import Any
 
-from liedyn.errors import Place, ScenarioError
+from liedyn.errors import InputError, Place, ScenarioError
 
 MAX_LENGTH = 1000                # characters
 MAX_DEPTH = 50                   # operations nested in one another; a sum or product of many terms is not deep
@@ -34,7 +34,12 @@ _NOT_SUPPORTED = {
 
 
 class ExpressionParser:
-    """Base class: subclasses define `number_value`, `name_value`, `call_value`, `operation_value`, and `without_names`."""
+    """Base class: subclasses define `number_value`, `name_value`, `call_value`, `operation_value`, and `without_names`.
+
+    raises   class of the errors
+    """
+
+    raises: type[InputError] = ScenarioError
 
     def __init__(self, text: str, place: Place):
         self.written, self.place = text, place
@@ -67,17 +72,17 @@ class ExpressionParser:
 
     # errors -------------------------------------------------------------------------------------------------------------
     def error(self, message: str, node: ast.expr | None = None, *, found: object = None, expected: str | None = None,
-              hint: str | None = None) -> ScenarioError:
+              hint: str | None = None) -> InputError:
         """Return the error to raise."""
         found = found or (self.source_of(node) if node is not None else None) or self.written
-        return ScenarioError(message, place=self.place, found=found, expected=expected, hint=hint)
+        return self.raises(message, place=self.place, found=found, expected=expected, hint=hint)
 
-    def not_supported(self, node: ast.expr, part: ast.AST, otherwise: str | None = None) -> ScenarioError:
+    def not_supported(self, node: ast.expr, part: ast.AST, otherwise: str | None = None) -> InputError:
         """Return the error for Python syntax that is not part of expressions."""
         name, hint = _NOT_SUPPORTED.get(type(part), (otherwise or type(part).__name__, None))
         return self.error(f"{name} is not allowed in an expression", node, hint=hint)
 
-    def _too_deep(self) -> ScenarioError:
+    def _too_deep(self) -> InputError:
         return self.error("the expression is too deeply nested", expected=f"at most {MAX_DEPTH} levels")
 
     # the tree -----------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from functools import reduce
 from typing import TypeAlias
 
 from liedyn.arrays import Array
-from liedyn.errors import Place, ScenarioError, nearest
+from liedyn.errors import InputError, Place, nearest
 from liedyn.io.expression_parser import CONSTANTS, ExpressionParser
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signals import COMPONENTS
@@ -197,7 +197,7 @@ class _SignalParser(ExpressionParser):
     def _names(self) -> str:
         return "t, pi, e" + (", q, v, q(joint), v(joint), x(link)" if self.state_allowed else "")
 
-    def _unknown(self, kind: str, name: str) -> ScenarioError:
+    def _unknown(self, kind: str, name: str) -> InputError:
         known = ["t", "t_phase", *CONSTANTS, *_STATE, *FUNCTIONS] if kind == "name" else [*FUNCTIONS, *_NAMED_FUNCTIONS]
         meant = f"{name}({_argument_kind(name)})" if name in _NAMED_FUNCTIONS else f"{name}(link) alone" if name in (
             "touch", "lift") else None
