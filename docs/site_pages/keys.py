@@ -7,7 +7,7 @@ from functools import singledispatch
 from liedyn.io.file_schema import Boolean, Choice, Field, File, Integer, List, Named, Number, OneOf, Schema, Text, Value, Vector
 from liedyn.io.schema_export import KINDS, meaning_markdown
 
-_PAGE = {"scenario": "scenarios.md", "robot": "files.md", "loops": "loops.md", "sweep": "batches.md"}
+_PAGE = {"scenario": "scenarios.md", "robot": "files.md", "loops": "loops.md", "sweep": "batches.md", "columns": "files.md"}
 
 
 def keys_page(kind: str) -> str:

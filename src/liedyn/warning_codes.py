@@ -115,8 +115,10 @@ _TABLE: dict[str, tuple[str, str]] = {
     "gravity-differs": (WARN, "The gravity of the recording replaces that of the model. Check that this is intended."),
     "armature-differs": (WARN, "The armatures of the recording replace those of the model. Check that this is intended."),
     "unknown-columns": (WARN, "Columns match nothing of the robot and are ignored. Correct their names."),
+    "columns-mapped": (
+        INFO, "A map gave columns their names and units, and those without an entry are ignored. Nothing to do."),
     "attached-bodies": (WARN, "Bodies that were attached in the recording are not in the model. Add them to the robot file."),
-    "degrees": (WARN, "Angles seem to be in degrees. Convert the columns to rad."),
+    "degrees": (WARN, "Angles seem to be in degrees. Give the unit with `--columns`."),
     "contradicting-rates": (WARN, "A column is not the rate of another one. Check units and signs, or omit it."),
     "derived-motion": (WARN, "Velocities or accelerations were derived from the positions. Read the estimated error."),
     "position-noise": (INFO, "The noise of the positions from which rates were derived. Compare it with that of the sensor."),

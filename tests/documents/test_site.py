@@ -82,7 +82,7 @@ def test_yaml_is_valid_for_a_kind_of_file(page):
     """What is shown may be a part of a file: the keys that must be given are added."""
     for block in (block for block in blocks(page) if block.language == "yaml"):
         given = yaml.safe_load(block.text)
-        added = {"scenario": {"robot": "a", "duration": 1}, "robot": {"links": {}}, "loops": {},
+        added = {"scenario": {"robot": "a", "duration": 1}, "robot": {"links": {}}, "loops": {}, "columns": {},
                  "sweep": {"parameters": [{"key": "a", "list": [1]}]} | ({} if "job" in given else {"scenario": "a"})}
         assert any(schema.is_valid(added[kind] | given) for kind, schema in SCHEMAS.items()), block.text
 

@@ -7,6 +7,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from liedyn.errors import ScenarioError
+from liedyn.io.column_map import read_column_map
 from liedyn.io.file_schema import Choice, Field, List, Named, Number, OneOf, Schema
 from liedyn.io.robots.robot_yaml import read_loops_file, read_robot_yaml
 from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of
@@ -15,10 +16,12 @@ from liedyn.io.sweep_file import read_sweep
 from liedyn.io.yaml_nodes import Node, parse_yaml, read_yaml
 
 ROOT = Path(__file__).parents[2]
-READERS = {"scenario": read_scenario, "robot": read_robot_yaml, "loops": read_loops_file, "sweep": read_sweep}
+READERS = {"scenario": read_scenario, "robot": read_robot_yaml, "loops": read_loops_file, "sweep": read_sweep,
+           "columns": read_column_map}
 SCENARIOS, ROBOTS = (sorted((ROOT / folder).glob("*.yaml")) for folder in ("configs", "robots"))
 FILES = [*((path, "scenario") for path in SCENARIOS),
          *((path, "sweep") for path in sorted((ROOT / "configs/sweeps").glob("*.yaml"))),
+         *((path, "columns") for path in sorted((ROOT / "configs/logs").glob("*.columns.yaml"))),
          *((path, "loops" if path.name.endswith(".loops.yaml") else "robot") for path in ROBOTS)]
 SCHEMAS = {kind: json_schema(keys) for kind, keys in KINDS.items()}
 
@@ -303,7 +306,8 @@ TABLES = [("docs/scenarios.md", "scenario"), ("docs/scenarios.md", "integrator")
           ("docs/scenarios.md", "sampling"), ("docs/scenarios.md", "quantization"), ("docs/scenarios.md", "pose_motion"),
           ("docs/scenarios.md", "waypoint"), ("docs/files.md", "link"),
           ("docs/files.md", "joint"), ("docs/files.md", "actuator"), ("docs/loops.md", "loop"), ("docs/loops.md", "coupling"),
-          ("docs/batches.md", "sweep"), ("docs/batches.md", "parameter"), ("docs/batches.md", "trajectories")]
+          ("docs/batches.md", "sweep"), ("docs/batches.md", "parameter"), ("docs/batches.md", "trajectories"),
+          ("docs/files.md", "column_map")]
 
 
 @pytest.mark.parametrize("page, title", TABLES, ids=lambda x: x.rpartition("/")[2])

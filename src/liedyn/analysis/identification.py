@@ -566,11 +566,12 @@ class ParametersResult(NamedTuple):
 
 
 def parameters_of(  # noqa: PLR0913 - options of the command
-        robot: str | Path | None, trajectory: str | Path | None = None, *, base: Base | None = None,
+        robot: str | Path | None, trajectory: str | Path | None = None, *, columns: str | None = None, base: Base | None = None,
         strict: bool = False, ignore_mimic: bool = False, joints: Sequence[str] = (), offset: bool = True,
         smooth: float | str | None = "auto", tolerance: float | None = None) -> ParametersResult:
     """Return the base parameters of a robot file, fitted to a trajectory file if one is given (with its base and gravity).
 
+    columns         map of the columns of the trajectory file, as in `read_trajectory`
     joints          as in `base_parameters`; empty: those that the robot has; "none": none of them
     offset, smooth  as in `identify`
     """
@@ -583,7 +584,7 @@ def parameters_of(  # noqa: PLR0913 - options of the command
             raise ModelError(f"the robot {model.name} has no moving joint: no force depends on its parameters")
         parameters = base_parameters(model, passive=True, joints=kinds, tolerance=TOLERANCE if tolerance is None else tolerance)
         return ParametersResult(model, parameters, None, ())
-    motion = read_trajectory(trajectory)
+    motion = read_trajectory(trajectory, columns=columns)
     model, warnings = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
     identification = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
     return ParametersResult(model, identification.base, identification,

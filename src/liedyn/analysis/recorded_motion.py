@@ -38,7 +38,13 @@ from liedyn.model.description import Robot
 from liedyn.model.model import Model
 from liedyn.robot_files import load_description, read_model, yaml_of
 from liedyn.simulation.name_binding import joint_coordinates
-from liedyn.simulation.trajectory_columns import bind_columns, bind_wrenches, motion_columns, trajectory_header
+from liedyn.simulation.trajectory_columns import (
+    bind_columns,
+    bind_wrenches,
+    check_mapped_columns,
+    motion_columns,
+    trajectory_header,
+)
 
 _UNIT_NORM = 4e-10                      # error of the norm of a quaternion written with ten digits; a larger error is rejected
 
@@ -176,6 +182,7 @@ def columns_of_motion(model: Model, motion: RecordedArrays) -> list[tuple[str, s
 
 def recorded_arrays(model: Model, trajectory: Trajectory) -> RecordedArrays:
     """Return the arrays of a trajectory file; v, a, tau and f_ext are None where the file has no columns for them."""
+    check_mapped_columns(model, trajectory)
     q = positions_of(model, trajectory)
     v, a, tau = (bind_columns(model, trajectory, kind) for kind in ("v", "a", "tau"))
     return RecordedArrays(q, v, a, tau, bind_wrenches(model, trajectory), trajectory.passive)

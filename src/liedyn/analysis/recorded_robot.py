@@ -20,13 +20,14 @@ from liedyn.errors import (
     WarningLog,
 )
 from liedyn.io.atomic_output import STDIO
+from liedyn.io.column_map import ignored_text
 from liedyn.io.robots.robot_formats import format_of_file
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.description import LinkVisuals, Robot
 from liedyn.model.model import Model, build
 from liedyn.robot_files import read_model
 from liedyn.simulation.control.joint_control import with_armatures
-from liedyn.simulation.trajectory_columns import trajectory_header, unused_columns
+from liedyn.simulation.trajectory_columns import check_mapped_columns, trajectory_header, unused_columns
 
 MIMIC_IGNORED = "ignored"          # comment `# mimic:` of results that leave mimic joints and couplings out
 _NAMED = 8          # maximum number of columns named in a warning
@@ -104,13 +105,22 @@ def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[Lied
 
 
 def unknown_warnings(model: Model, trajectory: Trajectory) -> list[LiedynWarning]:
-    """Return a warning about columns that belong to no joint, link or constraint of the robot, if there are any."""
-    unknown = unused_columns(model, trajectory)
-    more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
-    warning = LiedynWarning("unknown-columns",
-                            f"unknown columns of {trajectory.source or 'the trajectory'} are ignored: "
-                            f"{', '.join(unknown[:_NAMED])}{more}")
-    return [warning] if unknown else []
+    """Return messages about columns that belong to no joint, link or constraint of the robot, and about those without a map.
+
+    Raises TrajectoryError for an entry of the map of the trajectory with a target that the robot does not have.
+    """
+    check_mapped_columns(model, trajectory)
+    unknown, source, messages = unused_columns(model, trajectory), trajectory.source or "the trajectory", []
+    if unknown:
+        messages.append(LiedynWarning("unknown-columns",
+                                      f"unknown columns of {source} are ignored: {ignored_text(unknown, _NAMED)}"))
+    mapping = trajectory.mapping
+    if mapping is not None and (mapping.ignored or mapping.automatic):
+        text = f"the columns of {source} are mapped" + (f" by {mapping.file}" if mapping.file else "")
+        if mapping.ignored:
+            text += f"; others are ignored: {ignored_text(mapping.ignored, _NAMED)}"
+        messages.append(LiedynWarning("columns-mapped", text))
+    return messages
 
 
 def attached_warnings(trajectory: Trajectory) -> list[LiedynWarning]:

@@ -1,6 +1,7 @@
 """Checks of a recorded motion: angles that wrap by 2 pi, exceeded limits, wrong rates, angles that seem to be in degrees."""
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,6 +9,9 @@ import numpy as np
 from liedyn.arrays import Array, Mask
 from liedyn.dynamics.kinematics import difference
 from liedyn.errors import LiedynWarning
+from liedyn.io.column_expressions import with_unit
+from liedyn.io.column_map import text_of_entries
+from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.model import Model
 from liedyn.simulation.limits import limit_warnings, limits_exceeded
 from liedyn.simulation.name_binding import unwrap_angle, v_to_q_indices
@@ -34,9 +38,11 @@ _STANDS = 0.01
 def unwrapped(model: Model, q: Array) -> tuple[Array, list[LiedynWarning]]:
     """Return configurations (N, nq) without jumps by full turns, and a warning if there were any.
 
-    Raises TrajectoryError where limits exclude the unwrapped angles.
+    Angles that seem to be in degrees are not unwrapped. Raises TrajectoryError where limits exclude the unwrapped angles.
     """
     out, names = q, []
+    if len(q) and np.abs(q).max() > 2 * np.pi and _degrees_by_limits(model, q)[0]:
+        return q, []
     for k, i in enumerate(v_to_q_indices(model)):
         if i < 0 or model.v_units[k] != "rad" or _degrees_wrap(q[:, i]):
             continue
@@ -49,16 +55,64 @@ def unwrapped(model: Model, q: Array) -> tuple[Array, list[LiedynWarning]]:
                                f"angles that jump by 2 pi were unwrapped: {', '.join(names)}")] if names else []
 
 
-def recording_warnings(model: Model, t: Array, q: Array, v: Array, tau: Array,
-                       a: Array | None = None) -> list[LiedynWarning]:
+def recording_warnings(model: Model, t: Array, q: Array, v: Array, tau: Array, a: Array | None = None,
+                       trajectory: Trajectory | None = None) -> list[LiedynWarning]:
     """Return warnings about exceeded limits, angles in degrees, and velocities and accelerations that contradict positions.
 
     q is (N, nq); v, tau and a are (N, nv). Without a, accelerations are not checked.
+    trajectory: what they were read from.
     """
     warnings = [*limit_warnings(limits_exceeded(model, t, q, v, tau), recorded=True), *_contradictions(model, t, q, v, a)]
-    degrees = _in_degrees(model, q, v)
-    return warnings + ([LiedynWarning("degrees",
-                                      f"are the angles in degrees? {degrees}; the columns must be in rad")] if degrees else [])
+    reason = _in_degrees(model, q, v)
+    if reason:
+        conversion = _conversion_from_degrees(model, trajectory, _kinds_in_degrees(model, t, q, v, a)) if trajectory else ""
+        warnings.append(LiedynWarning("degrees", f"are the angles in degrees? {reason}; "
+                                      f"{conversion or 'the columns must be in rad'}"))
+    return warnings
+
+
+def _kinds_in_degrees(model: Model, t: Array, q: Array, v: Array, a: Array | None) -> list[str]:
+    """Return q, and v and a if these are the rates of angles in degrees, rather than rates in radians."""
+    places = [(k, i) for k, i in enumerate(v_to_q_indices(model)) if i >= 0 and model.v_units[k] == "rad"]
+    x, kinds = q[:, [i for _, i in places]], ["q"]
+    for kind, rates in (("v", v), ("a", a)):
+        if rates is None:
+            break
+        rate = rates[:, [k for k, _ in places]]
+        moved, integral = np.diff(x, axis=0).ravel(), (0.5 * (rate[1:] + rate[:-1]) * np.diff(t)[:, None]).ravel()
+        if _ratio(integral, moved) < np.sqrt(np.radians(1.0)):             # closer to rates in radians
+            break
+        x, kinds = rate, [*kinds, kind]
+    return kinds
+
+
+def _conversion_from_degrees(model: Model, trajectory: Trajectory, kinds: Sequence[str]) -> str:
+    """Return what converts the columns of angles, of these kinds, from degrees: the option --columns, or the key of a map.
+
+    Empty if the map of the trajectory already gives units of angles.
+    """
+    units = {kind: f"deg{suffix}" for kind, suffix in (("q", ""), ("v", "/s"), ("a", "/s^2"))
+             if kind in kinds and any(name.startswith(f"{kind}.") for name in trajectory.columns)}
+    angles = {f"{kind}.{name}": unit for kind, unit in units.items() for k, name in enumerate(model.v_names)
+              if model.v_units[k] == "rad" and (kind != "q" or name in model.q_names) and f"{kind}.{name}" in trajectory.columns}
+    only_angles = set(model.v_units) == {"rad"} and len(model.q_names) == model.nv
+    mapping = trajectory.mapping
+    sources = {} if mapping is None else dict(mapping.sources)
+    if any(sources[name].unit in ("map", "default") for name in angles if name in sources):
+        return ""
+    if only_angles and mapping is None:
+        text = ",".join(f"{kind}.*={kind}.*[{unit}]" for kind, unit in units.items())
+        return f"convert them with --columns (or columns=) {shlex.quote(text)}"
+    if only_angles and not any(trajectory.units[name] for name in angles):
+        if mapping is not None and mapping.source_text is not None:
+            text = ",".join((mapping.source_text, *(f"{kind}=[{unit}]" for kind, unit in units.items())))
+            return f"convert them with --columns (or columns=) {shlex.quote(text)}"
+        if mapping is not None and mapping.file is not None:
+            text = ", ".join(f"{kind}: {unit}" for kind, unit in units.items())
+            return f"convert them with the line `units: {{{text}}}` in {mapping.file}"
+    entries = {name: source.text for name, source in sources.items()}
+    entries |= {name: with_unit(entries.get(name, name), unit) for name, unit in angles.items()}
+    return f"convert them with --columns (or columns=) {shlex.quote(text_of_entries(entries))}"
 
 
 def _contradictions(model: Model, t: Array, q: Array, v: Array, a: Array | None) -> list[LiedynWarning]:
@@ -139,6 +193,15 @@ def _in_degrees(model: Model, q: Array, v: Array) -> str:
     They do if all angles with limits are within these after conversion from degrees, and an angle is far beyond its limits. They
     also do if an angle without limits jumps by 360 or turns in both directions by many turns.
     """
+    text, unlimited = _degrees_by_limits(model, q)
+    return text or ("" if unlimited is None else _without_limits(model, q, v, unlimited))
+
+
+def _degrees_by_limits(model: Model, q: Array) -> tuple[str, list[tuple[int, int]] | None]:
+    """Return the reason as `_in_degrees` for angles with limits, and the places (k, i) of those without, in v and q.
+
+    The places are None if an angle exceeds its limit also after conversion from degrees.
+    """
     worst, text, unlimited = 0.0, "", []
     for k, i in enumerate(v_to_q_indices(model)):
         if i < 0 or model.v_units[k] != "rad":
@@ -149,11 +212,11 @@ def _in_degrees(model: Model, q: Array, v: Array) -> str:
         reach = max(abs(model.lower[k]), abs(model.upper[k]))
         largest = float(np.abs(q[:, i]).max())
         if np.radians(largest) > reach:
-            return ""
+            return "", None
         if largest > max(_DEGREES * reach, worst * reach):
             worst = largest / reach
             text = f"{model.v_names[k]} reaches {largest:.4g} rad, its limit is {reach:.4g} rad"
-    return text or _without_limits(model, q, v, unlimited)
+    return text, unlimited
 
 
 def _without_limits(model: Model, q: Array, v: Array, places: list[tuple[int, int]]) -> str:

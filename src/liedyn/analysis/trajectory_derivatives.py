@@ -484,7 +484,7 @@ def derivatives_along(model: Model, trajectory: Trajectory, *, of: str = "invers
 
     uncertainty = error_warnings(table[sample], motion.variants, variant_derivatives, names, units,
                                  "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
-    limits = recording_warnings(model, trajectory.t, motion.q, motion.v, motion.tau_or_zero)
+    limits = recording_warnings(model, trajectory.t, motion.q, motion.v, motion.tau_or_zero, trajectory=trajectory)
     warnings = [*motion.warnings, *limits, *uncertainty,
                 *([LiedynWarning("many-columns",
                                  f"{len(names)} columns; select with --wrt and --joint")] if len(names) > 400 else [])]

@@ -360,7 +360,8 @@ def _along(model: Model, trajectory: Trajectory, request: DynamicsRequest, axes:
     if axes:
         header |= wrench_comments(model, axes)
         columns += joint_wrench_columns(joint_wrenches_along(model, motion, axes))
-    limits = recording_warnings(model, trajectory.t, motion.q, motion.v, motion.tau_or_zero, request.motion.a)
+    limits = recording_warnings(model, trajectory.t, motion.q, motion.v, motion.tau_or_zero, request.motion.a,
+                                trajectory)
     slow = _slow_friction(model, trajectory.t, motion) if motion.passive else []
     return CompletedTrajectory(header, trajectory.t, columns,
                                (*motion.warnings, *limits, *slow, *_derivation_warnings(model, request, motion)))
@@ -488,7 +489,7 @@ def higher_order_along(model: Model, trajectory: Trajectory, order: int, *, of: 
     fit, *checks = fits
     state, a, tau = compute(fit)
     columns = _columns(model, request, state, a, tau)
-    limits = recording_warnings(model, t, state.q, state.v[:, 0], tau[:, 0])
+    limits = recording_warnings(model, t, state.q, state.v[:, 0], tau[:, 0], trajectory=trajectory)
     if derived:
         errors_of = _HigherOrderErrors(model, request, chains, t, rows, smooth, results_of)
         warnings = [*(LiedynWarning("derived-motion", text) for text in derived), *warnings, *unwrapping, *limits,

@@ -378,7 +378,11 @@ def _with_absolute_paths(sweep: Sweep) -> Sweep:
     """Return the sweep with absolute paths: workers can have another working directory."""
     if sweep.job is None:
         return replace(sweep, scenario=_absolute(sweep.scenario))
-    job = replace(sweep.job, trajectory=_absolute(sweep.job.trajectory), robot=sweep.job.robot and _absolute(sweep.job.robot))
+    columns = sweep.job.columns
+    if columns is not None and "=" not in columns:
+        columns = _absolute(columns)
+    job = replace(sweep.job, trajectory=_absolute(sweep.job.trajectory), robot=sweep.job.robot and _absolute(sweep.job.robot),
+                  columns=columns)
     parameters = tuple(replace(parameter, values=tuple(map(_absolute, parameter.trajectories)))
                        if parameter.key == "trajectory" else parameter for parameter in sweep.parameters)
     return replace(sweep, job=job, parameters=parameters)

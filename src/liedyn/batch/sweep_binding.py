@@ -8,7 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -330,7 +330,7 @@ class TrajectoryBinding(SweepBinding[TrajectoryRun]):
     def __init__(self, sweep: Sweep, job: TrajectoryJob):
         self.job = job
         self._robots: dict[tuple[str | None, ...], tuple[Model, tuple[LiedynWarning, ...]]] = {}
-        self.trajectory = lru_cache(_CACHED_TRAJECTORIES)(read_trajectory)
+        self.trajectory = lru_cache(_CACHED_TRAJECTORIES)(partial(read_trajectory, columns=job.columns))
         super().__init__(sweep)
 
     def _read_model(self) -> Model:

@@ -27,6 +27,7 @@ from liedyn.dynamics.batching.calls import generic_kernels_of
 from liedyn.dynamics.batching.threads import limit_threads
 from liedyn.dynamics.variants import merged_index
 from liedyn.errors import ConfigurationError, LiedynError, LiedynWarning, ScenarioError, nearest
+from liedyn.io.column_map import map_file
 from liedyn.io.sweep_file import Sweep, TrajectoryJob
 from liedyn.model.model import Model
 
@@ -91,8 +92,10 @@ class TrajectoryEvaluator(SweepEvaluator[TrajectoryRun]):
         """Return the options of the job, hashes of its files and of the robot, and the names of coordinates and links."""
         job, model = self.job, self.binding.model
         paths = [job.trajectory, *(path for parameter in self.sweep.parameters for path in parameter.trajectories)]
-        files = [_file_hash(path) for path in (*paths, *([model.source] if model.source else []))]
-        options = {name: getattr(job, name) for name in TrajectoryJob.__slots__ if name not in ("trajectory", "robot")}
+        maps = filter(None, map(map_file, paths) if job.columns is None else [job.columns])
+        files = [_file_hash(path) for path in (*paths, *([model.source] if model.source else []), *maps)]
+        named = ("trajectory", "robot", *(["columns"] if job.columns is None or "=" not in job.columns else []))
+        options = {name: getattr(job, name) for name in TrajectoryJob.__slots__ if name not in named}
         constants = hashlib.sha256(model.constants.tobytes() + model.loop_constants.tobytes()).hexdigest()
         return options, files, constants, model.q_names, model.link_names
 

@@ -57,12 +57,15 @@ force_option = click.option("--force", is_flag=True, help="Overwrite an existing
 json_option = click.option("--json", "as_json", is_flag=True, help="Print a report in JSON to stdout.")
 loops_option = click.option("--loops", type=FILE, metavar="FILE", help="YAML file with loops and couplings for the robot file.")
 robot_option = click.option("-r", "--robot", type=FILE, help="Robot file. Default: the one named in the trajectory.")
+columns_option = click.option("--columns", metavar="MAP|FILE.yaml", help="Names and units of the columns of another CSV, such as "
+                              "'t=stamp[ms],q.elbow=joint_3_pos[deg]', or a YAML file with them. Default: NAME.columns.yaml "
+                              "next to NAME.csv, if it exists.")
 ignore_mimic_option = click.option("--ignore-mimic", is_flag=True, help="Leave out mimic joints and couplings of the robot: "
                                    "their joints move independently.")
 IGNORE_MIMIC = "ignore_mimic=true"           # the override of a scenario that does the same
 strict_option = click.option("--strict", is_flag=True, help="Treat robot warnings as errors (see `liedyn check`).")
-file_kind_argument = click.argument("kind", metavar="scenario|robot|loops|sweep",
-                                     type=click.Choice(["scenario", "robot", "loops", "sweep"]))
+file_kind_argument = click.argument("kind", metavar="scenario|robot|loops|sweep|columns",
+                                     type=click.Choice(["scenario", "robot", "loops", "sweep", "columns"]))
 text_output_option = click.option("-o", "--output", type=click.Path(), default="-", metavar="FILE",
                                   help="File to write. Default: stdout.")
 
@@ -112,7 +115,7 @@ smooth_option = click.option("--smooth", type=seconds_or("auto"), metavar="SECON
 # Commands over a trajectory: common options, the robot of the trajectory, and output ------------------------------------
 
 _OPTIONS: tuple[Decorator, ...] = (
-    click.argument("trajectory", type=FILE_OR_STDIN), robot_option,
+    click.argument("trajectory", type=FILE_OR_STDIN), robot_option, columns_option,
     click.option("-o", "--output", type=click.Path(), metavar="FILE",
                  help="CSV to write, `-` for stdout. Default: next to TRAJECTORY, with the command's name appended."),
     base_option, ignore_mimic_option, strict_option, force_option, json_option)
@@ -127,7 +130,7 @@ def along_command(short_help: str, *options: Decorator, check: Callable[..., obj
     """
     def decorate(compute: Callable[..., CompletedTrajectory]) -> click.Command:
         @functools.wraps(compute)
-        def command(console: Console, trajectory: str, robot: str | None, base: Base | None,  # noqa: PLR0913 - options
+        def command(console: Console, trajectory: str, robot: str | None, columns: str | None, base: Base | None,  # noqa: PLR0913 - options
                     output: str | None, ignore_mimic: bool, strict: bool, force: bool, as_json: bool, **values: Any) -> None:
             from liedyn.io.atomic_output import check_output
             from liedyn.io.trajectory_csv import read_trajectory, write_trajectory
@@ -138,13 +141,14 @@ def along_command(short_help: str, *options: Decorator, check: Callable[..., obj
 
             def check_arguments() -> None:
                 from liedyn.analysis.recorded_robot import robot_of
-                model, _ = robot_of(read_trajectory(trajectory), robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
+                model, _ = robot_of(read_trajectory(trajectory, columns=columns), robot, base=base, strict=strict,
+                                    ignore_mimic=ignore_mimic)
                 if check is not None:
                     check(model, **values)
 
             with arguments_first(check_arguments):
                 check_output(target, force=force)
-            motion = read_trajectory(trajectory)
+            motion = read_trajectory(trajectory, columns=columns)
 
             # imported here: Numba takes half a second to import
             from liedyn.analysis.recorded_robot import MIMIC_IGNORED, comments_for, robot_of

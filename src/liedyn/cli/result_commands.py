@@ -14,6 +14,7 @@ from liedyn.cli.options import (
     FILE,
     IGNORE_MIMIC,
     Existing,
+    columns_option,
     force_option,
     ignore_mimic_option,
     json_option,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:                       # imports NumPy
 @click.command(short_help="Plot a trajectory, a run folder or a batch.")
 @click.argument("trajectory", metavar="TRAJECTORY_OR_FOLDER", type=Existing(allow_dash=True))
 @robot_option
+@columns_option
 @click.option("-o", "--output", type=click.Path(file_okay=False), metavar="FOLDER",
               help="Folder for the plots. Default: plots/ in the run folder, NAME_plots/ next to a CSV.")
 @click.option("-f", "--format", "formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]), default=("png", "svg"),
@@ -37,8 +39,8 @@ if TYPE_CHECKING:                       # imports NumPy
 @click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_FOLDER",
               help="Another run of the same robot with `control`, to compare tracking errors; may be repeated.")
 @with_console(force_option, json_option)
-def plot(trajectory: str, robot: str | None, output: str | None, formats: tuple[str, ...], against: tuple[str, ...], force: bool,
-         as_json: bool, console: Console) -> None:
+def plot(trajectory: str, robot: str | None, columns: str | None, output: str | None, formats: tuple[str, ...],    # noqa: PLR0913
+         against: tuple[str, ...], force: bool, as_json: bool, console: Console) -> None:
     """Plot a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, snapshots of the robot.
 
     For the folder of a batch, plot the outputs against the varied values, their distributions and derivatives, and envelopes of
@@ -58,6 +60,8 @@ def plot(trajectory: str, robot: str | None, output: str | None, formats: tuple[
         check_no_plots(folder, formats, force=force)
         if robot or against:
             raise click.UsageError("--robot and --against cannot be combined with a batch.")
+        if columns is not None:
+            raise click.UsageError("--columns cannot be combined with a batch.")
         from liedyn.report.plots.batch_plots import plot_batch
         with console.progress.stage("drawing"):
             _report_plots(*plot_batch(trajectory, folder, formats), as_json, console)
@@ -65,7 +69,7 @@ def plot(trajectory: str, robot: str | None, output: str | None, formats: tuple[
     csv, folder = sources(trajectory, output)
     check_no_plots(folder, formats, force=force)
     with console.progress.stage("drawing"):
-        written, warnings = plot_trajectory(csv, robot, folder, formats, against)
+        written, warnings = plot_trajectory(csv, robot, folder, formats, against, columns=columns)
     _report_plots(written, warnings, as_json, console)
 
 
@@ -99,6 +103,7 @@ class _NamedFile(click.Path):
 @click.command(short_help="Write a motion as a 3D page for the browser, or as a video.")
 @click.argument("trajectory", metavar="TRAJECTORY_OR_FOLDER", type=Existing(allow_dash=True))
 @robot_option
+@columns_option
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.html",
               help="Page to write, `-` for stdout. Default: replay.html in the run folder, NAME_replay.html next to a CSV; none "
               "with --video and --mcap.")
@@ -126,10 +131,10 @@ class _NamedFile(click.Path):
 @click.option("--mcap", type=_NamedFile(dir_okay=False), metavar="FILE.mcap",
               help="Write a recording for Foxglove (needs liedyn[mcap]).")
 @with_console(force_option, json_option)
-def replay(trajectory: str, robot: str | None, output: str | None, against: tuple[str, ...], runs: str,          # noqa: PLR0913
-           side_by_side: bool | None, traces: tuple[str, ...], follow: str, speed: float, meshes: bool, roots: tuple[str, ...],
-           video: str | None, size: tuple[int, int], fps: float, mcap: str | None, force: bool, as_json: bool,
-           console: Console) -> None:
+def replay(trajectory: str, robot: str | None, columns: str | None, output: str | None,                          # noqa: PLR0913
+           against: tuple[str, ...], runs: str, side_by_side: bool | None, traces: tuple[str, ...], follow: str, speed: float,
+           meshes: bool, roots: tuple[str, ...], video: str | None, size: tuple[int, int], fps: float, mcap: str | None,
+           force: bool, as_json: bool, console: Console) -> None:
     """Write a motion as one HTML file: a 3D view with playback controls, forces, traces, and plots linked to the time.
 
     The file works offline in any browser with WebGL 2. The address replay.html#t=1.5 shows the motion at 1.5 s. For the folder
@@ -151,7 +156,7 @@ def replay(trajectory: str, robot: str | None, output: str | None, against: tupl
     options = ReplayOptions("", traces, follow, is_batch(trajectory) if side_by_side is None else side_by_side, speed)
     with console.progress.stage("writing the page" if video is None else "drawing the video"):
         report, warnings = write_replay(
-            trajectory, options, choices=[run for run in runs.split(",") if run], robot=robot, against=against,
+            trajectory, options, choices=[run for run in runs.split(",") if run], robot=robot, columns=columns, against=against,
             meshes=meshes or bool(roots), roots=roots, page=page, video=video, mcap=mcap, size=size, rate=fps, force=force,
             progress=console.progress.update)
     console.warn(*warnings)

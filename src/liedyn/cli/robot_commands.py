@@ -228,11 +228,11 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
 
 # template ---------------------------------------------------------------------------------------------------------------
 
-@click.command(short_help="Write a commented scenario, robot, loops or sweep file with all keys.")
+@click.command(short_help="Write a commented scenario, robot, loops, sweep or columns file with all keys.")
 @file_kind_argument
 @with_console(text_output_option, force_option)
 def template(kind: str, output: str, force: bool, console: Console) -> None:
-    """Write a commented YAML file with all keys of a scenario, robot, loops or sweep file.
+    """Write a commented YAML file with all keys of a scenario, robot, loops or sweep file, or of a map of columns.
 
     Without the comments, it is a complete file: the robot is an arm with two joints, and the scenario moves it.
 
@@ -248,11 +248,13 @@ def template(kind: str, output: str, force: bool, console: Console) -> None:
 
 # schema -----------------------------------------------------------------------------------------------------------------
 
-@click.command(short_help="Write the JSON schema of scenario, robot, loops or sweep files.")
+@click.command(short_help="Write the JSON schema of scenario, robot, loops, sweep or columns files.")
 @file_kind_argument
 @with_console(text_output_option, force_option)
 def schema(kind: str, output: str, force: bool, console: Console) -> None:
-    """Write the JSON schema (draft 2020-12) of scenario, robot, loops or sweep files. Editors use it to complete and check them.
+    """Write the JSON schema (draft 2020-12) of scenario, robot, loops, sweep or columns files.
+
+    Editors use it to complete and check them.
 
     \b
     Example:  liedyn schema scenario -o scenario.schema.json

@@ -10,6 +10,7 @@ from liedyn.cli.options import (
     FILE_OR_STDIN,
     along_command,
     base_option,
+    columns_option,
     force_option,
     ignore_mimic_option,
     json_option,
@@ -197,6 +198,7 @@ def derivatives(model: Model, motion: Trajectory, function: str, prescribed: tup
 @robot_argument
 @click.option("--from", "trajectory", type=FILE_OR_STDIN, metavar="TRAJECTORY",
               help="Estimate the parameters from this CSV of q and tau (and v and a, if present).")
+@columns_option
 @click.option("--smooth", type=seconds_or("auto", "none"), metavar="auto|SECONDS|none",
               help="How to compute v and a if TRAJECTORY has none: with least-squares splines of this knot spacing (auto, the "
                    "default: the one with the smallest estimated error), or with splines through every row (none).")
@@ -210,7 +212,7 @@ def derivatives(model: Model, motion: Trajectory, function: str, prescribed: tup
 @click.option("-o", "--output", type=click.Path(), metavar="FILE",
               help="CSV to write in addition to the table; `-` writes the CSV to stdout instead of the table.")
 @with_console(base_option, ignore_mimic_option, strict_option, force_option, json_option)
-def parameters(robot: str, trajectory: str | None, smooth: float | str | None, joints: tuple[str, ...],          # noqa: PLR0913
+def parameters(robot: str, trajectory: str | None, columns: str | None, smooth: float | str | None, joints: tuple[str, ...],          # noqa: PLR0913
                offset: bool, tolerance: float | None, output: str | None, base: Base | None, ignore_mimic: bool, strict: bool,
                force: bool, as_json: bool, console: Console) -> None:
     """List the base parameters of ROBOT: the identifiable combinations of masses, first moments of mass (hx = m c_x) and second
@@ -226,6 +228,8 @@ def parameters(robot: str, trajectory: str | None, smooth: float | str | None, j
 
     if smooth is not None and trajectory is None:
         raise click.UsageError("--smooth requires --from.")
+    if columns is not None and trajectory is None:
+        raise click.UsageError("--columns requires --from.")
     if "none" in joints and len(joints) > 1:
         raise click.UsageError("--with none cannot be combined with another --with.")
     if as_json and output == "-":
@@ -238,7 +242,7 @@ def parameters(robot: str, trajectory: str | None, smooth: float | str | None, j
         if trajectory is None:
             read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
         else:
-            robot_of(read_trajectory(trajectory), robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
+            robot_of(read_trajectory(trajectory, columns=columns), robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
 
     if output:
         with arguments_first(check_arguments):
@@ -249,8 +253,8 @@ def parameters(robot: str, trajectory: str | None, smooth: float | str | None, j
     from liedyn.report.result_summary import parameter_text, parameters_to_dict, weak_warnings, write_parameters
 
     with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
-        result = parameters_of(robot, trajectory, base=base, strict=strict, ignore_mimic=ignore_mimic, joints=joints,
-                               offset=offset, smooth=smooth or "auto", tolerance=tolerance)
+        result = parameters_of(robot, trajectory, columns=columns, base=base, strict=strict, ignore_mimic=ignore_mimic,
+                               joints=joints, offset=offset, smooth=smooth or "auto", tolerance=tolerance)
     console.robot(result.model)
     console.warn(*result.warnings, *weak_warnings(result.base))
     if output:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from liedyn.io.column_map import COLUMN_MAP
 from liedyn.io.file_schema import Boolean, Choice, Field, File, Integer, List, Named, Number, OneOf, Schema, Text, Value, Vector
 from liedyn.io.robots.robot_schema import LOOPS_FILE, ROBOT
 from liedyn.io.scenarios.scenario_file import SCENARIO
@@ -255,7 +256,8 @@ def _lines(row: _Row) -> list[str]:
 
 # The kinds of YAML files that have keys of their own, with their templates and schemas ----------------------------------
 
-KINDS: dict[str, Schema] = {"scenario": SCENARIO, "robot": ROBOT, "loops": LOOPS_FILE, "sweep": SWEEP}
+KINDS: dict[str, Schema] = {"scenario": SCENARIO, "robot": ROBOT, "loops": LOOPS_FILE, "sweep": SWEEP,
+                            "columns": COLUMN_MAP}
 _HEAD = """\
 yaml-language-server: $schema={kind}.schema.json
 All keys of {what}.
@@ -263,7 +265,8 @@ Those behind a # are examples and alternatives.
 Editors complete and check the file by the schema that `liedyn schema {kind} -o {kind}.schema.json` writes."""
 _WHAT = {"scenario": "a scenario, which `liedyn simulate` runs; `liedyn template robot -o robot.yaml` writes its robot",
          "robot": "a robot", "loops": "a file of loops, which is next to a URDF",
-         "sweep": "a sweep, which `liedyn batch` runs; `liedyn template scenario -o scenario.yaml` writes its scenario"}
+         "sweep": "a sweep, which `liedyn batch` runs; `liedyn template scenario -o scenario.yaml` writes its scenario",
+         "columns": "a map of the columns of a CSV, for `--columns` or next to it: motion.columns.yaml for motion.csv"}
 
 
 def template_text(kind: str) -> str:

@@ -126,12 +126,14 @@ class TrajectoryJob:
 
     kind         one of JOBS
     trajectory, robot   paths as they can be opened from the current folder; robot None: the robot of the trajectory
+    columns      map of the columns of the trajectories: entries, or a path as it can be opened from the current folder
     smooth       seconds, "auto" or None
     """
 
     kind: str
     trajectory: str
     robot: str | None = None
+    columns: str | None = None
     base: Base | None = None
     prescribed: tuple[str, ...] = ()
     function: str = "inverse"
@@ -289,6 +291,11 @@ def _trajectories(node: Node) -> StoredTrajectories | None:
     return StoredTrajectories(**TRAJECTORIES.values(node), place=node.value.get("columns", node).place)
 
 
+def _columns(node: Node) -> str:
+    text = node.text()
+    return text if "=" in text else File("map of columns").read(node)
+
+
 def _smooth(node: Node) -> float | str:
     return node.number(above=0) if node.kind == "number" else node.choice(("auto",))
 
@@ -358,6 +365,9 @@ SWEEP = Schema("sweep", (
     Field("trajectory", File("trajectory"), "CSV with the motion for the job", required="the path of a CSV file", kinds=JOBS,
         example="motion.csv"),
     Field("robot", File("robot file"), "robot file", "the one named in the trajectory", kinds=JOBS, example="robot.yaml"),
+    Field("columns", OneOf((Text(),), reader=_columns), "[map of the columns](files.md#column-maps) of the trajectories: "
+        "text, or a YAML file", "`motion.columns.yaml` next to `motion.csv`, if it exists", kinds=JOBS,
+        example="t=stamp[ms],q.elbow=joint_3_pos[deg]"),
     Field("base", Choice(("fixed", "floating")), "whether the root link is fixed to the ground or floats",
           "as in the trajectory, "
         "else as in the robot file", kinds=JOBS, example="floating"),

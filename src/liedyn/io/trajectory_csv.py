@@ -5,7 +5,7 @@
     0.0,0.1,0.0,2.5
 
 Columns bind by name, in any order. This module checks neither what the columns mean nor whether they fit a robot.
-`io.csv_table` reads and writes the text.
+`io.csv_table` reads and writes the text. `io.column_map` gives foreign columns these names and units.
 """
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from liedyn.arrays import Array, Integers
 from liedyn.errors import ComputationError, Place, TrajectoryError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.io.atomic_output import STDIO, check_output, open_output
+from liedyn.io.column_map import AppliedMap, BoundColumn, MapArgument, bind_map, map_file, read_column_map
 from liedyn.io.csv_table import CsvTable, column_title, read_table, title_cell, write_table
+from liedyn.io.units import unit_of
 
 if TYPE_CHECKING:
     import pandas
@@ -46,6 +48,7 @@ class Trajectory(Immutable):
     source   the file, `-` for standard input, None where there is no file
     lines    (N,) the line number of each row in the file; of the rows themselves where there is none
     model    text of the robot YAML that `save` writes next to the file; empty where the comments name the robot
+    mapping  the map with which the columns of a foreign file were read; None without a map
 
     Examples
     --------
@@ -61,6 +64,7 @@ class Trajectory(Immutable):
     source: str | None = None
     lines: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     model: str = ""
+    mapping: AppliedMap | None = None
 
     @property
     def passive(self) -> bool:
@@ -136,7 +140,7 @@ def model_file(path: str | os.PathLike[str]) -> Path:
     return Path(path).with_suffix(".model.yaml")
 
 
-def read_trajectory(path: str | Path) -> Trajectory:
+def read_trajectory(path: str | Path, *, columns: MapArgument | None = None) -> Trajectory:
     """Read a trajectory file.
 
     Time increases strictly. If the comments have the key `events`, two rows may have one time, before and after an event.
@@ -145,6 +149,9 @@ def read_trajectory(path: str | Path) -> Trajectory:
     ----------
     path : path
         A CSV, see docs/files.md; "-" is standard input.
+    columns : str, dict or path, optional
+        Map of a file with other names and units: "t=stamp[ms],q.elbow=joint_3_pos[deg]", {"q.elbow": "joint_3_pos[deg]", ...}, or
+        a YAML file. Default: the file `motion.columns.yaml` next to `motion.csv`, if there is one.
 
     Returns
     -------
@@ -153,26 +160,55 @@ def read_trajectory(path: str | Path) -> Trajectory:
     Raises
     ------
     TrajectoryError
-        With file, line and column, if the file is not valid.
+        With file, line and column, if the file is not valid. With the entry, if the map is not valid.
 
     Examples
     --------
     >>> trajectory = ld.read_trajectory("configs/ur5_encoders.csv")
     >>> trajectory.t.shape, list(trajectory.columns)[:2]
     ((201,), ['q.shoulder_pan_joint', 'q.shoulder_lift_joint'])
+    >>> log = ld.read_trajectory("configs/logs/ur5_log.csv", columns={"t": "stamp[ms]", "q.elbow_joint": "actual_q_2[deg]"})
+    >>> log.columns["q.elbow_joint"][:2].round(3), log.units["q.elbow_joint"]
+    (array([1.394, 1.44 ]), 'rad')
     """
     table = read_table(str(path), TrajectoryError, largest=LARGEST_TRAJECTORY, standard_input=True)
-    _check_time_column(table)
-    units = table.units()
-    if units["t"] not in ("", "s"):
-        raise TrajectoryError("time is not in seconds", place=table.place(column="t"), found=units["t"], expected="t[s]")
+    header = table.comments
+    bound, mapping = _mapped_columns(table, columns)
+    if mapping is None:
+        _check_time_column(table)
+        bound = [BoundColumn(name, unit, k) for k, (name, unit) in enumerate(table.units().items())]
+    else:
+        header = header | {"columns": mapping.text}
+    time = next((column for column in bound if column.name == "t"), None)
+    if time is None:
+        raise TrajectoryError("no column is mapped to `t`", place=table.place(), expected="an entry such as t=stamp[ms]")
+    if time.unit not in ("", "s"):
+        raise TrajectoryError("time is not in seconds", place=table.place(column="t"), found=time.unit, expected="t[s]",
+                              hint="convert it with --columns (or columns=) t=t" if unit_of(time.unit) else None)
     if not table.rows:
         raise TrajectoryError("there are column names but no rows", place=table.place())
-    values = table.parse_numbers(MAY_BE_EMPTY)
-    _check_time(values[:, table.names.index("t")], table.lines, table.file, "events" in table.comments)
-    series = {name: np.ascontiguousarray(values[:, k]) for k, name in enumerate(table.names)}
-    del units["t"]
-    return Trajectory(table.comments, series.pop("t"), series, units, table.file, table.lines)
+    values = table.parse_numbers(() if mapping else MAY_BE_EMPTY, {column.index for column in bound if column.index is not None}
+                                 if mapping else None)
+    t = time.values(values)
+    _check_time(t, table.lines, table.file, "events" in header)
+    series = [column for column in bound if column is not time]
+    return Trajectory(header, t, {column.name: column.values(values) for column in series},
+                      {column.name: column.unit for column in series}, table.file, table.lines, mapping=mapping)
+
+
+def _mapped_columns(table: CsvTable, columns: MapArgument | None) -> tuple[list[BoundColumn], AppliedMap | None]:
+    """Return the columns that a map makes of a file, and the applied map; None without a map."""
+    automatic = None
+    if columns is None and not {"columns", "liedyn"} & table.comments.keys():        # of files that liedyn has written
+        automatic = map_file(table.file)
+    if columns is None and automatic is None:
+        return [], None
+    column_map = read_column_map(columns if columns is not None else str(automatic))
+    bound, mapping = bind_map(column_map, table, automatic=automatic is not None)
+    if column_map.robot and not table.comments.get("robot"):
+        folder = Path() if table.file == STDIO else Path(table.file).parent
+        table.comments["robot"] = Path(os.path.relpath(column_map.robot, folder)).as_posix()
+    return bound, mapping
 
 
 def _check_time_column(table: CsvTable) -> None:
@@ -181,7 +217,8 @@ def _check_time_column(table: CsvTable) -> None:
         separators = [name for name, sign in (("semicolons", ";"), ("tabs", "\t"))
                       if sum(title.count(sign) for title in table.titles) >= len(table.titles)]
         raise TrajectoryError("there is no column `t`", place=table.place(), expected="column names such as t[s],q.elbow[rad]",
-                              hint=f"columns are separated by commas, not {separators[0]}" if separators else None)
+                              hint=f"columns are separated by commas, not {separators[0]}" if separators else
+                             "map columns of other names with --columns (or columns=)")
 
 
 def write_trajectory(path: str | Path, header: Mapping[str, object], t: ArrayLike,

@@ -275,7 +275,7 @@ def read_yaml(path: str | os.PathLike[str], error: type[InputError] = ModelError
     """Return the root node of a YAML file. `error` is the class of all errors, also of those of the nodes."""
     if os.fspath(path).lower().endswith(".csv"):
         raise error("this is a CSV file, such as a trajectory", place=Place(os.fspath(path)),
-                    expected="a YAML file: a robot, a scenario, loops or a sweep")
+                    expected="a YAML file: a robot, a scenario, loops, a sweep or a map of columns")
     return parse_yaml(read_text(path, error), os.fspath(path), error)
 
 

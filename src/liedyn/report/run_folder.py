@@ -19,7 +19,7 @@ import numpy as np
 
 from liedyn import __version__
 from liedyn.analysis.recorded_robot import MIMIC_IGNORED, robot_of
-from liedyn.errors import InputError, LiedynWarning, NameLookupError, UsageError, warn
+from liedyn.errors import InputError, LiedynWarning, NameLookupError, TrajectoryError, UsageError, warn
 from liedyn.io.atomic_output import STDIO, open_folder, translate_os_errors
 from liedyn.io.csv_table import Column, title_cell, write_table
 from liedyn.io.scenarios.scenario import Pd, Scenario
@@ -224,20 +224,20 @@ def check_no_plots(folder: Path, formats: Sequence[str], *, force: bool) -> None
 
 
 def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: Sequence[str],
-                    against: Sequence[str] = ()) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
+                    against: Sequence[str] = (), *, columns: str | None = None) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
     """Draw the plots of a trajectory file into `folder`. Return the plots and warnings.
 
     Plots of the same names are replaced after all are drawn. A plot that cannot be drawn does not prevent others. If the robot is
     named in the trajectory file only, it may be missing or invalid. against: trajectory files or run folders whose tracking
-    errors are also drawn.
+    errors are also drawn. columns: map of the columns of the trajectory, as in `read_trajectory`.
     """
-    motion = read_trajectory(trajectory)
+    motion = read_trajectory(trajectory, columns=columns)
     title = Path(trajectory).stem if trajectory != STDIO else ""
     try:
         model, warnings = robot_of(motion, robot)
         title = model.name if title == "trajectory" else f"{model.name}  {title}".strip()        # a run folder needs no more
     except (InputError, UsageError) as error:
-        if robot is not None:
+        if robot is not None or (motion.mapping is not None and isinstance(error, TrajectoryError)):
             raise
         model, warnings = None, (LiedynWarning("not-drawn", f"limits and the motion itself are not drawn: {error}"),)
     if motion.header.get("without"):

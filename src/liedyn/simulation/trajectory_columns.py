@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,9 @@ from liedyn import __version__
 from liedyn.arrays import Array
 from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.errors import Place, TrajectoryError, nearest
+from liedyn.io.column_map import MOTION_KIND, SOURCE, is_motion_column
 from liedyn.io.trajectory_csv import Trajectory
+from liedyn.io.units import unit_name, unit_of
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import format_names
 
@@ -28,7 +30,6 @@ _ORDER = ("q", "v", "a", "tau")
 _OTHER_KINDS = ("reaction", "reference", "link", "energy", "drift", "contact", "cop", "power", "stop",
                 "motor",                                             # kinds that only runs write
                 "wrench", "pose", "twist", "speed", "acceleration", "jacobian", "manipulability", "com", "momentum", "zmp")
-_KIND = re.compile(r"(?:d(?P<rate>[1-9][0-9]*))?(?P<kind>q|v|a|tau|fext)")
 
 
 def derivative_kind(kind: str, k: int) -> str:
@@ -151,7 +152,7 @@ def _file_order(kind: str) -> tuple[int, int]:
 
 def _split_kind(kind: str) -> tuple[str, int]:
     """Return the quantity of a kind of columns, such as tau of d2tau, and the order of its time derivative."""
-    parts = _KIND.fullmatch(kind)
+    parts = MOTION_KIND.fullmatch(kind)
     assert parts is not None
     return parts["kind"], int(parts["rate"] or 0)
 
@@ -190,24 +191,53 @@ def _with_followers(model: Model, kind: str, x: Array, absent: list[str]) -> Arr
 
 def unused_columns(model: Model, trajectory: Trajectory) -> list[str]:
     """Return the columns that do not belong to the robot, including misspelled ones."""
-    known: dict[str, dict[str, str]] = {}
+    known = _columns_by_kind(model)
+    return [column for column in trajectory.columns
+            if not (_belongs(column, known) if is_motion_column(column) else column.partition(".")[0] in _OTHER_KINDS)]
 
-    def fits(column: str) -> bool:
-        kind, _, name = column.partition(".")
-        match = _KIND.fullmatch(kind)
-        if not match or (match["rate"] and match["kind"] in ("q", "v")):          # rates of q are called v and a
-            return kind in _OTHER_KINDS
-        if kind not in known:
-            known[kind] = _units(model, kind)
-        return name in known[kind]
-    return [column for column in trajectory.columns if not fits(column)]
+
+def check_mapped_columns(model: Model, trajectory: Trajectory) -> None:
+    """Raise TrajectoryError for an entry of the map of the trajectory with a target that the robot does not have."""
+    if trajectory.mapping is None:
+        return
+    known = _columns_by_kind(model)
+    for column, place in trajectory.mapping.places.items():
+        if column != "t" and not _belongs(column, known):
+            kind = column.partition(".")[0]
+            names = [f"{kind}.{name}" for name in known(kind)]
+            raise TrajectoryError(f"the robot {model.name} has no such column", place=place, found=column,
+                                  expected=f"one of {format_names(names, 20)}", hint=nearest(column, names))
+
+
+def _belongs(column: str, known: Callable[[str], dict[str, str]]) -> bool:
+    kind, _, name = column.partition(".")
+    return name in known(kind)
+
+
+def _columns_by_kind(model: Model) -> Callable[[str], dict[str, str]]:
+    """Return a function of a kind of columns that returns the unit of each column, by the name without the kind."""
+    return lru_cache(None)(partial(_units, model))
 
 
 def _check_unit(trajectory: Trajectory, column: str, unit: str) -> None:
     actual = trajectory.units.get(column, "")
     if actual and actual.replace("·", " ").replace("*", " ") != unit:
         raise TrajectoryError("wrong unit", place=_column_location(trajectory, column), found=actual,
-                              expected=unit or "none")
+                              expected=unit or "none", hint=_conversion(trajectory, actual, unit))
+
+
+def _conversion(trajectory: Trajectory, actual: str, expected: str) -> str | None:
+    """Return a hint with the map that converts columns with units such as deg; None if nothing converts to the expected unit."""
+    def name_in_si(text: str) -> str | None:
+        unit = unit_of(text)
+        return None if unit is None else unit_name(unit.exponents)
+
+    if trajectory.mapping is not None or name_in_si(actual) != expected:
+        return None
+    kinds = dict.fromkeys(name.partition(".")[0] for name, unit in trajectory.units.items()
+                          if is_motion_column(name) and unit and name_in_si(unit) not in (unit, None))
+    text = ",".join(f"{kind}.*={kind}.*" for kind in kinds)
+    return f"convert them with --columns (or columns=) '{text}'"
 
 
 def _stack_columns(trajectory: Trajectory, kind: str, names: Sequence[str], present: list[str]) -> Array | None:
@@ -271,4 +301,8 @@ def bind_wrench_rate(model: Model, trajectory: Trajectory, names: list[str], rat
 
 
 def _column_location(trajectory: Trajectory, column: str) -> Place:
+    """Return the location of a column: that of its entry, if the trajectory was read with a map."""
+    mapping = trajectory.mapping
+    if mapping is not None and column in mapping.sources:
+        return mapping.places.get(column) or Place(mapping.file or SOURCE, None, column)
     return Place(trajectory.source, None, f"column {column}")

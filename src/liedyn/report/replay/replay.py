@@ -93,27 +93,29 @@ def page_output(trajectory: str) -> str:
     return str(path / PAGE if path.is_dir() else path.with_name(f"{path.stem}_replay.html"))
 
 
-def _runs(trajectory: str, choices: Sequence[str], robot: str | None, against: Sequence[str],
+def _runs(trajectory: str, choices: Sequence[str], robot: str | None, columns: str | None, against: Sequence[str],
           progress: Callable[[float], None]) -> tuple[list[ReplayRun], list[LiedynWarning]]:
     """Return the runs to show, and warnings for the user."""
     if is_batch(trajectory):
         if robot or against:
             raise UsageError("--robot and --against cannot be combined with a batch")
+        if columns is not None:
+            raise UsageError("--columns cannot be combined with a batch")
         return shown_batch(trajectory, choices, progress), []
     if choices:
         raise UsageError(f"--runs needs the folder of a batch; {trajectory} is not one")
     runs: list[ReplayRun] = []
     warnings: list[LiedynWarning] = []
     for path in (trajectory, *against):
-        run, more = shown_file(path, robot)
+        run, more = shown_file(path, robot, columns if path == trajectory else None)
         runs.append(run)
         warnings += more
     return runs, warnings
 
 
 def write_replay(trajectory: str, look: ReplayOptions, *, choices: Sequence[str], robot: str | None,       # noqa: PLR0913
-                 against: Sequence[str], meshes: bool, roots: Sequence[str], page: str | None, video: str | None,
-                 mcap: str | None, size: tuple[int, int], rate: float, force: bool,
+                 columns: str | None = None, against: Sequence[str], meshes: bool, roots: Sequence[str], page: str | None,
+                 video: str | None, mcap: str | None, size: tuple[int, int], rate: float, force: bool,
                  progress: Callable[[float], None]) -> tuple[dict[str, Any], tuple[LiedynWarning, ...]]:
     """Write the page, video and recording whose names are not None. Return a report and warnings.
 
@@ -123,6 +125,7 @@ def write_replay(trajectory: str, look: ReplayOptions, *, choices: Sequence[str]
     ----------
     trajectory : a file, a run folder, `-`, or the folder of a batch, of which the runs `choices` are shown
     robot : its file; None: the one that the trajectory names
+    columns : map of the columns of the trajectory, as in `read_trajectory`; not of `against`
     against : more trajectories
     meshes, roots : whether the meshes of the robot file are drawn; folders in which `package://` is looked for
     size, rate : pixels of the video, frames per second
@@ -134,7 +137,7 @@ def write_replay(trajectory: str, look: ReplayOptions, *, choices: Sequence[str]
         check_video(video, force=force)
     if mcap is not None:
         check_mcap(mcap, force=force)
-    runs, warnings = _runs(trajectory, choices, robot, against, progress)
+    runs, warnings = _runs(trajectory, choices, robot, columns, against, progress)
     visuals, more = visuals_of([run.model for run in runs], roots) if meshes else (None, hint_of_meshes(runs[0].model))
     if is_batch(trajectory):
         look = replace(look, title=Path(trajectory).absolute().name)

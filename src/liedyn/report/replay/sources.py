@@ -82,13 +82,14 @@ def shown_result(result: Result, name: str) -> ReplayRun:
                  contacts_to_dict(scenario.contacts) if scenario.contacts else {})
 
 
-def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[LiedynWarning, ...]]:
+def shown_file(trajectory: str, robot: str | None, columns: str | None = None) -> tuple[ReplayRun, tuple[LiedynWarning, ...]]:
     """Return the run of a trajectory file or run folder, and warnings for the user.
 
+    columns: map of the columns of the file, as in `read_trajectory`.
     Raises TrajectoryError, ModelError, UsageError.
     """
     trajectory = trajectory_file(trajectory)
-    motion = read_trajectory(trajectory)
+    motion = read_trajectory(trajectory, columns=columns)
     model, warnings = robot_of(motion, robot)
     path = Path(trajectory)
     report: dict[str, Any] = {}
