@@ -31,6 +31,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "negative-inertia": (WARN, "The inertia of a welded link is not positive semidefinite; that of its body is. Correct it."),
     "inertia-far-off": (WARN, "The inertia of a body is implausible for its mass. Check its units."),
     "point-mass": (WARN, "A moving body has mass and no rotational inertia. Give it an inertia."),
+    "no-inertia": (
+        WARN, "A joint moves no inertia, and its torque determines no acceleration. Prescribe its motion, or give inertia."),
     "limits-missing": (WARN, "A revolute or prismatic joint has no position limits. Give it limits, or make it continuous."),
     "limits-zero-range": (WARN, "The lower and upper limit of a joint are equal. Correct the limits, or make the joint fixed."),
     "limits-negative": (WARN, "A velocity or effort limit is negative. Give a positive limit."),

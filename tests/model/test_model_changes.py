@@ -135,11 +135,19 @@ def test_a_changed_mechanism_keeps_its_loops():
     ({"friction": {"shoulder": [0.1, 0.2]}}, ld.ModelError, "wrong friction; found 2; expected one number"),
     ({"lower": {"shoulder": 3.0}}, ld.ModelError, "the limits are swapped"),
     ({"gravity": [0.0, np.inf, 0.0]}, ld.ModelError, "not a finite number in the gravity"),
-    ({"mass": {"upper": 0.0, "hand": 0.0}, "inertia": {"upper": np.zeros(6)}}, ld.ModelError, "which has no inertia"),
 ])
 def test_numbers_that_a_robot_cannot_have_are_refused(changes, error, text):
     with pytest.raises(error, match=text):
         ld.build(PENDULUM).with_changes(**changes)
+
+
+def test_a_link_without_inertia_has_a_warning_until_it_gets_one():
+    model = ld.build(PENDULUM)
+    bare = model.with_changes(mass={"upper": 0.0, "hand": 0.0}, inertia={"upper": np.zeros(6)})
+    new, = set(bare.warnings) - set(model.warnings)
+    assert new.code == "no-inertia" and not bare.moves_inertia
+    again = bare.with_changes(mass={"upper": 1.0})
+    assert again.moves_inertia and "no-inertia" not in {warning.code for warning in again.warnings}
 
 
 def test_three_numbers_are_the_diagonal_of_an_inertia():

@@ -6,12 +6,11 @@ import liedyn as ld
 from bridge import urdf_files
 
 FILES = [path for path in urdf_files() if "<mimic" in path.read_text(errors="replace")]
-# romeo has links without inertia at the end of its fingers, which cannot be computed with yet
-MASSLESS = {"romeo.urdf"}
+WITHOUT_INERTIA = "romeo.urdf"         # its fingers, which follow LHand and RHand
 
 
 @pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
-@pytest.mark.parametrize("path", [path for path in FILES if path.name not in MASSLESS], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [path for path in FILES if path.name != WITHOUT_INERTIA], ids=lambda path: path.stem)
 def test_robots_with_mimic_joints(path):
     model = ld.load(path)
     rng, tree = np.random.default_rng(0), model.spanning_tree()
@@ -34,6 +33,25 @@ def test_robots_with_mimic_joints(path):
     assert np.abs((d.da_dq @ v[..., None] + d.da_dv @ a[..., None])[..., 0] - along).max() < 1e-9 * np.abs(along).max()
     orders = ld.higher_order_forward_dynamics(model, q, v, tau[:, None])
     np.testing.assert_allclose(orders[:, 0], found, atol=1e-9 * np.abs(found).max())
+
+
+@pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
+def test_a_robot_whose_fingers_have_no_inertia():
+    model = ld.load(next(path for path in FILES if path.name == WITHOUT_INERTIA))
+    names = {warning.place.key for warning in model.warnings if warning.code == "no-inertia"}
+    assert names == {"LHand", "RHand"}
+    rng, tree = np.random.default_rng(0), model.spanning_tree()
+    N = model.elimination().projection
+    q, v, a = ld.random_motion(model, rng, 3)
+    tau = rng.standard_normal((3, model.nv))
+    with pytest.raises(ld.ComputationError, match=r"the acceleration of joint 'RHand' is not defined.*also 'LHand'"):
+        ld.forward_dynamics(model, q, v, tau)
+    mask = np.isin(model.v_names, list(names))
+    x, y = ld.hybrid_dynamics(model, q, v, a, tau, mask)
+    np.testing.assert_allclose(x[:, mask], a[:, mask], atol=1e-12)
+    assert np.abs((ld.inverse_dynamics(tree, q, v, x) - y) @ N).max() < 1e-11 * max(1.0, np.abs(x).max())
+    runs = ld.rollout(model, q, v, dt=1e-4, steps=3, prescribed=mask)
+    assert runs.complete.all() and np.isfinite(runs.q).all()
 
 
 def test_there_are_such_robots():

@@ -9,16 +9,18 @@ import pytest
 
 import liedyn as ld
 from bridge import SWAP, PinocchioBridge, file_of, full, relative, robots_folder, urdf_files, worst_state
+from liedyn.dynamics.singular_joints import joints_without_inertia
 
 EPS, PROMISED, N = np.finfo(float).eps, 1e-10, 9        # nine states: a full block of Lanes and a remainder
 
-# What we refuse, and why: each an error of the model, not of ours. Pinocchio loads the first two; their M is singular.
+# What we refuse, and why: each an error of the model, not of ours. Pinocchio loads the first one; its M is singular.
 REFUSED = {
-    "romeo.urdf": 'joint "RThumb3": the joint moves link "RThumb3Link", which has no inertia',
     "romeo_laas_small.urdf": 'link "body", <inertia>: the inertia is not positive semidefinite',
     "ur3.urdf": "no links in this robot",
 }
-FILES = [path for path in urdf_files() if path.name not in REFUSED]
+# Joints at the ends of the fingers move no inertia: M is singular
+WITHOUT_INERTIA = "romeo.urdf"
+FILES = [path for path in urdf_files() if path.name not in (*REFUSED, WITHOUT_INERTIA)]
 
 # One of each kind runs generated code: pendulum, arms, hand, quadrupeds, humanoid, mobile manipulator, lone body.
 BY_LINES = {"double_pendulum_continuous", "kinova, fixed", "ur5_robot, fixed", "panda, floating", "allegro_left_hand, fixed",
@@ -106,7 +108,7 @@ def check(worst, case, what, ours, theirs, bound=PROMISED, least=0.0):
 
 
 def test_all_robots_are_here():
-    """69 files; three are refused by name."""
+    """69 files; two are refused by name, and one has joints without inertia."""
     assert len(urdf_files()) == 69 and len(FILES) == 66
     assert {path.stem for path in FILES} >= {name.partition(",")[0] for name in BY_LINES}
 
@@ -119,8 +121,24 @@ def test_robots_that_are_refused(name, base):
     assert str(caught.value).startswith(str(file_of(name))) and REFUSED[name] in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["romeo.urdf", "romeo_laas_small.urdf"])
-def test_refused_robots_cannot_be_computed_by_pinocchio_either(name):
+@BASES
+def test_inverse_dynamics_of_a_robot_without_inertia_at_the_fingertips(base):
+    """Inverse dynamics, M, and hybrid dynamics in which these joints are prescribed. Forward dynamics names one of them."""
+    case = Case(file_of(WITHOUT_INERTIA), base)
+    model, tau = case.model, case.inverse()
+    check(lambda _, off, __: off, case, "inverse dynamics", (ld.inverse_dynamics, (case.q, case.v, case.a)), tau)
+    check(lambda _, off, __: off, case, "M", (ld.mass_matrix, (case.q,)), case.mass())
+    names = joints_without_inertia(model)
+    assert "RThumb3" in names
+    mask = np.isin(model.v_names, names)
+    found, forces = ld.hybrid_dynamics(model, case.q, case.v, case.a, tau, mask)
+    assert np.abs(ld.inverse_dynamics(model, case.q, case.v, found) - forces).max() < 1e-9 * np.abs(tau).max()
+    with pytest.raises(ld.ComputationError, match=f"the acceleration of joint '{names[0]}' is not defined"):
+        ld.forward_dynamics(model, case.q, case.v, tau)
+
+
+@pytest.mark.parametrize("name", [WITHOUT_INERTIA, "romeo_laas_small.urdf"])
+def test_singular_robots_cannot_be_computed_by_pinocchio_either(name):
     """It loads them, and their M is singular: forward dynamics gives NaN."""
     model = pin.buildModelFromUrdf(str(file_of(name)))
     data, q, zero = model.createData(), pin.neutral(model), np.zeros(model.nv)

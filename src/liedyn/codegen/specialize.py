@@ -232,12 +232,13 @@ def cache_folder(entry_point: str, generator: str = "codegen.specialize") -> str
 def load_or_build_engines(place: str, name: str, make_trace: Callable[[], list[Trace]]) -> tuple:
     """Return engines with functions @one for compiled code to call, cached under a name.
 
-    Returns an empty tuple if control flow of one of them depends on numbers or a trace is too long.
+    Returns an empty tuple if control flow of one of them depends on numbers, a constant is divided by zero, or a trace is too
+    long.
     """
     def make():
         try:
             traces = make_trace()
-        except NotTraceableError:
+        except (NotTraceableError, ZeroDivisionError):             # 1/0 of constants: a joint without inertia
             return []
         fits = all(trace.size <= MAX_SEGMENT_OPERATIONS for trace in traces)
         return [compile_object_code(pointers_text(trace)) for trace in traces] if fits else []
@@ -255,12 +256,12 @@ def load_or_build_batch_function(model, place: str, name: str, make_trace: Calla
                max_operations: int | None = None) -> GeneratedBatchFunction | None:
     """Return a function for batches, cached in the model (see `cached_scenario`) and on disk under a name.
 
-    Returns None if control flow depends on numbers or the trace is too long.
+    Returns None if control flow depends on numbers, a constant is divided by zero or the trace is too long.
     """
     def make():
         try:
             trace = make_trace()
-        except NotTraceableError:
+        except (NotTraceableError, ZeroDivisionError):
             trace = None
         return build(trace, simd_width(), max_operations=max_operations)
     def load():

@@ -224,7 +224,7 @@ def curvature_tensor(model: Model, q: ArrayLike) -> Array:
 def _curvature(f: ClosedForm) -> Array:
     c, M = field_brackets(f), f.mass_matrix
     size = np.sqrt(M.diagonal())
-    if len(M) and not np.linalg.cond(M / np.outer(size, size)) < 1e13:
+    if len(M) and not (size.all() and np.linalg.cond(M / np.outer(size, size)) < 1e13):
         raise ComputationError("the mass matrix is singular in this configuration: its curvature is not defined")
     rotors = c * f.armature                                     # <[Xi, Xj], Xk> of the rotors alone: constant
     Gamma = f.christoffel_symbols + 0.5 * (rotors - rotors.transpose(0, 2, 1) - rotors.transpose(2, 0, 1))

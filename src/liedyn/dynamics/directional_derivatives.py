@@ -21,6 +21,7 @@ from liedyn.dynamics.batching.calls import check_finite, handle_failed_states, r
 from liedyn.dynamics.constraints.couplings import ReducedModel, closed_motion, reduced_model, solve_positive_definite
 from liedyn.dynamics.dynamics import hybrid_dynamics, mass_matrix
 from liedyn.dynamics.model_parameters import parameter_names, parameter_tangent, tangent_sizes
+from liedyn.dynamics.singular_joints import check_joints_move_inertia
 from liedyn.errors import ShapeError
 from liedyn.kernels.directional_derivatives import (
     hybrid_directions,
@@ -375,6 +376,8 @@ def _hybrid(model: Model, inputs: _DirectionalInputs, prescribed: Mask, passive:
     q, v, a, tau, F = inputs.state.values()
     a, tau = a.copy() if a.size else np.zeros(tau.shape), tau.copy()
     out = np.empty((inputs.n_directions, inputs.n_states, 2 * model.nv))
+    if inputs.n_states:
+        check_joints_move_inertia(model, prescribed)
     code = run(hybrid_directions, model, hybrid_directions_workspace_size(*model.sizes), (prescribed,),
                (q, v, a, tau, F, bool(passive), inputs.motion, inputs.df_ext, inputs.changes, out), inputs.n_states)
     raise_for_code(model, code, prescribed, **inputs.state)

@@ -156,8 +156,11 @@ class Variants:
 
     @contextmanager
     def in_place_of_the_model(self) -> Iterator[Model]:
-        """Yield a model with which functions compute state k of a batch for robot k, within the block."""
-        model = self.model.cached(_MODEL_OF_VARIANTS, self.model._copy)       # without generated functions for one state
+        """Yield a model with which functions compute state k of a batch for robot k, within the block.
+
+        It is without generated functions for one state. Kernels report joints without inertia, which differ between robots.
+        """
+        model = self.model.cached(_MODEL_OF_VARIANTS, lambda: self.model._copy(moves_inertia=True))
         with intercept_entry_points(self._run):
             yield model
 

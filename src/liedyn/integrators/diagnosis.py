@@ -16,6 +16,7 @@ from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import coordinate_scales, is_significant, row_and_null_space, scaled_equations
 from liedyn.dynamics.dynamics import inverse_dynamics
+from liedyn.dynamics.singular_joints import describe_joints_without_inertia, joints_without_inertia
 from liedyn.errors import ComputationError, LiedynWarning, Place
 from liedyn.integrators.contact_forces import contact_coefficients, contact_forces, stop_coefficients
 from liedyn.integrators.problem import IMPLICIT, InitialValueProblem, Options, within_limit
@@ -207,6 +208,19 @@ def suggest_inertia(model: Model, coordinate: str) -> str:
     k = model.v_names.index(coordinate)
     joint = next(joint.name for joint in model.joints if joint.v.start <= k < joint.v.stop)
     return f"give its bodies inertia, or the joint armature, or prescribe its motion (joints.{joint}.prescribe.velocity=0)"
+
+
+PRESCRIBE_IN_SCENARIO = "prescribe its motion (joints.{}.prescribe.velocity=0)"
+
+
+def check_inertia(problem: InitialValueProblem, t: float = 0.0, prescribe: str = PRESCRIBE_IN_SCENARIO) -> None:
+    """Raise ComputationError if a torque drives a joint that moves no inertia.
+
+    t: start time of the motion [s]; prescribe: advice for joint {}.
+    """
+    names = joints_without_inertia(problem.model, problem.prescribed)
+    if names:
+        raise early_end_error(describe_joints_without_inertia(problem.model, names, prescribe), False, t)
 
 
 def probable_cause(problem: InitialValueProblem, options: Options | None) -> tuple[str, bool]:

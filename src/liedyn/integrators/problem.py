@@ -13,6 +13,8 @@ from liedyn.codegen.rhs import GeneratedRhs, generated_rhs, generated_rhs_jacobi
 from liedyn.codegen.scenario_inputs import ConstraintTables, ScenarioTables
 from liedyn.codegen.specialize import GeneratedBatchFunction
 from liedyn.dynamics.constraints.constraints import constraint_workspace_for
+from liedyn.dynamics.constraints.inertia_transfer import transfer_inertia
+from liedyn.dynamics.singular_joints import singular_coordinates
 from liedyn.errors import LiedynWarning, Place, WarningLog
 from liedyn.integrators.run_state import Record, Stages, State, mapped_zeros
 from liedyn.kernels.constraints.stages import (
@@ -87,6 +89,8 @@ class InitialValueProblem:
     hard_stop_scales               of the last of these events, which are hard stops: magnitude of the terms of their expressions.
                                    A state beyond a hard stop is never accepted
 
+    transferred_armature           (nv,) added to the armatures of `model` by `dynamics.constraints.inertia_transfer`; or empty
+
     code                           generated functions by name, shared by copies of `with_same_code`
     curve_sizes                    maximum terms of polynomials by (signal, derivative), see `simulation.expression_motion`
     """
@@ -117,6 +121,8 @@ class InitialValueProblem:
     directions: tuple[int, ...] = ()
     hard_stop_scales: tuple[float, ...] = ()
 
+    transferred_armature: Array = field(default_factory=lambda: np.zeros(0))
+
     code: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
     curve_sizes: dict[tuple[int, int], float] = field(init=False, repr=False, default_factory=dict)
 
@@ -131,6 +137,13 @@ class InitialValueProblem:
         other = replace(self, **changes)
         object.__setattr__(other, "code", self.code)
         return other
+
+    def with_transferred_inertia(self) -> InitialValueProblem:
+        """Return the problem with inertia transferred to mimic joints that move none, if there are any."""
+        transfer = transfer_inertia(self.model, self.prescribed) if self.constraints is not None else None
+        if transfer is None or transfer.model is self.model:
+            return self
+        return replace(self, model=transfer.model, transferred_armature=transfer.armature)
 
     @property
     def size(self) -> int:
@@ -204,12 +217,20 @@ class InitialValueProblem:
         if constraints is None:
             return None
         rests = self.prescribed & (level == TORQUE)
-        masks = self.prescribed, (level == POSITION) | rests, np.isin(level, (POSITION, VELOCITY)) | rests
+        masks = self.prescribed, *(mask | self._without_inertia(mask) for mask in (
+            (level == POSITION) | rests, np.isin(level, (POSITION, VELOCITY)) | rests))
         workspace = constraint_workspace_for(m, masks, self.passive, constraints.frequency, bool(len(self.forced_links)))
         arrays = workspace.workspace
         arrays.statistics[[TOLERANCE, RANK, TIME_1, TIME_2]] = constraints.tolerance, -1.0, np.inf, -np.inf
         return ConstrainedSystem(workspace.buffer, constraints.signals, self._axis_rotations, arrays.constraint_motion,
                                  arrays.multipliers, arrays.statistics)
+
+    def _without_inertia(self, fixed: Mask) -> Mask:
+        """Return the coordinates that move no inertia, which projections do not move. fixed: coordinates that do not move."""
+        mask = np.zeros(self.model.nv, dtype=bool)
+        if not self.model.moves_inertia:
+            mask[singular_coordinates(self.model, fixed)] = True
+        return mask
 
     @property
     def _axis_rotations(self) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from liedyn.arrays import Array, ArrayLike
-from liedyn.integrators.diagnosis import TOO_LARGE, failure
+from liedyn.integrators.diagnosis import TOO_LARGE, check_inertia, failure
 from liedyn.integrators.problem import (
     InitialValueProblem,
     Options,
@@ -66,6 +66,7 @@ def solve_segment(problem: InitialValueProblem, start: SegmentStart, times: Arra
 
     Raises ComputationError as `solve` does.
     """
+    check_inertia(problem, start.t)
     began, options = time.perf_counter(), replace(options, max_step=min(options.max_step, problem.max_step))
     stepper = _stepper_class(options.method)(problem, start, times, options, controller)
     return _SegmentLoop(stepper, observer or RunObserver(), began).run(progress)

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Base, Integers, Mask
-from liedyn.errors import LiedynWarning, ModelError, NameLookupError, Place, UsageError, nearest, of_level
+from liedyn.errors import LiedynWarning, ModelError, NameLookupError, Place, UsageError, WarningLog, nearest, of_level
 from liedyn.immutable import Immutable, read_only
+from liedyn.model.articulated_inertia import BodyTree, joints_without_inertia, vanishing_coordinates
 from liedyn.model.constraint_arrays import ConstraintAnchors, LeverArms, ModelConstraint, pack_constraints, packed_model
 from liedyn.model.couplings import Elimination, eliminate
 from liedyn.model.description import (
@@ -47,7 +48,7 @@ from liedyn.model.spatial import (
     transform_inertia,
 )
 from liedyn.model.validate import check_finite, mimic_couplings, validate, validate_changes
-from liedyn.model.warnings import joints_without_inertia
+from liedyn.model.warnings import inertia_warnings
 from liedyn.public_calls import explained
 
 Value = TypeVar("Value")
@@ -111,6 +112,8 @@ class Model(Immutable):
                          force, regressor, …) are those of the open tree; dynamics that would ignore loops raise an error
     loop_index, loop_constants   constraints as arrays for the kernels; see `model.constraint_arrays`; empty without constraints
     packed_model         index, constants, loop_index and loop_constants as one array
+    moves_inertia        whether every joint of the open tree moves an inertia: the mass matrix is positive definite, except in
+                         singular configurations of compound joints
     single_calls         data that functions of one state reuse, by (function, options); without a lock, for speed
 
     Examples
@@ -146,6 +149,7 @@ class Model(Immutable):
     loop_index: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     loop_constants: Array = field(default_factory=lambda: np.zeros(0))
     packed_model: Array = field(default_factory=lambda: np.zeros(0))
+    moves_inertia: bool = True
     _arrays: KernelArrays = field(init=False, repr=False, compare=False)
     single_calls: dict[Hashable, Any] = field(init=False, repr=False, compare=False)
     _cache: ModelCache = field(init=False, repr=False, compare=False)
@@ -420,7 +424,7 @@ def build(robot: Robot) -> Model:
     Raises
     ------
     ModelError
-        If the robot is not valid, or a joint moves no inertia.
+        If the robot is not valid.
 
     Examples
     --------
@@ -432,29 +436,22 @@ def build(robot: Robot) -> Model:
 
 
 def build_validated(robot: Robot) -> Model:
-    """Return the model of a validated description. Raise ModelError if a joint moves no inertia."""
+    """Return the model of a validated description, with a warning for each joint that moves no inertia."""
     tree = _ModelBuilder(robot)
     tree.add_links()
-    bare, tree.pivot_threshold = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I,
-                                                      tree.coordinate("armature"))
-    if bare:
-        raise _no_inertia(robot, tree.joint_of_body[bare[0] - 1])
-    return tree.model()
-
-
-def _no_inertia(robot: Robot, joint: Joint) -> ModelError:
-    """Return the error for a joint that can move without moving a mass."""
-    links, heavy = [joint.child], {link.name for link in robot.links if link.mass > 0.0}
-    for link in links:
-        links += [other.child for other in robot.joints if other.parent == link]
-    if joint.child not in heavy and heavy.intersection(links):
-        return ModelError(f'the joint can move link "{joint.child}", which has no inertia, while the joints behind it keep all '
-                          "masses still", place=element_location(joint),
-                          expected="a mass and inertia of the link, or an armature",
-                          hint="a floating base needs mass and inertia" if joint.type == "free" else None)
-    return ModelError(f'the joint moves link "{joint.child}", which has no inertia', place=element_location(joint),
-                      expected="a mass or inertia of the link or its descendants, or an armature",
-                      hint="a massless link is allowed between joints, but not at the end of the tree")
+    bodies = tree.bodies()
+    without_inertia, tree.pivot_threshold = joints_without_inertia(bodies)
+    model = tree.model()
+    if not without_inertia:
+        return model
+    joints = [tree.joint_of_body[i - 1] for i in without_inertia]
+    if model.constraints and model.has_only_couplings:         # a follower moves the inertia of the joints that move with it
+        elimination = model.elimination()
+        follows = np.isin(np.arange(model.nv), elimination.follower)
+        vanishing = vanishing_coordinates(bodies, follows, elimination.projection)
+        joints = [moving for joint, moving in zip(model.joints, tree.moving, strict=True)
+                  if not set(vanishing).isdisjoint(range(joint.v.start, joint.v.stop))]
+    return model._copy(warnings=tuple(WarningLog((*model.warnings, *inertia_warnings(robot, joints)))), moves_inertia=False)
 
 
 @dataclass
@@ -524,6 +521,10 @@ class _ModelBuilder:
         self.nq += NQ[kind]
         self.nv += NV[kind]
         return len(self.parent) - 1
+
+    def bodies(self) -> BodyTree:
+        """Return the bodies, after `add_links`."""
+        return BodyTree(self.parent, self.kind, self.S, self.T0, self.I, self.coordinate("armature"))
 
     def coordinate(self, name: str) -> Array:
         """Return a parameter (nv,) of the velocity coordinates, by its field of `Coordinate`."""

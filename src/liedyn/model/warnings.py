@@ -2,15 +2,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.errors import LiedynWarning, Place
-from liedyn.model.description import FREE, NV, ONE_DOF, SINGULAR_PIVOT, Joint, Link, Loop, Robot, Screw
+from liedyn.model.description import Joint, Link, Loop, Robot, Screw
 from liedyn.model.link_tree import Body, Element, LinkTree, element_location, links_by_body, principal_inertias
-from liedyn.model.spatial import adjoint, exp_screw, inertia_matrix, inverse, symmetric_matrix
+from liedyn.model.spatial import symmetric_matrix
 
 TRIANGLE_ROUNDING = 1e-6             # of the maximum principal inertia: below it is the rounding of a printed number
 SEMIDEFINITE_ROUNDING = 1e-9         # of the maximum principal inertia: a negative one that small is rounding
@@ -103,89 +103,31 @@ def _are_dependent(screws: Sequence[Screw]) -> bool:
     return bool(np.linalg.matrix_rank(S / np.linalg.norm(S, axis=1, keepdims=True), tol=DEPENDENT) < len(screws))
 
 
-# articulation -----------------------------------------------------------------------------------------------------------
+# Joints without inertia --------------------------------------------------------------------------------------------------
 
-# Does each joint have an inertia to act on? Decided on the articulated inertias (K1 Table 3) of random configurations,
-# in plain NumPy: once a model.
-
-# Smallest eigenvalue of D = S^T AI S + armature, relative to the inertia that it is made of: the moments and masses of all bodies
-# that the joint carries, and its armature. Each coordinate is divided by its own, so that moments are not compared with masses.
-# Rounding leaves 1e-16 to 1e-14; bodies in use leave more than 1e-9.
-_VANISHING = 1e-12
-_N_CONFIGURATIONS = 3              # a joint that is singular in one configuration only is a matter of the run, not of the model
-
-
-def joints_without_inertia(parent: Sequence[int], kind: Sequence[int], S: Sequence[tuple[float, float]], T0: Sequence[Array],
-                           I: Sequence[Array], armature: Array) -> tuple[list[int], Array]:
-    """Return the bodies whose joint moves no inertia, and the pivots (nv,) below which a pivot is rounding.
-
-    Their articulated inertia vanishes in every configuration tried; the outermost body is the first. The arguments are those of
-    the kernels (`joints.joint_model`), one entry per body, and the armature (nv,).
-    """
-    rng = np.random.default_rng(7)
-    bare = set(range(1, len(parent)))
-    floor = np.zeros(len(armature))
-    for _ in range(_N_CONFIGURATIONS):
-        vanishing, scale = _vanishing_inertias(parent, kind, S, T0, I, armature, rng)
-        bare &= vanishing
-        floor = np.maximum(floor, SINGULAR_PIVOT * scale)
-        if not bare:
-            break
-    return sorted(bare, reverse=True), floor
+def inertia_warnings(robot: Robot, joints: Iterable[Joint]) -> Iterator[LiedynWarning]:
+    """Yield a warning for each joint that moves no inertia, or one warning for a robot without any inertia."""
+    if not any(link.mass or any(link.inertia) for link in robot.links) and not any(
+            coordinate.armature for joint in robot.joints for coordinate in joint.coordinates):
+        yield LiedynWarning("no-inertia", f"no link of the robot {robot.name} has mass or inertia: joint torques do not "
+                            "determine accelerations", place=Place(robot.source),
+                            hint="for forward dynamics, prescribe all joints, or give links mass and inertia")
+        return
+    for joint in joints:
+        place = element_location(joint)
+        yield LiedynWarning("no-inertia", f"{describe_missing_inertia(robot, joint)}: its torque does not determine its "
+                            "acceleration",
+                            place=Place(place.file, place.line, joint.name),
+                            hint="for forward dynamics, prescribe the joint, or give the link mass and inertia, or the joint "
+                            "armature")
 
 
-def _vanishing_inertias(parent: Sequence[int], kind: Sequence[int], S: Sequence[tuple[float, float]], T0: Sequence[Array],
-                        I: Sequence[Array], armature: Array, rng: np.random.Generator) -> tuple[set[int], Array]:
-    """Return the bodies whose joint moves no inertia in one random configuration, and the scale (nv,) of each pivot."""
-    n = len(parent)
-    AI = [inertia_matrix(x) for x in I]
-    size = np.zeros((n, 2))       # turning and sliding: what the articulated inertia is made of, before joints took their part
-    end = np.cumsum([0] + [NV[k] for k in kind[1:]])
-    vanishing, scales = set(), np.empty(len(armature))
-    for i in range(n - 1, 0, -1):
-        columns, motion = _random_joint_motion(kind[i], S[i], rng)
-        columns_of_joint = slice(end[i - 1], end[i])
-        if np.any(I[i]):
-            size[i] = np.trace(AI[i][:3, :3]), np.trace(AI[i][3:, 3:])
-        U = AI[i] @ columns
-        rotor = np.diag(armature[columns_of_joint])
-        D = columns.T @ U + rotor
-        scale = (columns[:3]**2).sum(0) * size[i, 0] + (columns[3:]**2).sum(0) * size[i, 1]
-        scales[columns_of_joint] = scale
-        whole = scale + armature[columns_of_joint]
-        unit = np.sqrt(np.where(whole > 0.0, whole, 1.0))
-        if np.linalg.eigvalsh(D / np.outer(unit, unit))[0] <= _VANISHING:
-            vanishing.add(i)
-            D = D + np.diag(unit**2)                                          # continue, to find others
-        T = T0[i] @ motion
-        X = adjoint(inverse(T))
-        AI[parent[i]] = AI[parent[i]] + X.T @ _inertia_without_joint(AI[i], columns, U, D, rotor) @ X
-        size[parent[i]] += size[i, 0] + size[i, 1] * (T[:3, 3] @ T[:3, 3]), size[i, 1]
-    return vanishing, scales
-
-
-def _inertia_without_joint(AI: Array, S: Array, U: Array, D: Array, rotor: Array) -> Array:
-    """Return Pi = AI - U D^-1 U^T with U = AI S, the inertia that the joint transmits to the parent (K1 Table 3).
-
-    Computed as L^T AI L + K J K^T with K = U D^-1, L = 1 - S K^T and the armature J: a sum of squares is symmetric and positive
-    semidefinite, and S^T Pi S vanishes to the square of the rounding. With the difference, rounding in that block grows from
-    joint to joint, until after some 90 ball joints it exceeds the inertia.
-    """
-    K = np.linalg.solve(D, U.T).T
-    L = np.eye(6) - S @ K.T
-    Pi: Array = L.T @ AI @ L + K @ rotor @ K.T
-    symmetric: Array = 0.5 * (Pi + Pi.T)
-    return symmetric
-
-
-def _random_joint_motion(kind: int, S: tuple[float, float], rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return S (6, k) in the body frame and a random motion (4, 4) of a joint. S of ONE_DOF: (angular, linear) part along z."""
-    if kind == ONE_DOF:
-        screw = np.array([0, 0, S[0], 0, 0, S[1]])
-        return screw[:, None], exp_screw(screw, rng.uniform(-2, 2))
-    columns, T = np.eye(6)[:, :NV[kind]], np.eye(4)
-    T[:3, :3] = np.linalg.qr(rng.standard_normal((3, 3)))[0]
-    T[:3, :3] *= np.linalg.det(T[:3, :3])
-    if kind == FREE:
-        T[:3, 3] = rng.standard_normal(3)
-    return columns, T
+def describe_missing_inertia(robot: Robot, joint: Joint) -> str:
+    """Return text on why the acceleration of a joint does not follow from its torque."""
+    links, with_mass = [joint.child], {link.name for link in robot.links if link.mass > 0.0}
+    for link in links:
+        links += [other.child for other in robot.joints if other.parent == link]
+    if joint.child not in with_mass and with_mass.intersection(links):
+        return (f'the joint can move link "{joint.child}", which has no inertia, while the joints after it keep all masses '
+                "at rest")
+    return f'the joint moves link "{joint.child}", which has no inertia'

@@ -18,7 +18,7 @@ from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import scaled_equations, scaled_rank
 from liedyn.errors import ComputationError, LiedynWarning, ShapeError, UsageError
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, generated_step
-from liedyn.integrators.diagnosis import GAINS_LABEL, STABILITY_LIMIT, FastestMotion, fastest_motion
+from liedyn.integrators.diagnosis import GAINS_LABEL, STABILITY_LIMIT, FastestMotion, check_inertia, fastest_motion
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem, Options, RunObserver, SegmentStart
 from liedyn.integrators.run_state import NEXT_OUTPUT
 from liedyn.integrators.solve import solve_segment
@@ -91,6 +91,9 @@ def prepare_problem(runs: RolloutInputs, mask: np.ndarray, passive: bool, method
                      method, places, rows, events and events.key, is_enabled())
     def build() -> tuple[InitialValueProblem, BatchStep | None]:
         problem = _problem(model, pattern, mask, passive, contacts and contacts.contacts, events)
+        if runs.variants is None:
+            problem = problem.with_transferred_inertia()
+            check_inertia(problem, prescribe="prescribe its motion (`prescribed`)")
         return problem, generated_step(problem, method, places, rows)
     problem, step = cached_scenario(model, key, build)
     return problem, step
@@ -183,7 +186,7 @@ def robot_of_run(runs: RolloutInputs, k: int) -> Model:
 def _with_robot(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:
     """Return the problem with the robot of run k, and its contacts."""
     contacts = problem.contacts and scale_with_weight(problem.contacts, runs.weights[runs.robot[k]])
-    return replace(problem, model=robot_of_run(runs, k), contacts=contacts)
+    return replace(problem, model=problem.model if runs.variants is None else robot_of_run(runs, k), contacts=contacts)
 
 
 def contact_motions(problem: InitialValueProblem, runs: RolloutInputs, q: np.ndarray, v: np.ndarray) -> ContactMotion:
@@ -447,6 +450,8 @@ def run_sequentially(problem: InitialValueProblem, runs: RolloutInputs, batch_st
         # the vectorized run may have written more rows
         for x in (outputs.q, outputs.v, outputs.supplied_energy, outputs.forces):
             x[k] = np.nan
+        if record is None:                                     # the segment has not begun
+            continue
         for x, recorded in ((outputs.q, record.q), (outputs.v, record.v), (outputs.supplied_energy, record.supplied_energy)):
             x[k, :count] = recorded[:count]
         if outputs.forces.shape[2]:

@@ -16,6 +16,7 @@ from liedyn.codegen.rhs import signal_instructions
 from liedyn.dynamics.constraints.constraints import constraint_jacobian, constraint_residual
 from liedyn.dynamics.constraints.rank import clear_rounding, equation_weights
 from liedyn.dynamics.dynamics import mass_matrix
+from liedyn.dynamics.singular_joints import with_positive_inertia
 from liedyn.errors import ComputationError, LiedynWarning, Place, ScenarioError, UsageError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluate_state
@@ -321,10 +322,13 @@ def _attach(run: Actions, state: EventState, action: Attach) -> EventState:
     if any(body.link == action.link for body in problems.hybrid_state.attached):
         raise ScenarioError(f"event {run.event.name} at t = {run.t:.9g} s: a body is attached to link {action.link} already",
                             place=action.place.at("link"))
-    momentum = mass_matrix(state.model.spanning_tree(), state.q) @ state.v
+    inertia = mass_matrix(state.model.spanning_tree(), state.q)
+    momentum = inertia @ state.v
     problems.change(attached=(*problems.hybrid_state.attached, action))
     model = run.problem.model
-    free = solve_linear(mass_matrix(model.spanning_tree(), state.q), momentum)
+    gained = mass_matrix(model.spanning_tree(), state.q) - inertia
+    metric = mass_matrix(with_positive_inertia(state.model).spanning_tree(), state.q)      # M, but for joints without inertia
+    free = solve_linear(metric + gained, metric @ state.v)
     jump = velocity_jump(model, state.q, free, *preserved_velocities(state, run.problem))
     after = replace(state, model=model, v=jump.v, impulse=state.impulse + jump.impulse)
     driven = float(jump.impulse @ jump.v)                    # work of the drives of prescribed joints

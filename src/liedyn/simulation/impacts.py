@@ -21,6 +21,7 @@ from liedyn.dynamics.constraints.rank import clear_rounding, coordinate_scales
 from liedyn.dynamics.dynamics import mass_matrix
 from liedyn.dynamics.kinematics import energy, jacobian, link_poses
 from liedyn.dynamics.scales import model_scales
+from liedyn.dynamics.singular_joints import with_positive_inertia
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluate_state
@@ -70,17 +71,24 @@ def velocity_jump(model: Model, q: Array, v: Array, rows: Array, b: Array) -> Ju
 
 def velocity_jumps(model: Model, q: Array, v: Array, rows: Array, b: Array) -> Jump:
     """Return the jumps of states (…, nq), (…, nv) by which rows (…, k, nv) of the velocities become b (…, k)."""
-    M = mass_matrix(model.spanning_tree(), q)
-    size = equation_scales(solve_linear(M, np.swapaxes(rows, -1, -2)), rows)
-    G, b = rows / size[..., None], b / size
-    M_inv_rows = solve_linear(M, np.swapaxes(G, -1, -2))         # M^-1 G^T
+    M = inertia = mass_matrix(model.spanning_tree(), q)
+    added = np.zeros(rows.shape[:-1])
+    if not model.moves_inertia:                            # inertia in the directions of the rows changes the impulses only
+        unit = np.diagonal(mass_matrix(with_positive_inertia(model).spanning_tree(), q), axis1=-2, axis2=-1)
+        square = (rows**2 / unit[..., None, :]).sum(axis=-1)
+        added = np.where(square > 0.0, 1.0 / np.where(square > 0.0, square, 1.0), 0.0)
+        inertia = M + np.swapaxes(rows, -1, -2) @ (added[..., None] * rows)
+    size = equation_scales(solve_linear(inertia, np.swapaxes(rows, -1, -2)), rows)
+    G, b, added = rows / size[..., None], b / size, added * size**2
+    M_inv_rows = solve_linear(inertia, np.swapaxes(G, -1, -2))   # M^-1 G^T
     response = G @ M_inv_rows
     inverse = np.asarray(np.linalg.pinv(response, rcond=RANK_TOLERANCE, hermitian=True), dtype=float)
     miss = b - matvec(G, v)
     p = matvec(inverse, miss)
     p += matvec(inverse, miss - matvec(response, p))           # one step of iterative refinement
-    impulse = matvec(np.swapaxes(G, -1, -2), p)
     after = v + matvec(M_inv_rows, p)
+    p = p - added * matvec(G, after - v)
+    impulse = matvec(np.swapaxes(G, -1, -2), p)
     scale = np.maximum(_max_abs(miss), _max_abs(b))
     missed = _max_abs(matvec(G, after) - b)
     energy = np.sqrt(np.einsum("...i,...ij,...j->...", v, M, v))      # the scale of G v: G M^-1 G^T has ones on its diagonal
@@ -459,7 +467,8 @@ def _separation_speeds(stops: Sequence[JointStop], v: Array) -> Array:
 
 def inverse_mass_of_free_motions(state: EventState, problem: InitialValueProblem, exempt: Collection[int] = ()) -> Array:
     """Return the (nv, nv) inverse mass matrix of motions that constraints and prescribed joints except `exempt` allow."""
-    W = np.asarray(np.linalg.inv(mass_matrix(state.model.spanning_tree(), state.q)), dtype=float)
+    model = state.model if problem.model.moves_inertia else with_positive_inertia(problem.model)
+    W = np.asarray(np.linalg.inv(mass_matrix(model.spanning_tree(), state.q)), dtype=float)
     K, _ = preserved_velocities(state, problem, exempt)
     if not len(K):
         return W

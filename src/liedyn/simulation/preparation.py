@@ -14,6 +14,7 @@ import numpy as np
 from liedyn.arrays import Array, Controller
 from liedyn.errors import ComputationError, LiedynWarning, ScenarioError, UsageError, WarningLog, of_level, size_text
 from liedyn.integrators.problem import InitialValueProblem
+from liedyn.io.scenarios.action_schema import Lock
 from liedyn.io.scenarios.event_schema import late_warnings
 from liedyn.io.scenarios.scenario import MECHANICAL_METHODS, METHODS, ROBOT_LIMITS, Prescribe, Rule, Scenario
 from liedyn.io.scenarios.scenario_file import scenario_of
@@ -262,11 +263,13 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
                 folder: str | os.PathLike[str] | None = None) -> PreparedRun:
     """Prepare the run of a scenario and robot that are loaded already, see `prepare`."""
     model = add_rotor_inertias(scenario, model)
-    from liedyn.integrators.diagnosis import choose_integrator
+    from liedyn.integrators.diagnosis import check_inertia, choose_integrator
     from liedyn.simulation.hybrid_simulation import HybridSimulation
     from liedyn.simulation.input_schedule import compile_schedule
     first = with_open_loops(model, scenario.phases[0] if scenario.phases else None)
     problem, contact_names, warnings = compile_schedule(scenario, first)
+    problem = problem.with_transferred_inertia()
+    check_inertia(problem)
     integrator, integrator_reasons = choose_integrator(scenario, problem, scenario.output_step)
     check_supports_integrals(scenario, integrator.method)
     if not force_long:
@@ -275,6 +278,9 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
     warnings = (*warnings, *late_warnings(scenario.events, scenario.duration), *_no_effect_warnings(scenario, model),
                 *deep_contact_warnings(problem, contact_names))
     hybrid_simulation = HybridSimulation(scenario, model, problem)
+    if not any(isinstance(action, Lock) for event in scenario.events for action in event.actions):    # it prescribes joints
+        for phase_problem in hybrid_simulation.problems.compiled:
+            check_inertia(phase_problem)
     if integrator.method == "variational":
         from liedyn.integrators.variational import check_supported
         check_supported(problem, problem.v, integrator.place.at("method"))

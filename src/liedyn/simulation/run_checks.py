@@ -490,7 +490,9 @@ def _recompute_forces(segment: RunSegment, passive: bool) -> Array:
     if len(links):
         f_ext = np.zeros((len(record.t), len(segment.model.link_names), 6))
         f_ext[:, links] = record.wrench.reshape(len(record.t), len(links), 6)
-    return inverse_dynamics(segment.model.spanning_tree(), record.q, record.v, record.a, f_ext=f_ext, passive=passive)
+    tau = inverse_dynamics(segment.model.spanning_tree(), record.q, record.v, record.a, f_ext=f_ext, passive=passive)
+    added = segment.problem.transferred_armature
+    return tau - added * record.a if added.size else tau
 
 
 def _max_abs(x: Array) -> float:

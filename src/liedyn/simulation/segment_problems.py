@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from liedyn.dynamics.constraints.inertia_transfer import correct_multipliers
 from liedyn.errors import LiedynWarning, ModelError, ScenarioError, WarningLog
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import Record
@@ -122,6 +123,9 @@ class RunSegment:
 def full_record(segment: RunSegment, model: Model) -> Record:
     """Return the record with the multipliers of all constraints of `model`; those of open constraints are zero."""
     record, rows = segment.record, segment.model.constraint_equation_names
+    if segment.problem.transferred_armature.any():
+        record = record._replace(multipliers=correct_multipliers(segment.model, segment.problem.transferred_armature, record.a,
+                                                                 record.multipliers))
     if segment.model.nc == model.nc:
         return record
     n, driven = len(record.t), model.driven
@@ -224,7 +228,7 @@ class SegmentProblems:
                                                 hybrid_state.resting)
         if problem.contacts is not None and self._contacts is not None:      # a payload does not change the stiffness of contacts
             problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
-        self._problems[hybrid_state] = problem, warnings
+        self._problems[hybrid_state] = problem.with_transferred_inertia(), warnings
 
     def _rules(self, hybrid_state: HybridState) -> dict[str, Rule]:
         locked_rules = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in hybrid_state.locked}

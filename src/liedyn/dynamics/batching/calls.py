@@ -30,6 +30,7 @@ from liedyn.dynamics.batching.arrays import (
     with_arrays,
 )
 from liedyn.dynamics.batching.threads import check_gil, chunks, run_on_threads
+from liedyn.dynamics.singular_joints import check_joints_move_inertia, describe_singular_joints
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError, UsageError
 from liedyn.kernels import batch_blocks
 from liedyn.kernels.couplings import FOLLOWER_TOLERANCE, coupling_views
@@ -109,7 +110,10 @@ def evaluate(model: Model, key: Hashable, entry: EntryPoint,  # noqa: PLR0913 - 
         rows, results = _single_state_arrays(model, arrays), [x.reshape(shape) for x, shape in zip(places, shapes, strict=True)]
     else:
         rows, results = arrays.values(), [x.reshape(count, prod(shape)) for x, shape in zip(places, shapes, strict=True)]
-    static_arguments = static_arguments if prescribed is None else (prescribed,)
+    if prescribed is not None:
+        static_arguments = (prescribed,)
+        if count:
+            check_joints_move_inertia(model, prescribed)
     arguments = (*rows, *options, *results, *trailing_arguments)
     code = run(entry, model, memory(*model.sizes), static_arguments, arguments, None if count == 1 else count, key)
     raise_for_code(model, code, prescribed, **arrays)
@@ -132,6 +136,8 @@ def evaluate_hybrid(model: Model, key: Hashable, entry: EntryPoint,  # noqa: PLR
         a = allocate_out((*lead, *shape), out, arrays.values())
     else:
         a, tau = a.reshape(*lead, *shape).copy(), tau.copy()
+    if count:
+        check_joints_move_inertia(model, prescribed)
     if count == 1:
         q, v, F, rows = q[0], v[0], F[0], [x.reshape(shape) for x in (a, tau)]
     else:
@@ -344,8 +350,7 @@ def raise_for_code(model: Model, code: int, prescribed: Mask | None = None, **ar
         argument = next((text for name, text in texts.items() if name in arrays), "f_ext")
         raise ConfigurationError(f"{argument} contains NaN or infinite values")
     if code == batch_blocks.SINGULAR:
-        raise ComputationError("a joint's articulated inertia vanishes in this configuration: its acceleration is not defined "
-                               "(a compound joint in a singular position, or a massless link at the end of the tree)")
+        raise ComputationError(describe_singular_joints(model, prescribed, arrays.get("q")))
     if code == batch_blocks.BAD_RESULT:
         raise ComputationError("the result is not finite: the state is too large for double precision")
     raise ShapeError("arguments have the wrong shape")

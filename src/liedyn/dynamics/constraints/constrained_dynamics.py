@@ -23,11 +23,13 @@ from liedyn.dynamics.constraints.constraints import (
     constraint_velocity,
     constraint_workspace_for,
 )
+from liedyn.dynamics.constraints.inertia_transfer import correct_multipliers, transfer_inertia
 from liedyn.dynamics.constraints.rank import RANK, equation_weights, rate_magnitude, reciprocals, scaled_equations
 from liedyn.dynamics.dynamics import hybrid_dynamics, mass_matrix
 from liedyn.dynamics.finite_differences import numerical_derivative
 from liedyn.dynamics.kinematics import integrate
 from liedyn.dynamics.scales import model_scales
+from liedyn.dynamics.singular_joints import check_joints_move_inertia
 from liedyn.errors import ComputationError, LiedynWarning, ShapeError, warn
 from liedyn.kernels.batch_blocks import OK
 from liedyn.kernels.constraints.driver import CONTRADICTION_TOLERANCE, OUT_OF_RANGE, solve_motion_batch
@@ -327,13 +329,18 @@ def _constrained(model: Model, inputs: dict[str, Any], prescribed: Mask, passive
     check_has_constraints(model)
     lead, states = broadcast_states(model, inputs)
     count, m = len(states["q"]), model.nc
+    transfer = transfer_inertia(model, prescribed)
+    if count:
+        check_joints_move_inertia(transfer.model, prescribed)
     a = np.zeros((count, model.nv)) if inputs["a"] is NONE else states["a"].copy()
     tau, out = states["tau"].copy(), np.empty((count, 3 * m))
-    code = _solve_batch(model, states, prescribed, float(frequency), bool(passive), a, tau, out) if count else OK
+    code = _solve_batch(transfer.model, states, prescribed, float(frequency), bool(passive), a, tau, out) if count else OK
     if code:                                                     # inputs that are not finite give results that are not finite
         read = {"a": np.where(prescribed, a, 0.0), "tau": np.where(prescribed, 0.0, states["tau"])}
         check_states(model, **{**states, **read})
-        raise_for_code(model, code, None, **states)
+        raise_for_code(model, code, prescribed, **states)
+    if transfer.armature.any():
+        out[:, :m] = correct_multipliers(model, transfer.armature, a, out[:, :m])
     independent = out[:, m:2 * m] != 0.0
     _check_consistent(model, states, prescribed, a, independent, out[:, 2 * m:], frequency)
     if count:

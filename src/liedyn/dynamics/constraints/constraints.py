@@ -14,6 +14,7 @@ from liedyn.dynamics.batching.calls import check_configuration, check_finite, ev
 from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights, rate_magnitude
 from liedyn.dynamics.kinematics import difference, integrate, link_poses
 from liedyn.dynamics.scales import model_scales
+from liedyn.dynamics.singular_joints import with_positive_inertia
 from liedyn.errors import ComputationError, ModelError
 from liedyn.kernels.batch_blocks import BAD_F_EXT, OK
 from liedyn.kernels.constraints import driver, kinematics, stages
@@ -434,14 +435,14 @@ def _project(model: Model, q: ArrayLike, v: ArrayLike | None, prescribed: ArrayL
         code, k, residual = _project_each(model, states, mask, float(tolerance), True)
     if code == NOT_CLOSED:
         _raise_not_closed(model, states["q"][k], constraint_motion, residual)
-    raise_for_code(model, code, None, **states)
+    raise_for_code(model, code, mask, **states)
     return states["v" if v is not None else "q"].reshape(*lead, -1)
 
 
 def _project_each(model: Model, states: dict[str, Array], mask: Mask, tolerance: float, generic: bool) -> tuple[int, int, float]:
     """Project states one at a time, in place. Return a code, the index of its state, and the remaining residual."""
     position = "v" not in states
-    buffer, d, _ = constraint_workspace_for(model, (mask,) * 3, False, generic=generic,
+    buffer, d, _ = constraint_workspace_for(with_positive_inertia(model), (mask,) * 3, False, generic=generic,
                                             stage_set=_POSITION_STAGES if position else _VELOCITY_STAGES)
     operation, address = PROJECT_POSITION if position else PROJECT_VELOCITY, buffer.ctypes.data
     d.statistics[TOLERANCE] = tolerance
@@ -491,8 +492,7 @@ def independent_equations(model: Model, q: Array, prescribed: Mask) -> tuple[tup
     Each is in the order in which `constraints.solver` eliminates them. In motion, the accelerations of the coordinates
     `prescribed` (nv,) are inputs.
     """
-    none: Mask = np.zeros(model.nv, dtype=bool)
-    indices = []
+    model, none, indices = with_positive_inertia(model), np.zeros(model.nv, dtype=bool), []
     for operation, mask, parts in ((PROJECT_POSITION, none, (RESIDUALS, HOLONOMIC, POSITION_CORRECTION)),
                                    (PROJECT_VELOCITY, none, (PFAFFIAN, VELOCITY_CORRECTION)),
                                    (PROJECT_VELOCITY, prescribed, (PFAFFIAN, VELOCITY_CORRECTION))):

@@ -66,14 +66,14 @@ def factor_pivoted(n, ws):
 def isolate_prescribed(prescribed, J):
     """Replace rows and columns of prescribed coordinates by those of a diagonal matrix.
 
-    The diagonal stays: `scale_rows` takes the scale of the coordinate from it.
+    The diagonal stays: `scale_rows` takes the scale of the coordinate from it. It is 1 if the coordinate moves no inertia.
     """
     for i in range(prescribed.size):
         if prescribed[i]:
             diagonal = J[i, i]
             for j in range(J.shape[0]):
                 J[i, j], J[j, i] = 0.0, 0.0
-            J[i, i] = diagonal
+            J[i, i] = diagonal if diagonal != 0.0 else 1.0
 
 
 @inline_kernel
