@@ -196,7 +196,7 @@ def motion_of_arrays(model: Model, t: ArrayLike, q: ArrayLike | None, v: ArrayLi
     """
     times = as_array(t, "t", ())
     if times.ndim != 1 or not len(times):
-        raise ShapeError(f"t has the wrong shape; found {times.shape}, expected (N,)")
+        raise ShapeError(f"t has the wrong shape; found {times.shape}, expected (N,) with at least one time")
     positions = _samples(q, "q", len(times), model.nq)
     if positions is None:
         raise missing_array("q")
