@@ -53,7 +53,7 @@ def test_unknown_keywords_name_the_nearest(name, robot):
     function = FUNCTIONS[name]
     parameters = [x for x in inspect.signature(function).parameters.values() if x.kind is x.KEYWORD_ONLY]
     arguments, options = required(function, ld.build(robot))
-    wrong, text = "xyzzy", f"^{name} has no argument 'xyzzy'; it takes "
+    wrong, text = "xyzzy", f"^{name} has no argument 'xyzzy'; its arguments are "
     if parameters and len(parameters[-1].name) > 3:
         word = parameters[-1].name
         wrong, text = word[:-2] + word[-1], f"^{name} has no argument '{word[:-2] + word[-1]}'; did you mean '"
