@@ -43,6 +43,17 @@ class InverseDerivatives(NamedTuple):
         return -np.asarray(J, dtype=np.float64).swapaxes(-1, -2)
 
 
+class CoupledInverseDerivatives(InverseDerivatives):
+    """Those of a robot with couplings: forces act on the independent coordinates."""
+
+    projection: Array           # (nv, nv) N of `Elimination`
+
+    def wrt_wrench(self, J: ArrayLike) -> Array:
+        """dtau/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv): -N^T J^T."""
+        reduced: Array = self.projection.T @ super().wrt_wrench(J)
+        return reduced
+
+
 class ForwardDerivatives(NamedTuple):
     """Derivatives of a = M^-1 (tau + tau_passive + J^T f_ext - b); each (..., nv, nv), [i, k] with respect to coordinate k.
 
@@ -173,11 +184,16 @@ def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     key = "inverse_dynamics_derivatives", bool(passive)
     matrices = call_generated(model, key, out, q, v, a) if f_ext is None else None
     if matrices is None:
+        reduced = model
         if model.nc:
-            model = reduced_model(model, "inverse_dynamics_derivatives", "constrained_inverse_derivatives").model
-        matrices = evaluate(model, key, inverse_derivatives_batch, inverse_derivatives_batch_workspace_size,
+            reduced = reduced_model(model, "inverse_dynamics_derivatives", "constrained_inverse_derivatives").model
+        matrices = evaluate(reduced, key, inverse_derivatives_batch, inverse_derivatives_batch_workspace_size,
                             {"q": q, "v": v, "a": a, "f_ext": f_ext}, *_shapes(model), options=(bool(passive),), out=out)
-    return InverseDerivatives(*matrices)
+    if not model.nc:
+        return InverseDerivatives(*matrices)
+    derivatives = CoupledInverseDerivatives(*matrices)
+    derivatives.projection = model.elimination().projection
+    return derivatives
 
 
 def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
