@@ -222,7 +222,7 @@ def test_accelerations_that_contradict_are_named_with_the_time(write):
                  '  rocker: {prescribe: {acceleration: "step(t-0.5)"}}\n')
     with pytest.raises(ComputationError, match=r"the prescribed motion contradicts the constraint pin at or soon after t = "
                                                r"0\.5\d* "
-                                               r"s: its row pin\.v. has a residual acceleration of .* prescribed: crank, rocker "
+                                               r"s: its equation pin\.v. has a residual acceleration of .* prescribed: crank, rocker "
                                                r"\(prescribe fewer"):
         run_scenario(path)
 
@@ -299,5 +299,5 @@ def test_loops_of_a_file_of_their_own(write, tmp_path):
     (tmp_path / "closing.yaml").unlink()
     assert robot_of(read_trajectory(tmp_path / "out" / "trajectory.csv"))[0].nc == 5          # the folder holds the model
     (tmp_path / "out" / "model.yaml").unlink()
-    with pytest.raises(ld.LiedynError, match=r"# loops: the file of loops does not exist"):
+    with pytest.raises(ld.LiedynError, match=r"# loops: the loops file does not exist"):
         robot_of(read_trajectory(tmp_path / "out" / "trajectory.csv"))

@@ -179,7 +179,12 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolera
     _check_rank(model, q, constraint_motion, place)
     v = solve_coupled_velocity(model, q, problem.v, (given_v | fixed_v, fixed_v), constraint_motion)
     v = _close_velocity(model, q, v, fixed_v, given_v | fixed_v, constraint_motion, place)
-    return q, v, _projection_warnings(model, difference(model, problem.q, q), v - problem.v)
+    follows = np.zeros(model.nv, dtype=bool)
+    if model.has_only_couplings:
+        follows[model.elimination().follower] = True
+    changes = difference(model, problem.q, q), v - problem.v
+    return q, v, _projection_warnings(model, *(np.where(follows & ~given, 0.0, x)
+                                               for given, x in zip((given_q, given_v), changes, strict=True)))
 
 
 def _open_warnings(model: Model, problem: InitialValueProblem, constraint_motion: LoopMotions | None) -> WarningLog:
@@ -284,7 +289,7 @@ def _close_velocity(model: Model, q: Array, v: Array, fixed_v: Mask, fixed_or_gi
 
 
 def _projection_warnings(model: Model, dq: Array, dv: Array) -> WarningLog:
-    """Return a warning about every coordinate that moved."""
+    """Return a warning about every coordinate that moved, without followers of couplings that are not given."""
     warnings = WarningLog()
     for kind, x, per in (("position", dq, ""), ("velocity", dv, "/s")):
         moved = [f"{model.v_names[k]} by {x[k]:.3g} {model.v_units[k]}{per}" for k in np.flatnonzero(np.abs(x) > _ROUNDING)]
