@@ -442,10 +442,13 @@ def build_validated(robot: Robot) -> Model:
     bodies = tree.bodies()
     without_inertia, tree.pivot_threshold = joints_without_inertia(bodies)
     model = tree.model()
+    coupled = bool(model.constraints) and model.has_only_couplings
+    if coupled:
+        model.elimination()                                    # raises ModelError if couplings contradict each other
     if not without_inertia:
         return model
     joints = [tree.joint_of_body[i - 1] for i in without_inertia]
-    if model.constraints and model.has_only_couplings:         # a follower moves the inertia of the joints that move with it
+    if coupled:                                                # a follower moves the inertia of the joints that move with it
         elimination = model.elimination()
         follows = np.isin(np.arange(model.nv), elimination.follower)
         vanishing = vanishing_coordinates(bodies, follows, elimination.projection)
