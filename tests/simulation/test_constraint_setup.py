@@ -222,8 +222,8 @@ def test_accelerations_that_contradict_are_named_with_the_time(write):
                  '  rocker: {prescribe: {acceleration: "step(t-0.5)"}}\n')
     with pytest.raises(ComputationError, match=r"the prescribed motion contradicts the constraint pin at or soon after t = "
                                                r"0\.5\d* "
-                                               r"s: its equation pin\.v. has a residual acceleration of .* prescribed: crank, rocker "
-                                               r"\(prescribe fewer"):
+                                               r"s: its equation pin\.v. has a residual acceleration of .* prescribed: crank, "
+                                               r"rocker \(prescribe fewer"):
         run_scenario(path)
 
 

@@ -90,3 +90,18 @@ def test_a_motion_of_a_follower_and_task_space_are_refused(run):
         run(control={"law": "computed_torque", "motion": {"j3": "t"}, "poles": [-8, -9]})
     with pytest.raises(ScenarioError, match="control: task_space does not support robots with couplings"):
         run(control={"law": "task_space", "link": "c", "target": {"xyz": [0.1, 0, -1]}, "bandwidth": 5})
+
+
+@pytest.mark.parametrize("keys", [
+    {"control": {"law": "gravity_compensation", "joints": ["j4"]}},
+    {"joints": {"j3": {"torque": {"pd": {"kp": 10, "kd": 1, "target": 0.2, "gravity": True}}}}}])
+def test_gravity_compensation_of_a_follower_alone_is_an_error(run, keys):
+    """It had no effect, without a message: forces of gravity act on the drivers."""
+    with pytest.raises(ScenarioError, match=r"gravity compensation of j[34], which follows j1, has no effect"):
+        run(**keys)
+
+
+def test_gravity_compensation_of_a_follower_and_its_driver(run):
+    result = run(control={"law": "gravity_compensation", "joints": ["j1", "j3"]}, passive=False, duration=0.01)
+    static = ld.inverse_dynamics(result.model, result.q[0], *np.zeros((2, 4)), passive=False)
+    np.testing.assert_allclose(result.tau[0], np.where([True, False, False, False], static, 0.0), atol=1e-12)

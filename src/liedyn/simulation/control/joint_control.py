@@ -226,9 +226,23 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
         compiler.warnings.add("gravity-twice",
                               f"gravity of {names} is compensated twice, by `gravity: true` of the pd law and by control: "
                               f"{control.law}", place=control.place)
+    _check_gravity_of_followers(model, laws, control.place if control else Place())
     active_laws = np.array([laws.gravity.any(), (laws.row >= 0).any(), laws.driven.any()])
     laws = with_couplings(model, laws._replace(active_laws=active_laws))
     return _with_switches(laws, actuation["integral"], places, compiler)
+
+
+def _check_gravity_of_followers(model: Model, laws: JointLaws, place: Place) -> None:
+    """Raise ScenarioError if the gravity of a coordinate is compensated that follows others whose gravity is not."""
+    if not (model.nc and model.has_only_couplings and laws.gravity.any()):
+        return
+    elimination = model.elimination()
+    for f in np.flatnonzero(laws.gravity):
+        moving = np.flatnonzero(elimination.projection[f])
+        if f in elimination.follower and moving.size and not (laws.gravity | laws.prescribed)[moving].all():
+            drivers = ", ".join(model.v_names[k] for k in moving)
+            raise ScenarioError(f"gravity compensation of {model.v_names[f]}, which follows {drivers}, has no effect: forces of "
+                                "followers are those of the joints that move them", place=place, expected=f"the joints {drivers}")
 
 
 def with_couplings(model: Model, laws: JointLaws) -> JointLaws:
