@@ -133,7 +133,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "event-rows-omitted": (INFO, "The motion jumps at events, and the second of two rows at one time is omitted. Nothing to do."),
     "actuated-joints": (WARN, "Forces of the trajectory decide, or contradict, which joints are actuated. Use `--actuated`."),
     "moved-onto-constraints": (
-        WARN, "Velocities or accelerations were projected onto the constraints. Check that the change is small."),
+        WARN, "Positions, velocities or accelerations were projected onto the constraints. Check that the change is small."),
     "zmp-undefined": (WARN, "The zero-moment point is not defined in rows without a vertical force. Their cells are empty."),
     "no-manipulability": (INFO, "The manipulability of robots with constraints is not computed. Nothing to do."),
     "many-columns": (WARN, "The result has many columns. Choose among them with `--wrt` and `--joint`."),

@@ -117,6 +117,21 @@ def test_identification_finds_what_the_drivers_determine(model):
     assert fit.residual.max() < 3e-4
 
 
+@pytest.mark.parametrize(("error", "doubtful"), [(0.0, False), (1e-4, False), (0.5, True)])
+def test_followers_that_contradict_a_recording_are_reported(model, error, doubtful):
+    """They were replaced without a message, so a wrong follower gave the same fit."""
+    t = np.linspace(0.0, 4.0, 401)
+    q, v, a = motion(model, t)
+    tau = ld.inverse_dynamics(model, q, v, a)
+    q[:, 3] += error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = ld.identify(model, t, q, tau, v=v, a=a)
+    found = [str(w) for w in fit.warnings if w.code == "moved-onto-constraints"]
+    assert len(found) == doubtful
+    assert all("differ from the couplings, which are used instead: j4 by 0.5" in text for text in found)
+
+
 def test_mimic_joints_can_be_ignored(model, tmp_path):
     """Then each joint has its own force, also in results that are computed from the result."""
     rng = np.random.default_rng(1)

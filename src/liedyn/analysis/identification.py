@@ -319,6 +319,7 @@ def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options)
     if motion.v is None:
         q, unwrapping = unwrapped(model, motion.q)
         motion = replace(motion, q=q, warnings=(*motion.warnings, *unwrapping))
+    motion = replace(motion, warnings=(*motion.warnings, *_follower_warnings(model, motion.q)))
     assert motion.tau is not None                              # checked by `identify`
     tau = motion.tau @ model.elimination().projection if model.nc else motion.tau
     samples, warnings = noisy_samples(model, t, motion, options.smooth)
@@ -502,6 +503,21 @@ def _describe_residual(joint: JointFit) -> str:
     if not joint.noise > 0.0:
         return "not white, without noise"
     return f"not white, {joint.residual / (joint.passed * joint.noise):.2g} times the noise"
+
+
+_FOLLOWS = 0.01      # of the range of a follower: maximum RMS difference of its recorded positions from the couplings
+
+
+def _follower_warnings(model: Model, q: Array) -> list[LiedynWarning]:
+    """Return a warning about followers whose recorded positions q (N, nq) contradict their couplings. They are not used."""
+    if not model.nc:
+        return []
+    errors = follow_couplings(model, q)[0] - q
+    rms, span = np.sqrt(np.mean(errors**2, axis=0)), np.ptp(q, axis=0)
+    worst = [f"{model.q_names[k]} by {np.abs(errors[:, k]).max():.3g}" for k in np.flatnonzero(rms > _FOLLOWS * span)
+             if rms[k] > np.finfo(float).eps * max(1.0, np.abs(q[:, k]).max()) * 100]
+    return [LiedynWarning("moved-onto-constraints", "recorded positions differ from the couplings, which are used instead: "
+                          f"{', '.join(worst)}")] if worst else []
 
 
 def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: Array, force: Array,
