@@ -472,22 +472,22 @@ def test_derivatives_with_respect_to_wrenches_are_those_of_differences(name, cod
     J = ld.jacobian(model, q, link)
     zero, units = np.zeros(6), np.eye(6)
 
-    def by_wrench(function):
+    def changes(function):
         return np.column_stack([function({link: unit}) - function({link: zero}) for unit in units])
     d = ld.inverse_dynamics_derivatives(model, q, v, a)
-    close(d.wrt_wrench(J), by_wrench(lambda f: ld.inverse_dynamics(model, q, v, a, f_ext=f)), 1e-10)
+    close(d.wrt_wrench(J), changes(lambda f: ld.inverse_dynamics(model, q, v, a, f_ext=f)), 1e-10)
     close(pickle.loads(pickle.dumps(d)).wrt_wrench(J), d.wrt_wrench(J))
     variants = ld.Variants([model, model]).inverse_dynamics_derivatives(np.array([q, q]), v, a)
     close(variants.wrt_wrench(np.array([J, J])), np.array([d.wrt_wrench(J)] * 2))
     forward = ld.forward_dynamics_derivatives(model, q, v, tau)
-    close(forward.wrt_wrench(J), by_wrench(lambda f: ld.forward_dynamics(model, q, v, tau, f_ext=f)), 1e-8)
+    close(forward.wrt_wrench(J), changes(lambda f: ld.forward_dynamics(model, q, v, tau, f_ext=f)), 1e-8)
     mask = np.arange(model.nv) % 3 == 0
     hybrid = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask)
 
     def result(f):
         accelerations, forces = ld.hybrid_dynamics(model, q, v, a, tau, mask, f_ext=f)
         return np.where(mask, forces, accelerations)
-    close(hybrid.wrt_wrench(J), by_wrench(result), 1e-8)
+    close(hybrid.wrt_wrench(J), changes(result), 1e-8)
 
 
 def test_plans_are_made_on_the_couplings():

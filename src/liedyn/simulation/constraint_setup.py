@@ -182,9 +182,9 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolera
     follows = np.zeros(model.nv, dtype=bool)
     if model.has_only_couplings:
         follows[model.elimination().follower] = True
-    changes = difference(model, problem.q, q), v - problem.v
-    return q, v, _projection_warnings(model, *(np.where(follows & ~given, 0.0, x)
-                                               for given, x in zip((given_q, given_v), changes, strict=True)))
+    dq = np.where(follows & ~given_q, 0.0, difference(model, problem.q, q))
+    dv = np.where(follows & ~given_v, 0.0, v - problem.v)
+    return q, v, _projection_warnings(model, dq, dv)
 
 
 def _open_warnings(model: Model, problem: InitialValueProblem, constraint_motion: LoopMotions | None) -> WarningLog:
