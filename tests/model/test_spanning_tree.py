@@ -80,7 +80,7 @@ def test_couplings_and_mimics_are_accepted(name):
         else values["taus"]
     arguments = [values[key] for key in REFUSING[name][0].split()]
     result, of_tree = (getattr(ld, name)(robot, *arguments) for robot in (model, model.spanning_tree()))
-    assert type(result) is type(of_tree)
+    assert isinstance(result, type(of_tree))
 
 
 def test_parts_of_the_constrained_equations_are_those_of_the_open_tree():

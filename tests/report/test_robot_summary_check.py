@@ -21,7 +21,7 @@ def robots(tmp_path, monkeypatch):
 def test_a_good_robot(robots):
     good = examine("good.yaml")
     assert good.text() == "good.yaml: no warnings"
-    assert good.to_dict() == {"file": "good.yaml", "error": None, "constraints": "", "warnings": []}
+    assert good.to_dict() == {"file": "good.yaml", "error": None, "constraints": "", "warnings": [], "information": []}
     raise_for_warnings([good])
 
 

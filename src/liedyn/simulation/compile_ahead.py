@@ -189,7 +189,7 @@ def _call(function: Callable[..., Any], model: ld.Model, guess: ArrayLike,
     for lead in batch_shapes:
         known = _arguments(model, np.broadcast_to(q, (*lead, model.nq)))
         arguments = {name: known[name] for name, parameter in inspect.signature(function).parameters.items()
-                     if parameter.default is parameter.empty or name == "dq"}
+                     if parameter.default is parameter.empty or name in ("dq", "actuated")}
         for version in VARIANTS.get(function.__name__, ({},)):
             function(**arguments, **version)
 

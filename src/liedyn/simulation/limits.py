@@ -144,8 +144,9 @@ def _limit_violation(t: Array, name: str, kind: str, unit: str, x: Array, lower:
 
 def middle_if_outside(x: Array, lower: Array, upper: Array) -> Array:
     """Return positions x where they are within their limits, elsewhere the middle of the range, or its only limit."""
-    middle = np.where(np.isinf(lower), upper, np.where(np.isinf(upper), lower, 0.5 * lower + 0.5 * upper))
-    return np.where((x < lower) | (x > upper), middle, x)
+    low, high = np.where(np.isinf(lower), upper, lower), np.where(np.isinf(upper), lower, upper)
+    outside = (x < lower) | (x > upper)                        # so at least one limit is finite
+    return np.where(outside, 0.5 * np.where(outside, low, 0.0) + 0.5 * np.where(outside, high, 0.0), x)
 
 
 def start_warnings(model: Model, q: Array) -> list[LiedynWarning]:
