@@ -129,7 +129,7 @@ def test_followers_that_contradict_a_recording_are_reported(model, error, doubtf
         fit = ld.identify(model, t, q, tau, v=v, a=a)
     found = [str(w) for w in fit.warnings if w.code == "moved-onto-constraints"]
     assert len(found) == doubtful
-    assert all("differ from the couplings, which are used instead: j4 by 0.5" in text for text in found)
+    assert all("differ from the couplings, which are used instead: j4 by 0.5 rad" in text for text in found)
 
 
 def test_mimic_joints_can_be_ignored(model, tmp_path):

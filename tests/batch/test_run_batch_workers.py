@@ -76,5 +76,6 @@ def test_workers_that_end_again_and_again_are_told(tmp_path):
 def test_a_worker_refuses_another_scenario_than_the_client_has(tmp_path):
     found = batch(tmp_path, f"{DRAWN}samples: 8\n", 8)
     job = run_batch.Job(found.sweep, str(tmp_path / "out"), "another identity")
-    with pytest.raises(run_batch.UsageError, match="version of liedyn of this worker differs from that of the batch"):
+    with pytest.raises(run_batch.UsageError, match="version of liedyn of this worker differs from that of the batch") as error:
         run_batch.run_chunk(job, run_batch.Chunk("x", 0, 8))
+    assert str(error.value).endswith(f": {found.sweep.begins_with}")

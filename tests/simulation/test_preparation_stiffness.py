@@ -106,6 +106,12 @@ def test_forces_that_a_tolerance_does_not_resolve_are_reported(scale, atol, doub
         assert advice in str(found[0]) and "stiff joint elbow" in str(found[0])
 
 
+@pytest.mark.parametrize("speed, doubtful", [(1e-9, True), (1e-3, False)])
+def test_contact_friction_that_a_tolerance_does_not_resolve_is_reported(speed, doubtful):
+    run = run_scenario(CONFIGS / "quadruped_stands.yaml", ["duration=0.3", f"contacts.friction_speed={speed}"])
+    assert any(w.code == "unresolved-force" for w in run.warnings) == doubtful
+
+
 def test_friction_counts_by_its_secant_where_a_joint_moves(scenario):
     """f / v: what turns the velocity round in a step."""
     assert rate(scenario(PENDULUM % "friction: 2.0"), v=0.5) == pytest.approx(2.0 / math.hypot(0.5, 0.01) / INERTIA, rel=1e-9)

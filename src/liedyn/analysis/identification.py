@@ -46,7 +46,7 @@ from liedyn.immutable import Immutable
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
-from liedyn.simulation.name_binding import format_names
+from liedyn.simulation.name_binding import format_names, v_to_q_indices
 
 RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN, MIXED, UNPHYSICAL = (
     "reliable", "imprecise", "not reliable", "not excited", "not separable", "not physical")
@@ -512,10 +512,10 @@ def _follower_warnings(model: Model, q: Array) -> list[LiedynWarning]:
     """Return a warning about followers whose recorded positions q (N, nq) contradict their couplings. They are not used."""
     if not model.nc:
         return []
-    errors = follow_couplings(model, q)[0] - q
-    rms, span = np.sqrt(np.mean(errors**2, axis=0)), np.ptp(q, axis=0)
-    worst = [f"{model.q_names[k]} by {np.abs(errors[:, k]).max():.3g}" for k in np.flatnonzero(rms > _FOLLOWS * span)
-             if rms[k] > np.finfo(float).eps * max(1.0, np.abs(q[:, k]).max()) * 100]
+    followers = [(k, i) for k, i in enumerate(v_to_q_indices(model)) if k in model.elimination().follower]
+    errors, rounding = np.abs(follow_couplings(model, q)[0] - q), np.finfo(float).eps * 100 * np.abs(q).max(initial=0.0)
+    worst = [f"{model.v_names[k]} by {errors[:, i].max():.3g} {model.v_units[k]}" for k, i in followers
+             if np.sqrt(np.mean(errors[:, i]**2)) > max(_FOLLOWS * np.ptp(q[:, i]), rounding)]
     return [LiedynWarning("moved-onto-constraints", "recorded positions differ from the couplings, which are used instead: "
                           f"{', '.join(worst)}")] if worst else []
 

@@ -18,9 +18,9 @@ from liedyn.errors import (
     TrajectoryError,
     UsageError,
     WarningLog,
+    list_names,
 )
 from liedyn.io.atomic_output import STDIO
-from liedyn.io.column_map import ignored_text
 from liedyn.io.robots.robot_formats import format_of_file
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.description import LinkVisuals, Robot
@@ -113,12 +113,12 @@ def unknown_warnings(model: Model, trajectory: Trajectory) -> list[LiedynWarning
     unknown, source, messages = unused_columns(model, trajectory), trajectory.source or "the trajectory", []
     if unknown:
         messages.append(LiedynWarning("unknown-columns",
-                                      f"unknown columns of {source} are ignored: {ignored_text(unknown, _NAMED)}"))
+                                      f"unknown columns of {source} are ignored: {list_names(unknown, _NAMED)}"))
     mapping = trajectory.mapping
     if mapping is not None and (mapping.ignored or mapping.automatic):
         text = f"the columns of {source} are mapped" + (f" by {mapping.file}" if mapping.file else "")
         if mapping.ignored:
-            text += f"; others are ignored: {ignored_text(mapping.ignored, _NAMED)}"
+            text += f"; others are ignored: {list_names(mapping.ignored, _NAMED)}"
         messages.append(LiedynWarning("columns-mapped", text))
     return messages
 

@@ -81,7 +81,7 @@ def _evaluator_of(job: Job) -> SweepEvaluator[Any]:
     batch = PreparedSweep(job.sweep, threads=1)
     if batch.identity != job.identity:
         raise UsageError("the scenario, the robot or the version of liedyn of this worker differs from that of the batch: "
-                         "{job.sweep.begins_with}")
+                         f"{job.sweep.begins_with}")
     return batch.evaluator
 
 

@@ -349,8 +349,7 @@ def _coupled_hybrid(reduced: ReducedModel, model: Model, inputs: dict[str, Any],
     """Return the results of `_hybrid` for a robot with couplings, order by order.
 
     The k-th derivative of inverse dynamics ID is C a^(k) + terms of lower orders, with one matrix C for all orders. So
-    C a_v^(k) = (tau^(k) - ID^(k) without a_v^(k))_v. C has the
-    columns v of N^T M N.
+    C a_v^(k) = (tau^(k) - ID^(k) without a_v^(k))_v. C has the columns v of N^T M N.
     """
     nv, N, tree = model.nv, reduced.elimination.projection, model.spanning_tree()
     u, free = prescribed & reduced.is_independent, ~reduced.mask

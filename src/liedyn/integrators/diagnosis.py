@@ -18,7 +18,7 @@ from liedyn.dynamics.constraints.rank import coordinate_scales, is_significant, 
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.singular_joints import describe_joints_without_inertia, joints_without_inertia
 from liedyn.errors import ComputationError, LiedynWarning, Place
-from liedyn.integrators.contact_forces import contact_coefficients, contact_forces, stop_coefficients
+from liedyn.integrators.contact_forces import contact_coefficients, contact_forces, materials, stop_coefficients
 from liedyn.integrators.problem import IMPLICIT, InitialValueProblem, Options, within_limit
 from liedyn.integrators.run_state import Record
 from liedyn.io.scenarios.scenario import Integrator, Scenario
@@ -63,7 +63,6 @@ class FastestMotion(NamedTuple):
     t: float
     contact: bool = False        # coordinate is the contact of a link
     causes: tuple[str, ...] = ()           # what acts on the coordinate at this rate
-    with_load: bool = True       # see `fastest_motion`
 
     @property
     def description(self) -> str:
@@ -82,27 +81,26 @@ def fastest_motion(problem: InitialValueProblem, t: float, q: Array, v: Array, w
 
     Driven closures are evaluated at their home poses.
     """
-    parts, free = _coefficients(problem, t, q, v, with_load)
-    resist, spring = (sum((x[free] for x in kind.values()), np.zeros(len(free))) for kind in parts)
-    names, touching = [problem.model.v_names[k] for k in free], None
-    if problem.contacts is not None:
-        touching, *more = contact_coefficients(problem.model, problem.contacts, q, v, with_load)
-        resist, spring = np.concatenate([resist, more[0]]), np.concatenate([spring, more[1]])
-        names += [f"contact of {problem.model.link_names[k]}" for k in np.repeat(problem.contacts.link, 3)]
-    if not (resist.any() or spring.any()):
+    forces = _force_coefficients(problem, t, q, v, with_load)
+    if not (forces.damping.any() or forces.stiffness.any()):
         return FastestMotion(0.0, "", t)
-    motions = _unit_motions(problem, q, free)
-    if touching is not None:
-        motions = np.vstack([motions, touching[:, free] @ motions])
+    free, motions = forces.free, _unit_motions(problem, q, forces.free)
+    if forces.touching is not None:
+        motions = np.vstack([motions, forces.touching[:, free] @ motions])
     rates = []
-    for kind, (x, power) in enumerate(((resist, 2), (spring, 1))):
+    for kind, (x, power) in enumerate(((forces.damping, 2), (forces.stiffness, 1))):
         acted = np.flatnonzero(x)
         if acted.size and motions.size:
             u, s, _ = np.linalg.svd(np.sqrt(x[acted])[:, None] * motions[acted], full_matrices=False)
             rates.append((float(s[0] ** power), int(acted[np.argmax(np.abs(u[:, 0]))]), kind))    # s^2: an eigenvalue of M^-1 D
     rate, k, kind = max(rates, default=(0.0, 0, 0))
-    causes = tuple(name for name, x in parts[kind].items() if x[free[k]]) if rate and k < len(free) else ()
-    return FastestMotion(rate, names[k] if rate else "", t, k >= len(free), causes, with_load)
+    if not rate:
+        return FastestMotion(0.0, "", t)
+    if k >= len(free):
+        assert problem.contacts is not None
+        return FastestMotion(rate, f"contact of {problem.model.link_names[problem.contacts.link[(k - len(free)) // 3]]}", t, True)
+    causes = tuple(name for name, x in forces.parts[kind].items() if x[free[k]])
+    return FastestMotion(rate, problem.model.v_names[free[k]], t, False, causes)
 
 
 def fastest_motion_of_run(problem: InitialValueProblem, record: Record) -> FastestMotion:
@@ -112,6 +110,31 @@ def fastest_motion_of_run(problem: InitialValueProblem, record: Record) -> Faste
 
 def _some_rows(record: Record) -> Integers:
     return np.unique(np.linspace(0, len(record.t) - 1, _MAX_ROWS).astype(int))
+
+
+class _ForceCoefficients(NamedTuple):
+    """Damping and stiffness of the n free coordinates, then along the 3 m directions of m contacts.
+
+    damping, stiffness  (n + 3 m,)
+    free                (n,) indices of the free coordinates
+    parts               damping and stiffness (nv,) for each cause
+    touching            (3 m, nv) directions of contacts; None without contacts
+    """
+
+    damping: Array
+    stiffness: Array
+    free: Integers
+    parts: tuple[dict[str, Array], dict[str, Array]]
+    touching: Array | None
+
+
+def _force_coefficients(problem: InitialValueProblem, t: float, q: Array, v: Array, with_load: bool) -> _ForceCoefficients:
+    parts, free = _coefficients(problem, t, q, v, with_load)
+    damping, stiffness = (sum((x[free] for x in kind.values()), np.zeros(len(free))) for kind in parts)
+    if problem.contacts is None:
+        return _ForceCoefficients(damping, stiffness, free, parts, None)
+    touching, *more = contact_coefficients(problem.model, problem.contacts, q, v, with_load)
+    return _ForceCoefficients(np.concatenate([damping, more[0]]), np.concatenate([stiffness, more[1]]), free, parts, touching)
 
 
 def _coefficients(problem: InitialValueProblem, t: float, q: Array, v: Array, with_load: bool
@@ -137,7 +160,7 @@ def _expression_coefficients(problem: InitialValueProblem, t: float, q: Array, v
     Empty where they have no derivative.
     """
     s, nv, is_expression = problem.schedule, problem.model.nv, _expressions(problem)
-    if problem.input_jacobian is None or not (is_expression.any() or len(problem.forced_links)):
+    if problem.input_jacobian is None or not _has_expressions(problem):
         return {}
     alone = replace(problem.without_stops, joint_laws=None, law=None, contacts=None)
     try:
@@ -157,6 +180,11 @@ def _expressions(problem: InitialValueProblem) -> Mask:
     s = problem.schedule
     is_expression: Mask = (np.asarray(s.level) == TORQUE) & (problem.signals.kind[s.signal] == PROGRAM)
     return is_expression
+
+
+def _has_expressions(problem: InitialValueProblem) -> bool:
+    """Return whether a torque or an external force is an expression."""
+    return bool(_expressions(problem).any() or (problem.signals.kind[problem.schedule.force_signal] == PROGRAM).any())
 
 
 def _unit_motions(problem: InitialValueProblem, q: Array, free: Integers) -> np.ndarray:
@@ -245,6 +273,7 @@ _STIFF_INTEGRATOR = Integrator("rodas5p", rtol=1e-6, atol=1e-8)
 _CONSTRAINED_INTEGRATOR = Integrator("Radau", rtol=1e-6, atol=1e-8)
 _MARGIN = 0.7            # of the stability limit, since inertias change during the motion
 _DISTINGUISHED = 10.0    # times atol: velocities for which a force must be equal; 1 was not enough for friction v / (|v| + atol)
+_STEEP = 1e3             # times atol: friction speeds of contacts above it are resolved, by feet as far as 100 m from a joint
 _MIN_ATOL = 1e-14
 
 
@@ -262,7 +291,7 @@ def choose_integrator(scenario: Scenario, problem: InitialValueProblem,
     if fastest.rate * step <= _MARGIN * STABILITY_LIMIT:
         return default, []
     taken = _STIFF_INTEGRATOR if problem.constraints is None else _CONSTRAINED_INTEGRATOR
-    while taken.atol > _MIN_ATOL and is_unresolved(problem, fastest, problem.q, np.zeros(problem.model.nv), taken.atol):
+    while taken.atol > _MIN_ATOL and unresolved_motion(problem, 0.0, problem.q, np.zeros(problem.model.nv), taken.atol):
         taken = replace(taken, atol=_smaller(taken.atol))
     message = (f"{fastest.description}; using {taken.method} (rtol {taken.rtol:g}, atol {taken.atol:g}) instead of rk4 with "
                f"{steps_description(step, default.step)}. Set integrator.method to override")
@@ -296,12 +325,11 @@ def _unstable_steps(integrator: Integrator, segments: Iterable[RecordedSegment])
 def _unresolved_forces(integrator: Integrator, segments: Iterable[RecordedSegment]) -> list[LiedynWarning]:
     for segment in segments:
         problem, record = segment.problem, segment.record
-        if problem.contacts is None and not (_expressions(problem).any() or len(problem.forced_links)):
+        if not (_has_expressions(problem) or _has_steep_contact_friction(problem, integrator.atol)):
             continue
         for k in _some_rows(record):
-            q, v = record.q[k], record.v[k]
-            fastest = fastest_motion(problem, float(record.t[k]), q, v, False)
-            if is_unresolved(problem, fastest, q, v, integrator.atol):
+            fastest = unresolved_motion(problem, float(record.t[k]), record.q[k], record.v[k], integrator.atol, False)
+            if fastest is not None:
                 advice = (f"set integrator.atol={_smaller(integrator.atol):g}" if integrator.atol > _MIN_ATOL
                           else "make the force change over larger velocities")
                 return [LiedynWarning("unresolved-force",
@@ -310,20 +338,27 @@ def _unresolved_forces(integrator: Integrator, segments: Iterable[RecordedSegmen
     return []
 
 
+def _has_steep_contact_friction(problem: InitialValueProblem, atol: float) -> bool:
+    return problem.contacts is not None and bool((materials(problem.contacts)[3] < _STEEP * atol).any())
+
+
 def _smaller(atol: float) -> float:
     return max(float(f"{0.01 * atol:.0e}"), _MIN_ATOL)
 
 
-def is_unresolved(problem: InitialValueProblem, fastest: FastestMotion, q: Array, v: Array, atol: float) -> bool:
-    """Return whether the fastest force changes within velocities that an absolute tolerance does not distinguish.
+def unresolved_motion(problem: InitialValueProblem, t: float, q: Array, v: Array, atol: float,
+                      with_load: bool = True) -> FastestMotion | None:
+    """Return the fastest motion if its force changes within velocities that an absolute tolerance does not distinguish, or None.
 
     An implicit step linearizes such a force, for example the friction -v / (|v| + 1e-9), at a velocity that is zero to the
     tolerance. The linear force holds any load, and the estimated error does not show it.
-
-    fastest: at the same state.
     """
-    moved = fastest_motion(problem, fastest.t, q, v + _DISTINGUISHED * atol, fastest.with_load)
-    return moved.rate < 0.5 * fastest.rate
+    moved = v + _DISTINGUISHED * atol
+    before, after = (_force_coefficients(problem, t, q, x, with_load) for x in (v, moved))
+    if not ((after.damping < 0.5 * before.damping) | (after.stiffness < 0.5 * before.stiffness)).any():      # no rate is halved
+        return None
+    fastest = fastest_motion(problem, t, q, v, with_load)
+    return fastest if fastest_motion(problem, t, q, moved, with_load).rate < 0.5 * fastest.rate else None
 
 
 def longest_step(step: float, output_step: ArrayLike) -> float:

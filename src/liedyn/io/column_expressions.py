@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from liedyn.errors import InputError, Place, TrajectoryError, close_to, nearest
+from liedyn.errors import InputError, Place, TrajectoryError, close_to, list_names, nearest
 from liedyn.io.csv_table import CsvTable, name_in_cell, split_title
 from liedyn.io.expression_parser import CONSTANTS, ExpressionParser
 from liedyn.io.units import NUMBER, UNITS, Unit, product, unit_of
@@ -88,11 +88,10 @@ class FileColumns:
     def missing(self, name: str, place: Place) -> InputError:
         """Return the error for a name that the file does not have."""
         listed = [each for each in self.names if each]
-        more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-        close = close_to(name, listed)
-        listing = [*close, *(each for each in listed if each not in close)][:_NAMED] if more else listed
+        close = close_to(name, listed) if len(listed) > _NAMED else []
+        first = [*close, *(each for each in listed if each not in close)]
         return TrajectoryError(f"{self.table.file} has no such column", place=place, found=name,
-                               expected=f"one of {', '.join(listing)}{more}", hint=nearest(name, listed))
+                               expected=f"one of {list_names(first, _NAMED)}", hint=nearest(name, listed))
 
     def unit(self, index: int) -> str:
         """Return the text of the unit in the title of a column."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -351,9 +351,3 @@ def _bound(entry: Entry, columns: FileColumns, units: Mapping[str, Entry]) -> tu
     if kind == "t" and value.exponents not in (None, TIME):
         raise TrajectoryError("not a time", place=entry.place, found=unit, expected="a unit such as s, ms, us or ns")
     return BoundColumn(entry.target, unit, value.column, value.steps, value.number), MappedSource(text, origin)
-
-
-def ignored_text(names: Sequence[str], maximum: int) -> str:
-    """Return names for a message, the first `maximum` of them."""
-    more = f" and {len(names) - maximum} more" if len(names) > maximum else ""
-    return f"{', '.join(names[:maximum])}{more}"

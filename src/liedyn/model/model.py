@@ -424,7 +424,7 @@ def build(robot: Robot) -> Model:
     Raises
     ------
     ModelError
-        If the robot is not valid.
+        If the robot is not valid, or its couplings contradict each other.
 
     Examples
     --------
@@ -442,14 +442,11 @@ def build_validated(robot: Robot) -> Model:
     bodies = tree.bodies()
     without_inertia, tree.pivot_threshold = joints_without_inertia(bodies)
     model = tree.model()
-    coupled = bool(model.constraints) and model.has_only_couplings
-    if coupled:
-        model.elimination()                                    # raises ModelError if couplings contradict each other
+    elimination = model.elimination() if model.constraints and model.has_only_couplings else None
     if not without_inertia:
         return model
     joints = [tree.joint_of_body[i - 1] for i in without_inertia]
-    if coupled:                                                # a follower moves the inertia of the joints that move with it
-        elimination = model.elimination()
+    if elimination is not None:                                # a follower moves the inertia of the joints that move with it
         follows = np.isin(np.arange(model.nv), elimination.follower)
         vanishing = vanishing_coordinates(bodies, follows, elimination.projection)
         joints = [moving for joint, moving in zip(model.joints, tree.moving, strict=True)
