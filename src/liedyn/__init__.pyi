@@ -95,9 +95,7 @@ from liedyn.dynamics.kim2012 import kim_tables as kim_tables
 from liedyn.dynamics.kinematics import (
     centre_of_mass as centre_of_mass,
     centre_of_mass_derivatives as centre_of_mass_derivatives,
-    difference as difference,
     energy as energy,
-    integrate as integrate,
     jacobian as jacobian,
     jacobian_derivative as jacobian_derivative,
     jacobian_derivatives as jacobian_derivatives,
@@ -110,6 +108,10 @@ from liedyn.dynamics.kinematics import (
     link_twist_derivatives as link_twist_derivatives,
     momentum as momentum,
     momentum_derivatives as momentum_derivatives,
+)
+from liedyn.dynamics.manifold import (
+    difference as difference,
+    integrate as integrate,
     random_configuration as random_configuration,
     random_motion as random_motion,
 )

@@ -10,7 +10,7 @@ import zoo
 from liedyn.analysis.linearize import differences, linearize, linearize_scenario
 from liedyn.analysis.operating_point import instant, prepare, state_at, with_fixed_inputs
 from liedyn.analysis.tangent_system import linear_system
-from liedyn.dynamics.kinematics import coordinate_gradient, tangent_gradient
+from liedyn.dynamics.manifold import coordinate_gradient, tangent_gradient
 from liedyn.errors import ComputationError, ConfigurationError, ModelError, ShapeError, UsageError
 from liedyn.integrators.problem import InitialValueProblem, Options
 from liedyn.integrators.solve import solve

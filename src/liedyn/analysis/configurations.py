@@ -28,7 +28,7 @@ from liedyn.codegen.rhs import depends_on_time
 from liedyn.dynamics.constraints.assembly import Assembly, assemble
 from liedyn.dynamics.constraints.constraints import constraint_velocity, project_configuration, project_velocity_unchecked
 from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights
-from liedyn.dynamics.kinematics import difference, integrate
+from liedyn.dynamics.manifold import difference, integrate
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ConfigurationError, LiedynWarning, ScenarioError, UsageError, WarningLog, warn
 from liedyn.immutable import Immutable

@@ -43,7 +43,8 @@ from liedyn.dynamics.finite_differences import (
     numerical_derivative,
     rounding_error,
 )
-from liedyn.dynamics.kinematics import difference, integrate, link_poses
+from liedyn.dynamics.kinematics import link_poses
+from liedyn.dynamics.manifold import difference, integrate
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, LiedynWarning, ShapeError, warn
 from liedyn.immutable import Immutable

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
-from liedyn.dynamics.kinematics import difference
+from liedyn.dynamics.manifold import difference
 from liedyn.errors import LiedynWarning, TrajectoryError
 from liedyn.model.description import FREE, ONE_DOF
 from liedyn.model.model import Model

@@ -17,7 +17,8 @@ from liedyn.dynamics.constraints.constrained_derivatives import balance_derivati
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_hybrid_dynamics
 from liedyn.dynamics.constraints.rank import RANK, least_norm_solution, null_space
 from liedyn.dynamics.dynamics import hybrid_dynamics
-from liedyn.dynamics.kinematics import integrate, jacobian
+from liedyn.dynamics.kinematics import jacobian
+from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ComputationError, LiedynWarning, ModelError, ScenarioError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from liedyn.arrays import Array, Mask
-from liedyn.dynamics.kinematics import difference
+from liedyn.dynamics.manifold import difference
 from liedyn.errors import LiedynWarning
 from liedyn.io.column_expressions import with_unit
 from liedyn.io.column_map import text_of_entries

@@ -25,7 +25,7 @@ from liedyn.dynamics.finite_differences import (
     mass_matrix_condition,
     rounding_error,
 )
-from liedyn.dynamics.kinematics import integrate
+from liedyn.dynamics.manifold import integrate
 from liedyn.dynamics.model_parameters import parameter_names
 from liedyn.dynamics.scales import model_scales
 from liedyn.dynamics.variants import Variants

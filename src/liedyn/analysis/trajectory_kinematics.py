@@ -19,7 +19,8 @@ from liedyn.dynamics.batching.arrays import (
     twists_in_frame,
 )
 from liedyn.dynamics.dynamics import moving_links, newton_euler_residual
-from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, continuous_quaternions, jacobian, momentum
+from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, jacobian, momentum
+from liedyn.dynamics.manifold import continuous_quaternions
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, LiedynWarning, UsageError
 from liedyn.io.csv_table import LONGEST_LINE

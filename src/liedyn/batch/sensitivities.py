@@ -27,7 +27,8 @@ from liedyn.batch.trajectory_jobs import TrajectoryEvaluator
 from liedyn.batch.vectorized_sweep import parameter_row, signature, split_rows
 from liedyn.codegen.batch_step import compile_batch_step
 from liedyn.dynamics.finite_differences import numerical_derivative
-from liedyn.dynamics.kinematics import energy, jacobian, jacobian_derivative, link_pose, link_twist, tangent_velocity
+from liedyn.dynamics.kinematics import energy, jacobian, jacobian_derivative, link_pose, link_twist
+from liedyn.dynamics.manifold import tangent_velocity
 from liedyn.errors import ComputationError, LiedynError
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, make_grid
 from liedyn.kernels.simulation.signals import COMPONENTS, TORQUE

@@ -416,7 +416,7 @@ def _random_states(model: Model, parameters: int, seed: int, units: Scales, smoo
 
     Angles are between -pi and pi, displacements within one characteristic length.
     """
-    from liedyn.dynamics.kinematics import random_configuration
+    from liedyn.dynamics.manifold import random_configuration
     rng = np.random.default_rng(seed)
     n = 20 + 3 * parameters // max(model.nv, 1)
     q = random_configuration(model, rng, n)

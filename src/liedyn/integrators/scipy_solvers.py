@@ -14,7 +14,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike
 from liedyn.dynamics.constraints.rank import coordinate_scales
-from liedyn.dynamics.kinematics import difference
+from liedyn.dynamics.manifold import difference
 from liedyn.errors import LiedynWarning, WarningLog
 from liedyn.integrators.problem import IMPLICIT, InitialValueProblem, Options, SegmentStart
 from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK

@@ -11,7 +11,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike
 from liedyn.dynamics.constraints.constraints import use_generic_kernels
-from liedyn.dynamics.kinematics import difference
+from liedyn.dynamics.manifold import difference
 from liedyn.errors import ComputationError, LiedynWarning
 from liedyn.integrators.diagnosis import early_end_error, failure
 from liedyn.integrators.problem import (

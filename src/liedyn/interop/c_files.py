@@ -12,7 +12,7 @@ from liedyn.dynamics.batching.calls import intercepted_specialization
 from liedyn.dynamics.constraints.couplings import follow_couplings, reduced_model
 from liedyn.dynamics.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.dynamics import forward_dynamics, inverse_dynamics, inverse_mass_matrix, mass_matrix
-from liedyn.dynamics.kinematics import random_configuration
+from liedyn.dynamics.manifold import random_configuration
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import UsageError
 from liedyn.io.atomic_output import check_output, open_output, path_part

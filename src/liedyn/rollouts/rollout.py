@@ -17,7 +17,7 @@ from liedyn.codegen.specialize import simd_width
 from liedyn.dynamics.batching.arrays import as_array, check_out, copy_to_out
 from liedyn.dynamics.batching.calls import thread_workspace
 from liedyn.dynamics.batching.threads import run_on_threads
-from liedyn.dynamics.kinematics import coordinate_gradient, tangent_gradient
+from liedyn.dynamics.manifold import coordinate_gradient, tangent_gradient
 from liedyn.dynamics.model_parameters import parameter_tangent
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynWarning, ShapeError, UsageError, warn

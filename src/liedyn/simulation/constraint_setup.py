@@ -24,7 +24,7 @@ from liedyn.dynamics.constraints.rank import (
     row_and_null_space,
     scaled_equations,
 )
-from liedyn.dynamics.kinematics import difference, integrate
+from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError, Place, ScenarioError, WarningLog
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem
 from liedyn.io.scenarios.scenario import Motion, Scenario

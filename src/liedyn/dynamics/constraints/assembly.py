@@ -20,7 +20,7 @@ from liedyn.dynamics.constraints.rank import (
     scaled_rank,
 )
 from liedyn.dynamics.finite_differences import numerical_derivative
-from liedyn.dynamics.kinematics import difference, integrate
+from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError, LiedynWarning, NameLookupError, ShapeError, warn
 from liedyn.immutable import Immutable
 from liedyn.model.constraint_arrays import ModelConstraint

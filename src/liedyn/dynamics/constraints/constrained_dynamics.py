@@ -27,7 +27,7 @@ from liedyn.dynamics.constraints.inertia_transfer import correct_multipliers, tr
 from liedyn.dynamics.constraints.rank import RANK, equation_weights, rate_magnitude, reciprocals, scaled_equations
 from liedyn.dynamics.dynamics import hybrid_dynamics, mass_matrix
 from liedyn.dynamics.finite_differences import numerical_derivative
-from liedyn.dynamics.kinematics import integrate
+from liedyn.dynamics.manifold import integrate
 from liedyn.dynamics.scales import model_scales
 from liedyn.dynamics.singular_joints import check_joints_move_inertia
 from liedyn.errors import ComputationError, LiedynWarning, ShapeError, warn

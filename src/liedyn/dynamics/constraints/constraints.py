@@ -12,7 +12,8 @@ from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.batching.arrays import as_array, as_mask, broadcast_states, check_frame, motion_tuple, wrenches_in_frame
 from liedyn.dynamics.batching.calls import check_configuration, check_finite, evaluate, handle_failed_states, raise_for_code
 from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights, rate_magnitude
-from liedyn.dynamics.kinematics import difference, integrate, link_poses
+from liedyn.dynamics.kinematics import link_poses
+from liedyn.dynamics.manifold import difference, integrate
 from liedyn.dynamics.scales import model_scales
 from liedyn.dynamics.singular_joints import with_positive_inertia
 from liedyn.errors import ComputationError, ModelError

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.dynamics.kinematics import continuous_quaternions, link_poses
+from liedyn.dynamics.kinematics import link_poses
+from liedyn.dynamics.manifold import continuous_quaternions
 from liedyn.errors import UsageError
 from liedyn.io.atomic_output import check_output, scratch_folder, translate_os_errors
 from liedyn.model.description import WORLD

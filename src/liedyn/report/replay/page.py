@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.dynamics.kinematics import continuous_quaternions, link_poses
+from liedyn.dynamics.kinematics import link_poses
+from liedyn.dynamics.manifold import continuous_quaternions
 from liedyn.errors import escape_nonprintable
 from liedyn.report.replay.meshes import packed
 from liedyn.report.replay.scene import PlacedShape, Visuals, bodies_of, body_scene

@@ -12,7 +12,8 @@ import numpy as np
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.finite_differences import extrapolated_derivative
-from liedyn.dynamics.kinematics import integrate, jacobian, link_pose, tangent_gradient
+from liedyn.dynamics.kinematics import jacobian, link_pose
+from liedyn.dynamics.manifold import integrate, tangent_gradient
 from liedyn.errors import ComputationError, LiedynWarning
 from liedyn.integrators.contact_forces import contact_jacobian, stop_jacobian
 from liedyn.integrators.problem import InitialValueProblem
