@@ -354,8 +354,9 @@ def unresolved_motion(problem: InitialValueProblem, t: float, q: Array, v: Array
     tolerance. The linear force holds any load, and the estimated error does not show it.
     """
     moved = v + _DISTINGUISHED * atol
-    before, after = (_force_coefficients(problem, t, q, x, with_load) for x in (v, moved))
-    if not ((after.damping < 0.5 * before.damping) | (after.stiffness < 0.5 * before.stiffness)).any():      # no rate is halved
+    forces, moved_forces = (_force_coefficients(problem, t, q, x, with_load) for x in (v, moved))
+    halved = (moved_forces.damping < 0.5 * forces.damping) | (moved_forces.stiffness < 0.5 * forces.stiffness)
+    if not halved.any():
         return None
     fastest = fastest_motion(problem, t, q, v, with_load)
     return fastest if fastest_motion(problem, t, q, moved, with_load).rate < 0.5 * fastest.rate else None
