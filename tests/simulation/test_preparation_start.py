@@ -4,7 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from liedyn.analysis import operating_point
+from liedyn.batch.run_batch import PreparedSweep
 from liedyn.io.scenarios.scenario_file import to_plain
+from liedyn.io.sweep_file import read_sweep
 from liedyn.simulation.preparation import prepare
 from liedyn.simulation.run import run_scenario
 
@@ -73,3 +76,13 @@ def test_a_panda_falls_from_its_range():
     result = run_scenario(ROBOTS / "panda.yaml", ["duration=0.05"])
     assert result.q[0, 3] == pytest.approx(0.5 * (-3.0718 - 0.0698)) and np.abs(np.delete(result.q[0], 3)).max() == 0.0
     assert not any(w.code == "beyond-limits" and "starts" in w.message for w in result.warnings)
+
+
+def test_batches_and_linearizations_start_as_the_run(robot, tmp_path):
+    """A batch over a robot file started at zero."""
+    (tmp_path / "sweep.yaml").write_text("scenario: robot.yaml\noverrides: {duration: 0.01}\n"
+                                         "parameters: [{key: robot.mass.d, name: m, list: [1, 2]}]\n"
+                                         "outputs: {x: initial(q.below), y: initial(q.pair.1)}\n")
+    found = PreparedSweep(read_sweep(tmp_path / "sweep.yaml"))
+    np.testing.assert_array_equal(found.evaluator.compute_chunk(0, 2).outputs, [[-2.0, 1.5], [-2.0, 1.5]])
+    np.testing.assert_array_equal(operating_point.prepare(robot).problem.q, [-2.0, 0.0, 0.25, 1.5, 0.0])

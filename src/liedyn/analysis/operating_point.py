@@ -32,6 +32,7 @@ from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.joint_control import add_rotor_inertias, with_couplings
+from liedyn.simulation.limits import start_within_limits
 from liedyn.simulation.name_binding import select, with_measured_values
 from liedyn.simulation.segment_problems import HybridState
 
@@ -88,7 +89,7 @@ def prepare(path: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrid
     """
     scenario = scenario_of(path, overrides, long=True)           # perhaps nothing of it is run
     model = read_model(scenario.robot, **scenario.robot_options, strict=strict)
-    return _setup(scenario, model)
+    return _setup(start_within_limits(scenario, model), model)
 
 
 def static_setup(model: Model, q: ArrayLike | None = None, tau: ArrayLike | None = None,

@@ -1,4 +1,4 @@
-"""Violations of the limits of a robot. Limits that do not act on a motion are checked after the run."""
+"""Limits of a robot: starts within them, and violations. Limits that do not act on a motion are checked after the run."""
 from __future__ import annotations
 
 import math
@@ -9,8 +9,9 @@ import numpy as np
 
 from liedyn.arrays import Array, Mask
 from liedyn.errors import LiedynWarning, WarningLog
+from liedyn.io.scenarios.scenario import Prescribe, Rule, Scenario
 from liedyn.model.model import Model
-from liedyn.simulation.name_binding import count_others, v_to_q_indices
+from liedyn.simulation.name_binding import bind_joints, count_others, v_to_q_indices
 
 KINDS = "position", "velocity", "effort"
 _ROUNDING = 1e-9         # of the limits and the span of the motion: tolerance for motions that are prescribed up to a limit
@@ -142,11 +143,40 @@ def _limit_violation(t: Array, name: str, kind: str, unit: str, x: Array, lower:
                           float(upper if x[worst] > upper else lower))
 
 
-def middle_if_outside(x: Array, lower: Array, upper: Array) -> Array:
+def _middle_if_outside(x: Array, lower: Array, upper: Array) -> Array:
     """Return positions x where they are within their limits, elsewhere the middle of the range, or its only limit."""
     low, high = np.where(np.isinf(lower), upper, lower), np.where(np.isinf(upper), lower, upper)
     outside = (x < lower) | (x > upper)                        # so at least one limit is finite
     return np.where(outside, 0.5 * np.where(outside, low, 0.0) + 0.5 * np.where(outside, high, 0.0), x)
+
+
+def start_within_limits(scenario: Scenario, model: Model) -> Scenario:
+    """Return the scenario of a robot file with initial positions for joints whose limits exclude zero, and a message.
+
+    A scenario file is returned as it is. Joints that have an initial value, a prescribed motion or a law, and those that follow
+    others, are left as they are.
+    """
+    if scenario.source != scenario.robot or scenario.initial_from is not None or scenario.control is not None:
+        return scenario
+    bound = {*bind_joints(scenario.initial_q, model),
+             *(name for name, rule in bind_joints(scenario.joints, model).items() if isinstance(rule.value, Prescribe))}
+    followers = model.elimination().follower if model.has_only_couplings else ()
+    q, rules, starts = model.neutral(), [], []
+    for joint in model.joints:
+        k = np.arange(joint.v.start, joint.v.stop)
+        x, lower, upper = q[joint.q], model.lower[k], model.upper[k]
+        if len(x) != len(k) or joint.name in bound or np.isin(k, followers).any():
+            continue
+        inside = _middle_if_outside(x, lower, upper)
+        moved = np.flatnonzero(inside != x)
+        if moved.size:
+            rules.append(Rule(joint.name, tuple(map(float, inside))))
+            starts += [f"{model.v_names[k[i]]} = {inside[i]:.4g} {model.v_units[k[i]]}" for i in moved]
+    if not rules:
+        return scenario
+    message = f"zero is outside the limits of joints: the run starts at {count_others(starts, _MAX_NAMES)}"
+    return replace(scenario, initial_q=(*scenario.initial_q, *rules),
+                   warnings=(*scenario.warnings, LiedynWarning("started-within-limits", message)))
 
 
 def start_warnings(model: Model, q: Array) -> list[LiedynWarning]:

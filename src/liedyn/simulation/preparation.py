@@ -16,7 +16,7 @@ from liedyn.errors import ComputationError, LiedynWarning, ScenarioError, UsageE
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.action_schema import Lock
 from liedyn.io.scenarios.event_schema import late_warnings
-from liedyn.io.scenarios.scenario import MECHANICAL_METHODS, METHODS, ROBOT_LIMITS, Prescribe, Rule, Scenario
+from liedyn.io.scenarios.scenario import MECHANICAL_METHODS, METHODS, ROBOT_LIMITS, Prescribe, Scenario
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.io.yaml_values import Overrides
 from liedyn.model.model import Model
@@ -24,8 +24,8 @@ from liedyn.robot_files import read_model
 from liedyn.simulation.contact_setup import deep_contact_warnings
 from liedyn.simulation.control.joint_control import add_rotor_inertias
 from liedyn.simulation.joint_stops import limit_stops
-from liedyn.simulation.limits import middle_if_outside, velocity_and_force_limits
-from liedyn.simulation.name_binding import bind_joints, bind_rules, continuous_pid, count_others
+from liedyn.simulation.limits import start_within_limits, velocity_and_force_limits
+from liedyn.simulation.name_binding import bind_joints, bind_rules, continuous_pid
 from liedyn.simulation.segment_problems import with_open_loops
 
 # Memory and disk space of the result, estimated before the run starts ---------------------------------------------------
@@ -223,46 +223,13 @@ def prepare(path: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrid
         scenario = replace(scenario, robot=model.name)
     else:
         model = read_model(scenario.robot, **scenario.robot_options, strict=strict)
-        if scenario.source == scenario.robot:                           # a robot file, without a scenario
-            scenario = _starting_within_limits(scenario, model)
     return prepare_run(scenario, model, force_long, folder)
-
-
-_MAX_STARTS = 4                # coordinates in the message about initial positions
-
-
-def _starting_within_limits(scenario: Scenario, model: Model) -> Scenario:
-    """Return the scenario with initial positions for joints whose limits exclude zero, and a message that lists them.
-
-    Joints that have an initial value, a prescribed motion or a law, and those that follow others, are left as they are.
-    """
-    if scenario.initial_from is not None or scenario.control is not None:
-        return scenario
-    bound = {*bind_joints(scenario.initial_q, model),
-             *(name for name, rule in bind_joints(scenario.joints, model).items() if isinstance(rule.value, Prescribe))}
-    followers = model.elimination().follower if model.has_only_couplings else ()
-    q, rules, starts = model.neutral(), [], []
-    for joint in model.joints:
-        k = np.arange(joint.v.start, joint.v.stop)
-        x, lower, upper = q[joint.q], model.lower[k], model.upper[k]
-        if len(x) != len(k) or joint.name in bound or np.isin(k, followers).any():
-            continue
-        inside = middle_if_outside(x, lower, upper)
-        moved = np.flatnonzero(inside != x)
-        if moved.size:
-            rules.append(Rule(joint.name, tuple(map(float, inside))))
-            starts += [f"{model.v_names[k[i]]} = {inside[i]:.4g} {model.v_units[k[i]]}" for i in moved]
-    if not rules:
-        return scenario
-    message = f"zero is outside the limits of joints: the run starts at {count_others(starts, _MAX_STARTS)}"
-    return replace(scenario, initial_q=(*scenario.initial_q, *rules),
-                   warnings=(*scenario.warnings, LiedynWarning("started-within-limits", message)))
 
 
 def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
                 folder: str | os.PathLike[str] | None = None) -> PreparedRun:
     """Prepare the run of a scenario and robot that are loaded already, see `prepare`."""
-    model = add_rotor_inertias(scenario, model)
+    scenario, model = start_within_limits(scenario, model), add_rotor_inertias(scenario, model)
     from liedyn.integrators.diagnosis import check_inertia, choose_integrator
     from liedyn.simulation.hybrid_simulation import HybridSimulation
     from liedyn.simulation.input_schedule import compile_schedule
