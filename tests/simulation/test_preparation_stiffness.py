@@ -51,6 +51,14 @@ def test_rates_count_pd_laws_and_leave_out_what_is_prescribed_or_not_passive(sce
     assert rate(scenario(PENDULUM % "damping: 1e9", joints={"j": {"prescribe": {"position": 0}}})) == 0.0
 
 
+def test_rates_count_a_pd_law_and_its_feedforward_once(scenario):
+    def law(kp, kd, feedforward):
+        return scenario(PENDULUM % "damping: 1.0", joints={"j": {"torque": {"pd": {
+            "kp": kp, "kd": kd, "target": 0, "feedforward": feedforward}}}})
+    assert rate(law(0, 30, "-5*v(j)")) == pytest.approx(36.0 / INERTIA, rel=1e-9)
+    assert rate(law(4e4, 0, "-2e4*q(j)")) == pytest.approx(math.sqrt(6e4 / INERTIA), rel=1e-9)
+
+
 def test_rates_count_torques_that_are_expressions_of_the_state(scenario):
     """They were left out: rk4 was taken for a law that it cannot integrate."""
     def law(text, **more):
