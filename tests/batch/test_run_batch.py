@@ -8,9 +8,9 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
-from liedyn.analysis.trajectory_derivatives import with_parameters
 from liedyn.batch.evaluator import hashes
 from liedyn.batch.output_expressions import motion_of_run
+from liedyn.dynamics.model_parameters import with_parameters
 from liedyn.io.trajectory_csv import read_trajectory
 from liedyn.simulation.preparation import prepare_run
 from liedyn.simulation.run import SilentProgress, simulate_prepared

@@ -4,9 +4,9 @@ import pytest
 
 import liedyn as ld
 import sweeps_along
-from liedyn.analysis.trajectory_derivatives import with_parameters
 from liedyn.batch.sensitivities import DIFFERENCES, EXACT, NotDifferentiableError, sensitivities
 from liedyn.batch.trajectory_jobs import run_trajectory_job
+from liedyn.dynamics.model_parameters import with_parameters
 from liedyn.report.plots.batch_plots import plot_batch
 from sweeps import DRAWN, OUTPUTS, ROBOT, SCENARIO, batch, written
 

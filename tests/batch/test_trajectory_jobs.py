@@ -4,9 +4,9 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
-from liedyn.analysis.trajectory_derivatives import with_parameters
 from liedyn.batch.run_batch import PreparedSweep
 from liedyn.batch.trajectory_jobs import run_trajectory_job
+from liedyn.dynamics.model_parameters import with_parameters
 from liedyn.errors import LiedynError
 from liedyn.io.sweep_file import read_sweep
 from liedyn.io.trajectory_csv import read_trajectory

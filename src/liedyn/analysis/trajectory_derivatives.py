@@ -1,9 +1,8 @@
 """Derivatives of dynamics along a trajectory, as columns with names and units, and their verification by finite differences."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,15 +25,14 @@ from liedyn.dynamics.finite_differences import (
     rounding_error,
 )
 from liedyn.dynamics.manifold import integrate
-from liedyn.dynamics.model_parameters import parameter_names
+from liedyn.dynamics.model_parameters import parameter_names, parameter_value, perturbed_model
 from liedyn.dynamics.scales import model_scales
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import CheckFailed, LiedynWarning, UsageError
 from liedyn.io.csv_table import LONGEST_LINE
 from liedyn.io.trajectory_csv import Trajectory
-from liedyn.model.description import FRICTION_SPEED, WORLD, Joint, Link, Pose, Robot, coordinate_name, vector
-from liedyn.model.model import Model, _ModelBuilder
-from liedyn.model.spatial import exp_screw, pose
+from liedyn.model.description import FRICTION_SPEED
+from liedyn.model.model import Model
 from liedyn.simulation.name_binding import joint_coordinates, select
 
 LARGEST = 20_000                 # maximum number of columns
@@ -170,123 +168,6 @@ def quotient(above: str, below: str) -> str:
         return above
     above = f"({above})" if "/" in above else above
     return f"{above}/({below})" if "/" in below or " " in below else f"{above}/{below}"
-
-
-# Robots with changed parameters, for the verification of derivatives with respect to parameters -------------------------
-
-_TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
-_COMPONENTS = {"mass": ("",), "com": ("x", "y", "z"), "inertia": ("xx", "xy", "xz", "yy", "yz", "zz")}      # of a link
-
-
-def perturbed_model(model: Model, name: str, change: float) -> Model:
-    """Return the model with `change` added to the parameter `name` (of `dynamics.model_parameters`).
-
-    The model is not validated: a finite difference may change a massless link to a negative mass.
-    """
-    tree = _ModelBuilder(_changed(_with_root_joint(model), model, name, change))
-    tree.add_links()
-    tree.pivot_threshold = np.zeros(model.nv)
-    return tree.model()
-
-
-def with_parameters(model: Model, values: Mapping[str, float]) -> Robot:
-    """Return the robot with the given parameter values, as defined by `value`; it is not validated.
-
-    Placements and screws have the value zero in `model`: their parameters are changes.
-    """
-    described = {joint.name for joint in model.description.joints}
-    roots = [joint.name for joint in model.joints if joint.name not in described]
-    of_root = any(name.partition(".")[2].partition(".")[0] in roots for name in values)
-    robot = _with_root_joint(model) if of_root else model.description
-    for name, x in values.items():
-        robot = _changed(robot, model, name, x - parameter_value(model, name))
-    return robot
-
-
-def _changed(robot: Robot, model: Model, name: str, change: float) -> Robot:
-    """Return the robot with `change` added to the parameter `name`."""
-    head, _, element = name.partition(".")
-    if head == "gravity":
-        return replace(robot, gravity=vector(_with_added(robot.gravity, "xyz".index(element), change)))
-    if head in _COMPONENTS:
-        return replace(robot, links=tuple(_changed_link(link, head, element, change) for link in robot.links))
-    moved = head in ("origin", "screw", "pitch")
-    return replace(robot, joints=tuple(_displaced_joint(model, joint, head, element, change) if moved else
-                                       _changed_coordinate(joint, head, element, change) for joint in robot.joints))
-
-
-def parameter_value(model: Model, name: str) -> float:
-    """Return the value of a parameter; zero for placements and screws, whose parameters are changes."""
-    head, _, element = name.partition(".")
-    if head == "gravity":
-        return float(model.gravity["xyz".index(element)])
-    if head in _COMPONENTS:
-        links = {_component_index(link, head, element): link for link in model.description.links}
-        return float(next(link.mass if head == "mass" else getattr(link, head)[k] for k, link in links.items() if k is not None))
-    for joint in model.description.joints:
-        if head == "pitch" and joint.name == element:
-            return joint.pitch
-        for coordinate, parameters in zip(joint.coordinate_names, joint.coordinate_parameters, strict=True):
-            if element == coordinate and hasattr(parameters, head):
-                return float(getattr(parameters, head))
-    return 0.0
-
-
-def _with_root_joint(model: Model) -> Robot:
-    """Return the description, with the free joint of a floating base as a separate joint."""
-    robot, known = model.description, {joint.name for joint in model.description.joints}
-    added = tuple(Joint(joint.name, "free", WORLD, joint.child) for joint in model.joints if joint.name not in known)
-    return replace(robot, joints=(*added, *robot.joints), base="fixed") if added else robot
-
-
-def _component_index(link: Link, head: str, element: str) -> int | None:
-    """Return the index of the parameter in the field `head` of a link; None if it belongs to another link."""
-    names = [coordinate_name(link.name, part) for part in _COMPONENTS[head]]
-    return names.index(element) if element in names else None
-
-
-def _changed_link(link: Link, head: str, element: str, change: float) -> Link:
-    k = _component_index(link, head, element)
-    if k is None:
-        return link
-    value = getattr(link, head)
-    changed: Any = value + change if head == "mass" else _with_added(value, k, change)
-    return replace(link, **{head: changed})
-
-
-def _displaced_joint(model: Model, joint: Joint, head: str, element: str, change: float) -> Joint:
-    """Return the joint with changed placement, screw or pitch.
-
-    A placement changes as origin -> origin exp(twist). A screw changes in the list of all screws of the joint.
-    """
-    if head == "pitch":
-        return replace(joint, pitch=joint.pitch + change) if joint.name == element else joint
-    owner, _, part = element.rpartition(".")
-    if head == "origin":
-        if joint.name != owner:
-            return joint
-        T = pose(joint.origin) @ exp_screw(np.eye(6)[_TWIST.index(part)], change)
-        return replace(joint, origin=Pose.from_matrix(T))
-    numbered, _, k = owner.rpartition(".")
-    is_numbered = joint.name == numbered and k.isdigit()
-    if joint.name != owner and not is_numbered:
-        return joint
-    screws = np.array(model.joint(joint.name).screws)
-    screws[int(k) - 1 if is_numbered else 0, _TWIST.index(part)] += change
-    return replace(joint, type="screws", screws=tuple(map(tuple, screws)), axes=(), pitch=0.0, sequence="")
-
-
-def _changed_coordinate(joint: Joint, head: str, element: str, change: float) -> Joint:
-    if element not in joint.coordinate_names:
-        return joint
-    k, parameters = joint.coordinate_names.index(element), list(joint.coordinate_parameters)
-    parameters[k] = replace(parameters[k], **{head: getattr(parameters[k], head) + change})
-    return replace(joint, coordinates=tuple(parameters))
-
-
-def _with_added(x: Sequence[float], k: int, change: float) -> tuple[float, ...]:
-    """Return a tuple of numbers with `change` added to entry k."""
-    return *x[:k], x[k] + change, *x[k + 1:]
 
 
 # Comparison with extrapolated differences of dynamics -------------------------------------------------------------------

@@ -15,9 +15,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from liedyn.analysis.recorded_robot import robot_of
-from liedyn.analysis.trajectory_derivatives import parameter_value, with_parameters
 from liedyn.arrays import Array, Integers
-from liedyn.dynamics.model_parameters import parameter_names
+from liedyn.dynamics.model_parameters import parameter_names, parameter_value, with_parameters
 from liedyn.errors import LiedynError, LiedynWarning, ModelError, ScenarioError, nearest
 from liedyn.io.robots.robot_formats import formats_of_ending
 from liedyn.io.scenarios.scenario import Scenario
