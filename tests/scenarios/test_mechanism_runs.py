@@ -13,8 +13,9 @@ import mechanisms as known
 from liedyn.simulation.run import Result, run_scenario
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-NAMES = ["andrews", "bennett", "bricard", "closures", "delta", "delta_guided", "five_bar", "five_bar_redundant", "five_bar_swing",
-         "four_bar", "gripper", "hand", "n_four_bar", "rolling_disc", "slider_crank", "stewart"]
+NAMES = ["andrews", "bennett", "bricard", "closures", "delta", "delta_computed_torque", "delta_guided", "five_bar",
+         "five_bar_redundant", "five_bar_swing", "four_bar", "gripper", "hand", "n_four_bar",
+         "rolling_disc", "slider_crank", "stewart"]
 
 
 @cache

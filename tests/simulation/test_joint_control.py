@@ -483,7 +483,7 @@ BAD = {
                               "the force of base cannot be limited: it is free and has no motor"),
     "a loop": (dict(robot=ARM + "loops: {pin: {type: distance, a: world, b: lower, length: 0.5}}\n",
                     control={"law": "gravity_compensation"}),
-               "control: gravity_compensation does not support robots with loops; found 'pin'"),
+               "control: the actuated joints of the robot are not known; expected `joints` of the law with names of joints"),
 }
 
 

@@ -20,10 +20,12 @@ from liedyn.integrators.run_state import Record, Stages, State, mapped_zeros
 from liedyn.kernels.constraints.stages import (
     DRIFT,
     DRIFT_VELOCITY,
+    EQUATIONS,
     RANK,
     SINGULAR_COUNT,
     SINGULAR_EQUATION,
     SINGULAR_TIME,
+    SOLUTION,
     TIME_1,
     TIME_2,
     TOLERANCE,
@@ -31,7 +33,7 @@ from liedyn.kernels.constraints.stages import (
 from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_joint_law import MotorLaw
-from liedyn.kernels.simulation.joint_laws import JointLaws, Stops
+from liedyn.kernels.simulation.joint_laws import COMPUTED, GRAVITY, JointLaws, Stops
 from liedyn.kernels.simulation.right_hand_side import ConstrainedSystem, MotionWorkspace, SystemModel
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, InputSchedule, Signals
 from liedyn.model.model import Model
@@ -172,7 +174,28 @@ class InitialValueProblem:
             contacts = contacts._replace(slot=slot, other_slot=other, depth=np.zeros(len(slot)))
         return SystemModel(self.prescribed, np.searchsorted(links, self.schedule.force_link).astype(np.int64),
                      links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]), self.law,
-                     contacts, self.joint_laws, self.stops or _no_stops(self.model.nv))
+                     contacts, self._laws_with_loops(), self.stops or _no_stops(self.model.nv))
+
+    @property
+    def _laws_depend_on_loops(self) -> bool:
+        """Whether forces of joint laws are those of a robot with loops."""
+        laws = self.joint_laws
+        return (laws is not None and self.constraints is not None and not self.model.has_only_couplings
+                and bool(laws.active_laws[[GRAVITY, COMPUTED]].any()))
+
+    def _laws_with_loops(self) -> JointLaws | None:
+        """Return the joint laws, for robots with loops with new constraint workspaces.
+
+        These call generic kernels, which are valid for all angles.
+        """
+        laws = self.joint_laws
+        if laws is None or not self._laws_depend_on_loops:
+            return laws
+        held, none = laws.gravity | self.prescribed, np.zeros(self.model.nv, dtype=bool)
+        gravity, computed = (constraint_workspace_for(self.model, (mask, none, none), passive, stage_set=(EQUATIONS, SOLUTION),
+                                                      generic=True).buffer
+                             for mask, passive in ((held, False), (laws.prescribed, self.passive)))
+        return laws._replace(gravity_loops=gravity, computed_loops=computed)
 
     def tables(self) -> ScenarioTables:
         """Return the tables from which the generated functions are traced."""
@@ -189,7 +212,7 @@ class InitialValueProblem:
     def generated_rhs(self) -> GeneratedRhs | None:
         """Return the generated right-hand side; None if the generic kernels are used."""
         if "rhs" not in self.code:
-            self.code["rhs"] = generated_rhs(self.tables())
+            self.code["rhs"] = None if self._laws_depend_on_loops else generated_rhs(self.tables())
         generated: GeneratedRhs | None = self.code["rhs"]
         return generated
 

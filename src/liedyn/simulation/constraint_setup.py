@@ -158,13 +158,15 @@ def constraint_motions_at(problem: InitialValueProblem, t: float) -> LoopMotions
 
 
 def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolerance: float, given_q: Mask,
-                        given_v: Mask) -> tuple[Array, Array, WarningLog]:
+                        given_v: Mask, on_reference: Mask) -> tuple[Array, Array, WarningLog]:
     """Return the initial q and v that satisfy the constraints, and warnings about them.
 
     tolerance          of the constraints in the run, see `ConstraintOptions`
     given_q, given_v   masks (nv,) of coordinates that the scenario gives
+    on_reference       mask (nv,) of coordinates that start on the reference of a law
 
-    Prescribed coordinates do not change. Given ones do not change if the others can satisfy the constraints.
+    Prescribed coordinates do not change. Given ones and those on references do not change if the others can satisfy the
+    constraints, or else at least those on references.
     Raises ScenarioError for constraints that cannot be satisfied, and for a singular initial configuration.
     """
     model, place = problem.model, Place(scenario.source, None, "initial")
@@ -172,13 +174,15 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolera
     fixed_v = fixed | (problem.schedule.level == VELOCITY)
     if not scenario.assemble:
         return problem.q, problem.v, _open_warnings(model, problem, constraint_motion)
-    q = solve_coupled_position(model, problem.q, (given_q | fixed, fixed), constraint_motion)
+    masks_q, masks_v = ((given | on_reference | always, on_reference | always, always)
+                        for given, always in ((given_q, fixed), (given_v, fixed_v)))
+    q = solve_coupled_position(model, problem.q, masks_q, constraint_motion)
     residual = equation_weights(model) * constraint_residual(model, q, constraint_motion=constraint_motion)
     if np.abs(residual).max() > tolerance:                     # smaller residuals are within the tolerance of the run
-        q = _close_position(model, q, fixed, given_q | fixed, constraint_motion, place)
+        q = _close_position(model, q, masks_q, constraint_motion, place)
     _check_rank(model, q, constraint_motion, place)
-    v = solve_coupled_velocity(model, q, problem.v, (given_v | fixed_v, fixed_v), constraint_motion)
-    v = _close_velocity(model, q, v, fixed_v, given_v | fixed_v, constraint_motion, place)
+    v = solve_coupled_velocity(model, q, problem.v, masks_v, constraint_motion)
+    v = _close_velocity(model, q, v, masks_v, constraint_motion, place)
     follows = np.zeros(model.nv, dtype=bool)
     if model.has_only_couplings:
         follows[model.elimination().follower] = True
@@ -203,9 +207,10 @@ def _open_warnings(model: Model, problem: InitialValueProblem, constraint_motion
 
 # position ------------------------------------------------------------------------------------------------------------
 
-def _close_position(model: Model, q: Array, fixed: Mask, fixed_or_given: Mask, constraint_motion: LoopMotions | None,
+def _close_position(model: Model, q: Array, masks: tuple[Mask, ...], constraint_motion: LoopMotions | None,
                     place: Place) -> Array:
-    for fixed_mask in ([fixed_or_given] if _can_close(model, q, fixed_or_given, constraint_motion) else []) + [fixed]:
+    *wishes, fixed = masks
+    for fixed_mask in [*(mask for mask in wishes if _can_close(model, q, mask, constraint_motion)), fixed]:
         try:
             return _close(model, q, fixed_mask, constraint_motion)
         except ComputationError as error:
@@ -271,9 +276,9 @@ def _most_dependent(model: Model, A: Array) -> str:
 
 # velocity ------------------------------------------------------------------------------------------------------------
 
-def _close_velocity(model: Model, q: Array, v: Array, fixed_v: Mask, fixed_or_given: Mask, constraint_motion: LoopMotions | None,
+def _close_velocity(model: Model, q: Array, v: Array, masks: tuple[Mask, ...], constraint_motion: LoopMotions | None,
                     place: Place) -> Array:
-    for fixed_mask in (fixed_or_given, fixed_v):
+    for fixed_mask in masks:
         closed_v = project_velocity_unchecked(model, q, v, prescribed=fixed_mask, constraint_motion=constraint_motion)
         errors = np.abs(constraint_velocity(model, q, closed_v, constraint_motion=constraint_motion))
         speed = np.abs(closed_v / coordinate_scales(model)).max(initial=0.0)
@@ -281,7 +286,7 @@ def _close_velocity(model: Model, q: Array, v: Array, fixed_v: Mask, fixed_or_gi
             return closed_v
     r = int(np.argmax(equation_weights(model) * errors))
     driven = [constraint.name for constraint in model.constraints if constraint.driven]
-    names = [model.v_names[i] for i in np.flatnonzero(fixed_v)] or driven
+    names = [model.v_names[i] for i in np.flatnonzero(masks[-1])] or driven
     raise ScenarioError(f"the prescribed motion contradicts the constraint {model.constraint_equation_names[r]} at t = 0",
                         place=place,
                         found=f"velocities of {', '.join(names)} with a residual of {errors[r]:.3g}",

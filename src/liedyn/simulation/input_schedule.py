@@ -41,6 +41,7 @@ from liedyn.simulation.contact_setup import bind_contacts
 from liedyn.simulation.control.elastic_joint_control import bind_control, is_motor_law, start_on_reference
 from liedyn.simulation.control.joint_control import bind_laws
 from liedyn.simulation.control.law_derivatives import law_jacobians
+from liedyn.simulation.control.rigid_joint_laws import check_joints_of_loop_laws
 from liedyn.simulation.control.sampled_control import SampledLaws
 from liedyn.simulation.joint_stops import JointStop, bind_stops, limit_stops
 from liedyn.simulation.limits import start_warnings
@@ -435,10 +436,14 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
                                     expected=f"{prescribed.format(begins[part])}, or no value")
             x[part] = begins[part]
     if problem.constraints is not None:
+        laws = problem.joint_laws                              # joints on their references keep these where they can
+        on_reference = np.zeros(model.nv, dtype=bool) if laws is None else laws.driven & (laws.signal >= 0)
         q, v, more = close_initial_state(scenario, problem, problem.constraints.tolerance, joint_mask(rules_q, model),
-                                         joint_mask(rules_v, model))
+                                         joint_mask(rules_v, model), on_reference)
         warnings += more
-    return replace(problem, q=q, v=v), warnings
+    started = replace(problem, q=q, v=v)
+    check_joints_of_loop_laws(started, scenario.control.place if scenario.control else Place())
+    return started, warnings
 
 
 def _check_size(values: Array, place: Place) -> None:

@@ -218,7 +218,8 @@ CONTROL = Schema("control", (
     Field("posture", by_name(NUMBERS, "joint"), "with `law: task_space`: preferred joint positions, as far as the target leaves "
         "them free [rad or m]", "they come to rest", kinds=_with("posture"), example={"elbow": -1.2}),
     Field("joints", patterns(()), "with `gravity_compensation` and `state_feedback`: joints or patterns that the law drives",
-        "all that are not prescribed, except a free joint", kinds=_with("joints"), example=["elbow"]),
+        "those that the robot file calls `actuated`, or all that are not prescribed, except a free joint",
+        kinds=_with("joints"), example=["elbow"]),
     Field("gain", _GAIN, "with `law: state_feedback`: the matrix K, by names or as rows; see [control "
         "laws](#control-laws)", required=MATRIX,
         kinds=_with("gain"), example="K.csv"),

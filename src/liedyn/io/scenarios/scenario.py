@@ -186,7 +186,7 @@ class Control(InputElement):
                to its parent, by the name of its motor's joint
     poles      of the error of each joint, as many as the law has [1/s], below zero; or
     bandwidth  [rad/s]: all of them at -bandwidth
-    joints     of gravity_compensation and state_feedback: names or patterns; none: all that are not prescribed, but a free one
+    joints     of gravity_compensation and state_feedback: names or patterns; none: those with motors, or all not prescribed
     gain       of state_feedback: rows by coordinate of `joints`, columns by deviation of q (tangent), then of v; or with names:
     rows, columns   of the gain: tau.<coordinate>; q.<coordinate>, v.<coordinate>
     link, point   of task_space: a point of a link, in link coordinates [m], whose pose is `target`

@@ -8,7 +8,8 @@
     sampled controller     tau += a signal that is constant or linear between samples
     saturation             -limit <= tau <= limit, or bottom <= tau <= top where these are signals (of motors); last
 
-Computed torque of all joints is inverse dynamics; of some joints it is partial feedback linearization (Spong 1994). The limits
+Computed torque of all joints is inverse dynamics; of some joints it is partial feedback linearization (Spong 1994). Dynamics of
+robots with loops are those of `constraints.driver`: forces of gravity are those that hold the joints at rest. The limits
 are switches of the state, like `min` and `max` of a signal: steps end where a force reaches its limit. The integral of a pid law
 is constant while the force is at its limit and the integral would increase it; the start and end of that are switches, too.
 """
@@ -16,6 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.kernels.batch_blocks import OK
+from liedyn.kernels.constraints.driver import SOLVE_MOTION, call_operation, copy_array, is_contradicted
+from liedyn.kernels.constraints.stages import constraint_workspace_of
 from liedyn.kernels.couplings import Couplings, with_pattern
 from liedyn.kernels.hybrid_dynamics import complete_motion, hybrid_workspace, mass_matrix_hybrid, mass_matrix_workspace
 from liedyn.kernels.manifold import difference
@@ -69,6 +73,10 @@ class JointLaws(NamedTuple):
     couplings: Couplings | None      # of the robot, which the dynamics of laws eliminate; None: not compiled
     # accelerations of driven coordinates in place of `evaluate_signal`; None: not compiled
     task: Task | None
+    # constraint workspaces (`constraints.stages`) of a robot with loops; None: not compiled. Prescribed are, for gravity
+    # compensation, its coordinates and those that the scenario prescribes, and for computed torque `prescribed`.
+    gravity_loops: np.ndarray | None
+    computed_loops: np.ndarray | None
 
 
 INPUT_FIELDS = JointLaws._fields[:JointLaws._fields.index("all")]
@@ -101,7 +109,7 @@ def add_gravity_compensation(laws, tree, ws):
     """Add the gravity force."""
     for k in range(laws.v.size):
         laws.v[k], laws.a[k], laws.tau[k] = 0.0, 0.0, 0.0
-    law_dynamics(laws, laws.couplings, laws.all, tree, False, ws.q, laws.v)
+    law_dynamics(laws, laws.couplings, laws.gravity_loops, laws.all, tree, False, ws.q, laws.v)
     for k in range(laws.v.size):
         if laws.gravity[k]:
             ws.tau[k] += laws.tau[k]
@@ -133,21 +141,39 @@ def add_computed_torque(laws, tree, passive, q_of_v, signals, t, ws):
             flag_nonfinite(ws.flag, laws.signal[k], r + dr + ddr)
             laws.a[k] = ddr + laws.gains[1] * (dr - ws.v[k]) + laws.gains[0] * (r - ws.q[q_of_v[k]])
     apply_task_law(laws.task, laws, tree, q_of_v, signals, t, ws)
-    law_dynamics(laws, laws.couplings, laws.acceleration_known, tree, passive[0], ws.q, ws.v)
+    law_dynamics(laws, laws.couplings, laws.computed_loops, laws.acceleration_known, tree, passive[0], ws.q, ws.v)
     for k in range(laws.v.size):
         if laws.driven[k]:
             ws.tau[k] += laws.tau[k]
 
 
 @kernel
-def law_dynamics(laws, couplings, prescribed, tree, passive, q, v):
-    """Complete laws.a and laws.tau by hybrid dynamics without external wrenches. couplings: of the laws, or None."""
-    if couplings is None:
+def law_dynamics(laws, couplings, loops, prescribed, tree, passive, q, v):
+    """Complete laws.a and laws.tau by hybrid dynamics without external wrenches. couplings, loops: of the laws, or None."""
+    if loops is not None:
+        loop_law_dynamics(laws, loops, q, v)
+    elif couplings is None:
         ws = hybrid_workspace(laws.memory, tree.parent.size, prescribed.size)
         complete_motion(tree, prescribed, q, v, laws.a, laws.tau, laws.none, passive, ws)
     else:
         reduced, ws = with_pattern(tree, couplings), mass_matrix_workspace(laws.memory, prescribed.size)
         mass_matrix_hybrid(reduced, couplings, prescribed, q, v, laws.a, laws.tau, laws.none, passive, ws)
+
+
+@kernel
+def loop_law_dynamics(laws, constraint_ws, q, v):
+    """Do the same in a constraint workspace. laws.tau is NaN where no forces give the accelerations."""
+    d = constraint_workspace_of(constraint_ws)
+    copy_array(q, d.q)
+    copy_array(v, d.v)
+    copy_array(laws.a, d.a)
+    copy_array(laws.tau, d.tau)
+    code = call_operation(constraint_ws, SOLVE_MOTION)
+    copy_array(d.out_a, laws.a)
+    copy_array(d.out_tau, laws.tau)
+    if code != OK or is_contradicted(d):
+        for k in range(laws.tau.size):
+            laws.tau[k] = np.nan
 
 
 @inline_kernel

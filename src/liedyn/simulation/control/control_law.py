@@ -39,13 +39,16 @@ LawBinder = Callable[[LawContext, JointLaws], JointLaws]
 
 
 def controlled_coordinates(context: LawContext) -> Mask:
-    """Return the mask (nv,) of coordinates that the law drives: `joints` of the law, or all that are not free or prescribed.
+    """Return the mask (nv,) of coordinates that the law drives.
 
+    These are `joints` of the law, or the joints that the robot file calls actuated, or all that are not free or prescribed.
     Raises ScenarioError for a named joint that is free or prescribed, and if no joint is left.
     """
     model, mask = context.model, np.zeros(context.model.nv, dtype=bool)
     rules = bind_joints(context.control.joints, model)
-    for name in rules or model.joint_names:
+    if not rules and not model.actuated and not model.has_only_couplings:
+        raise unknown_actuation_error(context)
+    for name in rules or model.actuated or model.joint_names:
         joint, rule = model.joint(name), rules.get(name)
         if joint.type == "free" or context.always_prescribed[joint.v].any():
             if rule is not None and rule.pattern == name:
@@ -55,6 +58,13 @@ def controlled_coordinates(context: LawContext) -> Mask:
     if not mask.any():
         raise ScenarioError("control has no joint to drive: all are free or prescribed", place=context.control.place)
     return mask
+
+
+def unknown_actuation_error(context: LawContext) -> ScenarioError:
+    """Return the error for a law of a robot with loops whose actuated joints are not known."""
+    key = "motion" if context.control.law == "computed_torque" else "joints"
+    return ScenarioError("the actuated joints of the robot are not known", place=context.control.place,
+                         expected=f"`{key}` of the law with names of joints, or the key `actuated` of the robot file")
 
 
 def not_controllable_error(joint: ModelJoint, place: Place) -> ScenarioError:

@@ -181,6 +181,8 @@ _LIMIT_TOLERANCE = 1e-12        # of the limit: a saturated force equals the lim
 LAW_BINDERS: dict[str, LawBinder] = {"computed_torque": bind_computed_torque, "task_space": bind_task_space,
                                      "gravity_compensation": bind_gravity_compensation, "state_feedback": bind_state_feedback}
 
+_LOOP_LAWS = "computed_torque", "gravity_compensation"         # laws that support robots with loops
+
 
 def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuation: Mapping[str, np.ndarray],
               rules: Mapping[str, Rule], controlled: Mask | None = None, first_order_hold: bool = False) -> JointLaws | None:
@@ -206,11 +208,13 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
     places = {k: place for k, place in places.items() if not unlimited[k]} | {k: motor.rule.place for k, motor in motors.items()}
     if control is None and controlled is None and not gravity.any() and not places:
         return None
-    unsupported = "loops" if not model.has_only_couplings else "couplings" if control and control.law == "task_space" else ""
-    if model.nc and unsupported and (control or gravity.any()):
-        purpose = f"control: {control.law}" if control else "gravity of a pd law"
-        raise ScenarioError(f"{purpose} does not support robots with {unsupported}", place=control.place if control else Place(),
-                            found=model.constraints[0].name)
+    has_loops, driven = not model.has_only_couplings, [x.name for x in model.constraints if x.driven]
+    if driven and (gravity.any() or (control and control.law in _LOOP_LAWS)):
+        raise ScenarioError(f"{f'control: {control.law}' if control else 'gravity of a pd law'} does not support driven loops",
+                            place=control.place if control else Place(), found=driven[0])
+    if model.nc and control and (control.law == "task_space" or (has_loops and control.law not in _LOOP_LAWS)):
+        raise ScenarioError(f"control: {control.law} does not support robots with {'loops' if has_loops else 'couplings'}",
+                            place=control.place, found=model.constraints[0].name)
     laws = empty_joint_laws(model, limit, prescribed, gravity)
     if controlled is not None:
         torque = ramp() if first_order_hold else 1.0
@@ -264,7 +268,7 @@ def empty_joint_laws(model: Model, limit: Array, prescribed: Mask, gravity: Mask
                      top=np.full(nv, -1), bottom=np.full(nv, -1), integral=np.full(nv, -1), antiwindup_switch=np.full(nv, -1),
                      all=np.ones(nv, dtype=bool), v=np.zeros(nv), a=np.zeros(nv), tau=np.zeros(nv), x=np.zeros(nv),
                      memory=np.zeros(hybrid_workspace_size(model.n_bodies, nv)), none=none, acceleration_known=prescribed.copy(),
-                     couplings=None, task=None)
+                     couplings=None, task=None, gravity_loops=None, computed_loops=None)
 
 
 def _with_switches(laws: JointLaws, integrals: Integers, places: dict[int, Place], compiler: SignalCompiler) -> JointLaws:

@@ -1,22 +1,32 @@
 """The laws `gravity_compensation`, `state_feedback` and `computed_torque` for rigid joints, and derivatives of their forces."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import read_signal
+from liedyn.dynamics.constraints.constrained_derivatives import ConstrainedHybridDerivatives, constrained_hybrid_derivatives
+from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.couplings import follow_couplings
-from liedyn.dynamics.derivatives import d_difference, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
+from liedyn.dynamics.constraints.rank import equation_rank
+from liedyn.dynamics.derivatives import (
+    HybridDerivatives,
+    d_difference,
+    hybrid_dynamics_derivatives,
+    inverse_dynamics_derivatives,
+)
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ScenarioError
+from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import Signal
-from liedyn.kernels.simulation.joint_laws import JointLaws
+from liedyn.kernels.simulation.joint_laws import COMPUTED, GRAVITY, JointLaws
 from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
 from liedyn.model.model import Model
+from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.control_law import LawContext, controlled_coordinates, error_gains, not_controllable_error
 from liedyn.simulation.name_binding import bind_joints, find_index, format_names, normalize_quaternions, write_values
 
@@ -31,9 +41,11 @@ def bind_gravity_compensation(context: LawContext, laws: JointLaws) -> JointLaws
     return laws._replace(gravity=laws.gravity | (controlled_coordinates(context) & ~context.prescribed))
 
 
-def gravity_compensation_jacobian(model: Model, q: Array) -> Array:
-    """Return the derivative (nv, nv) of the gravity force with respect to q."""
-    rest = np.zeros(model.nv)
+def gravity_compensation_jacobian(problem: InitialValueProblem, laws: JointLaws, q: Array) -> Array:
+    """Return the derivative (nv, nv) of the gravity force with respect to q; of loops for changes that satisfy them."""
+    model, rest = problem.model, np.zeros(problem.model.nv)
+    if not model.has_only_couplings:
+        return constrained_hybrid_derivatives(model, q, rest, rest, rest, laws.gravity | problem.prescribed, passive=False).dy_dq
     by_q: Array = inverse_dynamics_derivatives(model.spanning_tree(), q, rest, rest, passive=False).dtau_dq
     if not model.nc:
         return by_q
@@ -153,13 +165,14 @@ def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
             if joint.v.stop - joint.v.start != 1:
                 raise ScenarioError(f"joint {joint.name} has {joint.v.stop - joint.v.start} coordinates: computed_torque "
                                     "requires joints with one coordinate", place=rule.place)
-    followers = set(model.elimination().follower) if model.nc else set()
+    followers = set(model.elimination().follower) if model.has_only_couplings else set()
     for rule in control.motion:
         if rule.pattern in model.joint_names and model.v_index(rule.pattern).start in followers:
             raise ScenarioError(f"joint {rule.pattern} follows other joints by a coupling", place=rule.place,
                                 expected="a motion of the joints " + format_names(model.independent, 6))
-    names = [joint.name for joint in model.joints
-             if joint.v.stop - joint.v.start == 1 and not prescribed[joint.v.start] and joint.v.start not in followers]
+    actuated = {*(model.actuated or model.joint_names), *(rule.pattern for rule in control.motion)}
+    names = [joint.name for joint in model.joints if joint.name in actuated
+             and joint.v.stop - joint.v.start == 1 and not prescribed[joint.v.start] and joint.v.start not in followers]
     bound = bind_joints(control.motion, model, names)
     if not bound:
         raise ScenarioError("the law drives no joint", place=control.place,
@@ -171,6 +184,31 @@ def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
         assert isinstance(rule.value, Signal)
         driven[k], signal[k] = not laws.prescribed[k], compiler.add(rule.value, purpose)
     return laws._replace(driven=driven, signal=signal, prescribed=laws.prescribed | driven, gains=error_gains(control))
+
+
+def check_joints_of_loop_laws(problem: InitialValueProblem, place: Place) -> None:
+    """Raise ScenarioError if forces of a law are not determined in the initial configuration of a robot with loops.
+
+    Accelerations of driven joints must be independent. Gravity compensation holds the robot at rest, so its joints must also
+    determine the motion of all others.
+    """
+    model, laws = problem.model, problem.joint_laws
+    if laws is None or problem.constraints is None or model.has_only_couplings:
+        return
+    A = constraint_jacobian(model, problem.q, constraint_motion=constraint_motions_at(problem, 0.0))
+    for law, acts, mask in (("gravity compensation", laws.active_laws[GRAVITY], laws.gravity | problem.prescribed),
+                            ("computed torque", laws.active_laws[COMPUTED], laws.prescribed)):
+        if not acts:
+            continue
+        rank, free = int(equation_rank(model, A)), int(equation_rank(model, np.where(mask, 0.0, A)))
+        names = ", ".join(name for name, known in zip(model.v_names, mask, strict=True) if known)
+        if free < rank:
+            raise ScenarioError(f"{law} drives joints that depend on each other", place=place, found=f"{names}, "
+                                f"{rank - free} more than the loops leave independent", expected="fewer `joints`")
+        if law == "gravity compensation" and free < model.nv - np.count_nonzero(mask):
+            raise ScenarioError(f"{law} does not hold the robot", place=place,
+                                found=f"{names}; {model.nv - np.count_nonzero(mask) - free} degrees of freedom remain",
+                                expected="`joints` that determine the positions of all others")
 
 
 def computed_torque_jacobian(problem: InitialValueProblem, laws: JointLaws, t: float, q: Array, v: Array, inputs: MotionWorkspace,
@@ -188,8 +226,11 @@ def computed_torque_jacobian(problem: InitialValueProblem, laws: JointLaws, t: f
         r, dr, ddr = read_signal(problem.signals, laws.signal[k], t, q, v)
         a[k] = ddr + laws.gains[1] * (dr - v[k]) + laws.gains[0] * (r - q[problem.schedule.q_of_v[k]])
         du[k, k], du[k, nv + k] = -laws.gains[0], -laws.gains[1]
-    if model.nc:                                           # the state of a run satisfies couplings up to its tolerance
+    derivatives: Callable[..., HybridDerivatives | ConstrainedHybridDerivatives] = hybrid_dynamics_derivatives
+    if not model.has_only_couplings:
+        derivatives = constrained_hybrid_derivatives
+    elif model.nc:                                         # the state of a run satisfies couplings up to its tolerance
         q, v = follow_couplings(model, q, v)
         a = model.elimination(laws.prescribed).projection @ a
-    d = hybrid_dynamics_derivatives(model, q, v, a, inputs.tau, laws.prescribed, passive=problem.passive).split()
+    d = derivatives(model, q, v, a, inputs.tau, laws.prescribed, passive=problem.passive).split()
     return np.asarray(np.hstack([d.dtau_dq, d.dtau_dv]) + d.dtau_du @ du)
