@@ -191,10 +191,10 @@ class InitialValueProblem:
         laws = self.joint_laws
         if laws is None or not self._laws_depend_on_loops:
             return laws
-        held, none = laws.gravity | self.prescribed, np.zeros(self.model.nv, dtype=bool)
+        at_rest, none = laws.gravity | self.prescribed, np.zeros(self.model.nv, dtype=bool)
         gravity, computed = (constraint_workspace_for(self.model, (mask, none, none), passive, stage_set=(EQUATIONS, SOLUTION),
                                                       generic=True).buffer
-                             for mask, passive in ((held, False), (laws.prescribed, self.passive)))
+                             for mask, passive in ((at_rest, False), (laws.prescribed, self.passive)))
         return laws._replace(gravity_loops=gravity, computed_loops=computed)
 
     def tables(self) -> ScenarioTables:

@@ -174,8 +174,8 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolera
     fixed_v = fixed | (problem.schedule.level == VELOCITY)
     if not scenario.assemble:
         return problem.q, problem.v, _open_warnings(model, problem, constraint_motion)
-    masks_q, masks_v = ((given | on_reference | always, on_reference | always, always)
-                        for given, always in ((given_q, fixed), (given_v, fixed_v)))
+    masks_q, masks_v = ((initial | on_reference | always, on_reference | always, always)
+                        for initial, always in ((given_q, fixed), (given_v, fixed_v)))
     q = solve_coupled_position(model, problem.q, masks_q, constraint_motion)
     residual = equation_weights(model) * constraint_residual(model, q, constraint_motion=constraint_motion)
     if np.abs(residual).max() > tolerance:                     # smaller residuals are within the tolerance of the run
