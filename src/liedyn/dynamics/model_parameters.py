@@ -208,7 +208,7 @@ class _TangentTable:
 
 # Robots with changed parameters -----------------------------------------------------------------------------------------
 
-_COMPONENTS = {"mass": ("",), "com": ("x", "y", "z"), "inertia": ("xx", "xy", "xz", "yy", "yz", "zz")}      # of a link
+LINK_COMPONENTS = {"mass": ("",), "com": ("x", "y", "z"), "inertia": ("xx", "xy", "xz", "yy", "yz", "zz")}      # of a link
 
 
 def perturbed_model(model: Model, name: str, change: float) -> Model:
@@ -241,7 +241,7 @@ def _changed(robot: Robot, model: Model, name: str, change: float) -> Robot:
     head, _, element = name.partition(".")
     if head == "gravity":
         return replace(robot, gravity=vector(_with_added(robot.gravity, "xyz".index(element), change)))
-    if head in _COMPONENTS:
+    if head in LINK_COMPONENTS:
         return replace(robot, links=tuple(_changed_link(link, head, element, change) for link in robot.links))
     moved = head in ("origin", "screw", "pitch")
     return replace(robot, joints=tuple(_displaced_joint(model, joint, head, element, change) if moved else
@@ -253,7 +253,7 @@ def parameter_value(model: Model, name: str) -> float:
     head, _, element = name.partition(".")
     if head == "gravity":
         return float(model.gravity["xyz".index(element)])
-    if head in _COMPONENTS:
+    if head in LINK_COMPONENTS:
         links = {_component_index(link, head, element): link for link in model.description.links}
         return float(next(link.mass if head == "mass" else getattr(link, head)[k] for k, link in links.items() if k is not None))
     for joint in model.description.joints:
@@ -274,7 +274,7 @@ def _with_root_joint(model: Model) -> Robot:
 
 def _component_index(link: Link, head: str, element: str) -> int | None:
     """Return the index of the parameter in the field `head` of a link; None if it belongs to another link."""
-    names = [coordinate_name(link.name, part) for part in _COMPONENTS[head]]
+    names = [coordinate_name(link.name, part) for part in LINK_COMPONENTS[head]]
     return names.index(element) if element in names else None
 
 

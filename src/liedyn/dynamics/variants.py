@@ -1,14 +1,14 @@
 """Robots of one structure with different parameters: one robot for each state of a batch, in one call."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
-from liedyn.arrays import Array, Integers
+from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.codegen.specialize import generated_batch_function, is_enabled, simd_width, specialization_of
 from liedyn.dynamics import coriolis, derivatives, dynamics, kinematics
 from liedyn.dynamics.batching.arrays import state_blocks
@@ -21,7 +21,15 @@ from liedyn.dynamics.batching.calls import (
     run_generated_batch,
     simd_thread_workspace,
 )
-from liedyn.errors import ModelError, NameLookupError, ShapeError
+from liedyn.dynamics.variant_constants import (
+    check_inertias,
+    constants_of_robots,
+    models_of,
+    moves_frames,
+    read_parameters,
+    representatives,
+)
+from liedyn.errors import ModelError, NameLookupError, ShapeError, UsageError
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels import batch_blocks
 from liedyn.model.constraint_arrays import constraint_geometry, packed_model
@@ -72,18 +80,31 @@ class Variants:
 
     Parameters
     ----------
-    models : sequence of Model
-        With the same links and joints, of the same types, in the same order, and the same loops, couplings and mimics.
+    models : Model, or sequence of Model
+        One model with `parameters`. Or models with the same links and joints, of the same types, in the same order, and the same
+        loops, couplings and mimics.
+    parameters : {name: array}, optional
+        Values of parameters of N robots, by a name of `ld.parameter_names`, a name without its components such as `com.hand`, or
+        a pattern such as `friction.*`. Arrays are (N,), also for all parameters that a pattern matches, or (N, k) with a column
+        for each of the k parameters; a number is the value of all robots. A name takes precedence over a pattern, a long pattern
+        over a short one. `origin` and `screw` are changes of the model, as in sweeps, and each robot is built.
 
     Raises
     ------
     ModelError
-        For no models, and for models that differ in more than numbers.
+        For no models, for models that differ in more than numbers, and for values that no robot has, such as a negative mass.
+    NameLookupError, ShapeError, UsageError
+        For unknown parameters, arrays of wrong shapes, and patterns of equal length that match the same parameter.
 
     Examples
     --------
-    >>> robots = [ld.load("robots/double_pendulum.yaml", gravity=[0, 0, -g]) for g in (9.81, 1.62)]
-    >>> ld.Variants(robots).gravity_force([[0.3, -0.2], [0.3, -0.2]]).round(3)
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> robots = ld.Variants(model, {"mass.lower": [1.0, 2.0], "com.lower": [[0, 0, -0.2], [0, 0, -0.3]], "damping.*": 0.1})
+    >>> robots.gravity_force([[0.3, -0.2], [0.3, -0.2]]).round(3)
+    array([[4.544, 0.196],
+           [7.835, 0.588]])
+    >>> moons = [model.with_changes(gravity=[0, 0, -g]) for g in (9.81, 1.62)]
+    >>> ld.Variants(moons).gravity_force([[0.3, -0.2], [0.3, -0.2]]).round(3)
     array([[4.838, 0.49 ],
            [0.799, 0.081]])
     """
@@ -109,12 +130,45 @@ class Variants:
 
     model: Model
 
-    def __init__(self, models: Sequence[Model]):
+    def __init__(self, models: Model | Sequence[Model], parameters: Mapping[str, ArrayLike] | None = None):
+        if parameters is not None:
+            self._set_parameters(models, parameters)
+            return
+        if isinstance(models, Model):
+            raise ModelError("variants of one model need parameters", expected="ld.Variants(model, {'mass.hand': masses})")
+        self.model = self._merge(models)
+        self._set_constants(np.array([model.constants for model in models]))
+
+    def _set_parameters(self, model: Model | Sequence[Model], arrays: Mapping[str, ArrayLike]) -> None:
+        """Set the robots that differ from a model in parameters."""
+        if not isinstance(model, Model):
+            raise UsageError("parameters are those of one model; found several models, expected ld.Variants(model, {…})")
+        parameters = read_parameters(model, arrays)
+        if moves_frames(parameters):
+            models = models_of(model, parameters)
+            self.model = self._merge(models)
+            self._set_constants(np.array([model.constants for model in models]))
+            return
+        check_inertias(model, parameters)
+        models, index = representatives(model, parameters)
+        self.model = self._merge(models)
+        floors = np.array([tree_views.py_func(model.index, model.constants).floor for model in models])
+        self._set_constants(constants_of_robots(self.model, parameters, floors[index]))
+
+    def _set_constants(self, constants: Array) -> None:
+        """Set the constants (N, n) of all robots."""
+        different = np.flatnonzero((constants != constants[0]).any(axis=0))
+        self._varying_indices = tuple(map(int, different))
+        self._varying_constants = np.ascontiguousarray(constants[:, different])
+
+    @staticmethod
+    def _merge(models: Sequence[Model]) -> Model:
+        """Return the first model, with flags that hold for all. Raise ModelError for models that differ in more than numbers."""
         if not models:
             raise ModelError("there is no variant", expected="at least one model")
-        first = self.model = models[0]
+        first = merged = models[0]
         for k, other in enumerate(models):
-            index = merged_index(self.model, other)
+            index = merged_index(merged, other)
             if index is None:
                 raise ModelError(f"variant {k} has another structure than variant 0", found=repr(other),
                                  expected=f"links and joints of {first!r}: variants may differ in numbers only")
@@ -122,13 +176,10 @@ class Variants:
                     and np.array_equal(_geometry(other), _geometry(first))):
                 raise ModelError(f"variant {k} has other loops, couplings or mimics than variant 0",
                                  expected="the same in all variants, which may differ in numbers of links and joints only")
-            if not np.array_equal(index, self.model.index):
+            if not np.array_equal(index, merged.index):
                 machine = packed_model(index, first.constants, first.loop_index, first.loop_constants)
-                self.model = first._copy(index=index, packed_model=machine)
-        constants = np.array([model.constants for model in models])
-        different = np.flatnonzero((constants != constants[0]).any(axis=0))
-        self._varying_indices = tuple(map(int, different))
-        self._varying_constants = np.ascontiguousarray(constants[:, different])
+                merged = first._copy(index=index, packed_model=machine)
+        return merged
 
     @classmethod
     def of_numbers(cls, model: Model, places: Sequence[int], numbers: Array) -> Variants:
@@ -146,6 +197,15 @@ class Variants:
         """Return the constants of a model with those of robot k; the model may have more, of eliminated couplings."""
         constants = model.constants.copy()
         constants[list(self._varying_indices)] = self._varying_constants[k]
+        return constants
+
+    def constants_at(self, indices: Integers) -> Array:
+        """Return the constants of all robots with the given indices (robots, indices)."""
+        columns = {index: k for k, index in enumerate(self._varying_indices)}
+        constants = np.tile(self.model.constants[indices], (len(self), 1))
+        for k, index in enumerate(map(int, indices)):
+            if index in columns:
+                constants[:, k] = self._varying_constants[:, columns[index]]
         return constants
 
     def robot(self, k: int) -> Model:

@@ -197,31 +197,31 @@ _ROUNDING = 1e-15         # of the maximum moment of a body: smaller ones are wh
 
 def reduced_inertias(parent: Sequence[int] | Integers, kind: Sequence[int] | Integers, S: ArrayLike, T0: Sequence[Array] | Array,
                      I: ArrayLike) -> Array:
-    """Return the regrouped inertias (n, 10) of bodies with inertias I (n, 10), which are linear in I.
+    """Return the regrouped inertias (…, n, 10) of bodies with inertias I (…, n, 10), which are linear in I.
 
     The other arguments are as in `joints.joint_model`, with S (n, 2) and T0 (n, 4, 4).
     """
     screws, reduced = np.asarray(S, dtype=float), np.array(I, dtype=float)
-    for i in range(len(reduced) - 1, 0, -1):
-        moved = _regrouped_inertia(kind[i], screws[i], reduced[i])
+    for i in range(len(screws) - 1, 0, -1):
+        moved = _regrouped_inertia(kind[i], screws[i], reduced[..., i, :])
         if moved.any():
-            reduced[i] -= moved
-            reduced[parent[i]] += transform_inertia(T0[i], moved)
-    for moments in (reduced[:, 1:4], reduced[:, 4:]):
-        moments[np.abs(moments) < _ROUNDING * np.abs(moments).max(axis=1, keepdims=True)] = 0.0
+            reduced[..., i, :] -= moved
+            reduced[..., parent[i], :] += transform_inertia(T0[i], moved)
+    for moments in (reduced[..., 1:4], reduced[..., 4:]):
+        moments[np.abs(moments) < _ROUNDING * np.abs(moments).max(axis=-1, keepdims=True)] = 0.0
     return reduced
 
 
 def _regrouped_inertia(kind: int, S: Array, I: Array) -> Array:
-    """Return the part of I that has no momentum in the motion of the joint and is the same in the parent at every position."""
-    out, (m, _, _, hz, *A) = np.zeros(10), I
+    """Return the part of I (…, 10) that has no momentum in the motion of the joint and is the same in the parent everywhere."""
+    out = np.zeros(I.shape)
     turns, slides = kind == ONE_DOF and S[0] != 0.0, kind == ONE_DOF and S[1] != 0.0
     if kind == BALL or (turns and not slides):
-        out[0] = m
+        out[..., 0] = I[..., 0]
     if turns:
-        out[4] = out[7] = A[3]
+        out[..., 4] = out[..., 7] = I[..., 7]
     if turns and not slides:
-        out[3] = hz
+        out[..., 3] = I[..., 3]
     if slides and not turns:
-        out[4:] = A
+        out[..., 4:] = I[..., 4:]
     return out

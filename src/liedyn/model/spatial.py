@@ -146,15 +146,21 @@ def inertia_from_link(link: Link) -> Array:
 
 
 def transform_inertia(T: Array, I: Array) -> Array:
-    """Return the ten inertia parameters I of a body, given in frame b, in frame a; T = T_ab (K1 (21))."""
-    X = adjoint(inverse(T))
-    J = X.T @ inertia_matrix(I) @ X
-    return inertia_parameters(I[0], J)
+    """Return the ten inertia parameters I (…, 10) of bodies, given in frame b, in frame a; T = T_ab (K1 (21))."""
+    if I.ndim == 1:
+        return _transformed_inertia(adjoint(inverse(T)), I)
+    transformed: Array = I @ _transformed_inertia(adjoint(inverse(T)), np.eye(10))             # it is linear in I
+    return transformed
 
 
-def inertia_parameters(mass: float, J: Array) -> Array:
-    """Return the ten inertia parameters of a body with the generalized inertia J (6, 6)."""
-    return np.concatenate([[mass, J[2, 4], J[0, 5], J[1, 3]], J[:3, :3][np.triu_indices(3)]])
+def _transformed_inertia(X: Array, I: Array) -> Array:
+    return inertia_parameters(I[..., 0], X.T @ inertia_matrix(I) @ X)
+
+
+def inertia_parameters(mass: ArrayLike, J: Array) -> Array:
+    """Return the ten inertia parameters of bodies with the generalized inertias J (…, 6, 6)."""
+    first_moment, second_moment = J[..., (2, 0, 1), (4, 5, 3)], J[..., (0, 0, 0, 1, 1, 2), (0, 1, 2, 1, 2, 2)]
+    return np.concatenate([np.asarray(mass, dtype=float)[..., None], first_moment, second_moment], axis=-1)
 
 
 def inertia_matrix(I: Array) -> Array:

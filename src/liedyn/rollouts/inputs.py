@@ -31,7 +31,7 @@ from liedyn.io.yaml_nodes import Node
 from liedyn.io.yaml_values import text_of, tree_of
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.model.model import Model
-from liedyn.simulation.contact_setup import bind_contacts, material_scale, robot_weight
+from liedyn.simulation.contact_setup import bind_contacts, material_scale, robot_weights
 
 # rad or lengths of the loop; of velocities, relative to the maximum: initial states with larger errors raise
 MAX_CLOSURE_ERROR = 1e-6
@@ -298,8 +298,7 @@ class RolloutInputs:
         """Weights of the variants, relative to that of the first one."""
         if self.variants is None:
             return np.ones(1)
-        constants = (self.variants.constants_of(k) for k in range(len(self.variants)))
-        weights = np.array([robot_weight(self.model, variant_constants) for variant_constants in constants])
+        weights = robot_weights(self.variants)
         return weights / (weights[0] or 1.0)               # for a weight of zero, no stiffness is proportional to it
 
     @property

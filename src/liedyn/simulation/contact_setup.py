@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike
+from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynWarning, Place, ScenarioError
 from liedyn.immutable import Immutable
 from liedyn.integrators.contact_forces import contact_forces
@@ -261,7 +262,18 @@ def _material(contact: Contact, load: float, *shapes: Shape) -> tuple[Material, 
 def robot_weight(model: Model, constants: Array) -> float:
     """Return the weight [N] of the moving bodies of a robot with the structure of `model` and the given constants."""
     tree = tree_views.py_func(model.index, constants)
-    return math.fsum(tree.I[10::10]) * (float(np.linalg.norm(tree.dV0[3:])) or _STANDARD_GRAVITY)
+    return _weight(tree.I[10::10], tree.dV0[3:])
+
+
+def robot_weights(variants: Variants) -> Array:
+    """Return the weight [N] of the moving bodies of each robot (N,)."""
+    index = tree_views.py_func(variants.model.index, np.arange(variants.model.constants.size))
+    masses, gravity = variants.constants_at(index.I[10::10]), variants.constants_at(index.dV0[3:])
+    return np.array([_weight(*robot) for robot in zip(masses, gravity, strict=True)])
+
+
+def _weight(masses: Array, gravity: Array) -> float:
+    return math.fsum(masses) * (float(np.linalg.norm(gravity)) or _STANDARD_GRAVITY)
 
 
 def weight_gradient(model: Model) -> Array:
