@@ -21,8 +21,10 @@ from liedyn.errors import (
     list_names,
 )
 from liedyn.io.atomic_output import STDIO
+from liedyn.io.column_map import MapArgument
 from liedyn.io.robots.robot_formats import format_of_file
-from liedyn.io.trajectory_csv import Trajectory
+from liedyn.io.ros_bag import BASE, BagOptions
+from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.model.description import LinkVisuals, Robot
 from liedyn.model.model import Model, build
 from liedyn.robot_files import read_model
@@ -78,7 +80,23 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: B
         warnings.add("robot-changed",
                      f"{source} differs from the robot file that {trajectory.source} was recorded with"
                      + ("; the model of the run is used" if recorded else ""))
-    return model, (*warnings, *attached_warnings(trajectory), *unknown_warnings(model, trajectory))
+    return model, (*trajectory.warnings, *warnings, *attached_warnings(trajectory), *base_warnings(model, trajectory),
+                   *unknown_warnings(model, trajectory))
+
+
+def converted(source: str, output: str, robot: str | None = None, *, base: Base | None = None, columns: MapArgument | None = None,
+              bag: BagOptions | None = None) -> tuple[Trajectory, tuple[LiedynWarning, ...]]:
+    """Return the trajectory of a foreign CSV or a ROS bag with comments for the file `output`, and warnings.
+
+    Columns are checked against the robot, if one is given or named in the file, and the comments name it.
+    """
+    motion = read_trajectory(source, columns=columns, **(bag or {}))
+    if robot is None and not {"robot", "model"} & motion.header.keys():
+        return motion, motion.warnings
+    model, warnings = robot_of(motion, robot, base=base)
+    header = {key: x for key, x in trajectory_header(model, passive=motion.passive).items() if key not in ("robot", "loops")}
+    comments = comments_for(motion.header | header, model, output, motion if robot is None else None)
+    return replace(motion, header=comments, source=output), warnings
 
 
 def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[LiedynWarning, ...]]:
@@ -121,6 +139,16 @@ def unknown_warnings(model: Model, trajectory: Trajectory) -> list[LiedynWarning
             text += f"; others are ignored: {list_names(mapping.ignored, _NAMED)}"
         messages.append(LiedynWarning("columns-mapped", text))
     return messages
+
+
+def base_warnings(model: Model, trajectory: Trajectory) -> list[LiedynWarning]:
+    """Return a warning if the comment `# base_frame:` of a ROS bag is not the link that the joint `base` moves."""
+    frame, base = trajectory.header.get("base_frame"), next((joint for joint in model.joints if joint.name == BASE), None)
+    if frame is None or base is None or base.child == frame:
+        return []
+    return [LiedynWarning("other-base-frame",
+                          f"{trajectory.source or 'the trajectory'} has the motion of the frame {frame} as that of the base, "
+                          f"which is the link {base.child} of the robot {model.name}")]
 
 
 def attached_warnings(trajectory: Trajectory) -> list[LiedynWarning]:

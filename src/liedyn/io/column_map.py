@@ -165,10 +165,14 @@ def _is_file(text: str) -> bool:
 
 
 def map_file(path: str | os.PathLike[str]) -> str | None:
-    """Return the file next to a CSV with the map of its columns: motion.columns.yaml for motion.csv. None if there is none."""
+    """Return the file next to a CSV with the map of its columns: motion.columns.yaml for motion.csv. None if there is none.
+
+    The map of the folder of a bag is next to the folder: bag.columns.yaml for bag/.
+    """
     if os.fspath(path) == STDIO:
         return None
-    file = Path(path).with_suffix(".columns.yaml")
+    file = Path(path)
+    file = file.with_name(f"{file.name}.columns.yaml") if file.is_dir() else file.with_suffix(".columns.yaml")
     return str(file) if file.is_file() else None
 
 

@@ -21,11 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from liedyn.arrays import Array, Integers
-from liedyn.errors import ComputationError, Place, TrajectoryError, UsageError
+from liedyn.errors import ComputationError, LiedynWarning, Place, TrajectoryError, UsageError, warn
 from liedyn.immutable import Immutable
 from liedyn.io.atomic_output import STDIO, check_output, open_output
 from liedyn.io.column_map import AppliedMap, BoundColumn, MapArgument, bind_map, map_file, read_column_map
 from liedyn.io.csv_table import CsvTable, column_title, read_table, title_cell, write_table
+from liedyn.io.ros_bag import BagTable, is_bag, read_bag
 from liedyn.io.units import unit_of
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Trajectory(Immutable):
     lines    (N,) the line number of each row in the file; of the rows themselves where there is none
     model    text of the robot YAML that `save` writes next to the file; empty where the comments name the robot
     mapping  the map with which the columns of a foreign file were read; None without a map
+    warnings messages about the reading of a ROS bag, such as missing messages
 
     Examples
     --------
@@ -65,6 +67,7 @@ class Trajectory(Immutable):
     lines: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     model: str = ""
     mapping: AppliedMap | None = None
+    warnings: tuple[LiedynWarning, ...] = ()
 
     @property
     def passive(self) -> bool:
@@ -140,18 +143,30 @@ def model_file(path: str | os.PathLike[str]) -> Path:
     return Path(path).with_suffix(".model.yaml")
 
 
-def read_trajectory(path: str | Path, *, columns: MapArgument | None = None) -> Trajectory:
-    """Read a trajectory file.
+def read_trajectory(path: str | Path, *, columns: MapArgument | None = None, topics: str | Sequence[str] | None = None,
+                    base_frame: str | None = None, interpolate: bool = False, log_times: bool = False) -> Trajectory:
+    """Read a trajectory file or a ROS bag.
 
     Time increases strictly. If the comments have the key `events`, two rows may have one time, before and after an event.
 
     Parameters
     ----------
     path : path
-        A CSV, see docs/files.md; "-" is standard input.
+        A CSV or a bag, see docs/files.md; "-" is standard input. A bag of ROS 2 is a folder or a file `.mcap` or `.db3`, one of
+        ROS 1 a file `.bag`; both need the package rosbags.
     columns : str, dict or path, optional
         Map of a file with other names and units: "t=stamp[ms],q.elbow=joint_3_pos[deg]", {"q.elbow": "joint_3_pos[deg]", ...}, or
         a YAML file. Default: the file `motion.columns.yaml` next to `motion.csv`, if there is one.
+    topics : str or list of str, optional
+        Topics of a bag. Default: the only one with joint states.
+    base_frame : str, optional
+        Frame of the floating base in the transforms of a bag, such as "base_link", or with the frame of the world, such as
+        "odom:base_link". Default of the latter: the frame that has no parent.
+    interpolate : bool
+        Whether topics of a bag whose messages have different times are interpolated linearly at those of the first topic. Without
+        it they are an error.
+    log_times : bool
+        Whether the times of the recorder are used instead of the stamps of the messages.
 
     Returns
     -------
@@ -160,7 +175,10 @@ def read_trajectory(path: str | Path, *, columns: MapArgument | None = None) -> 
     Raises
     ------
     TrajectoryError
-        With file, line and column, if the file is not valid. With the entry, if the map is not valid.
+        With file, line and column, if the file is not valid. With the entry, if the map is not valid. With topic and message, if
+        a bag is not valid.
+    UsageError
+        If the package rosbags is not installed, or an argument for bags is given with a CSV.
 
     Examples
     --------
@@ -171,8 +189,14 @@ def read_trajectory(path: str | Path, *, columns: MapArgument | None = None) -> 
     >>> log.columns["q.elbow_joint"][:2].round(3), log.units["q.elbow_joint"]
     (array([1.394, 1.44 ]), 'rad')
     """
-    table = read_table(str(path), TrajectoryError, largest=LARGEST_TRAJECTORY, standard_input=True)
-    header = table.comments
+    table: CsvTable
+    if is_bag(path):
+        table = read_bag(str(path), topics=topics, base_frame=base_frame, interpolate=interpolate, log_times=log_times)
+    elif topics or base_frame or interpolate or log_times:
+        raise UsageError(f"{path} is no ROS bag: topics, base_frame, interpolate and log_times have no effect")
+    else:
+        table = read_table(str(path), TrajectoryError, largest=LARGEST_TRAJECTORY, standard_input=True)
+    header, warnings = table.comments, table.warnings if isinstance(table, BagTable) else ()
     bound, mapping = _mapped_columns(table, columns)
     if mapping is None:
         _check_time_column(table)
@@ -185,15 +209,17 @@ def read_trajectory(path: str | Path, *, columns: MapArgument | None = None) -> 
     if time.unit not in ("", "s"):
         raise TrajectoryError("time is not in seconds", place=table.place(column="t"), found=time.unit, expected="t[s]",
                               hint="convert it with --columns (or columns=) t=t" if unit_of(time.unit) else None)
-    if not table.rows:
+    if not len(table.lines):
         raise TrajectoryError("there are column names but no rows", place=table.place())
     values = table.parse_numbers(() if mapping else MAY_BE_EMPTY, {column.index for column in bound if column.index is not None}
                                  if mapping else None)
     t = time.values(values)
     _check_time(t, table.lines, table.file, "events" in header)
     series = [column for column in bound if column is not time]
+    warn(warnings)
     return Trajectory(header, t, {column.name: column.values(values) for column in series},
-                      {column.name: column.unit for column in series}, table.file, table.lines, mapping=mapping)
+                      {column.name: column.unit for column in series}, table.file, table.lines, mapping=mapping,
+                      warnings=warnings)
 
 
 def _mapped_columns(table: CsvTable, columns: MapArgument | None) -> tuple[list[BoundColumn], AppliedMap | None]:

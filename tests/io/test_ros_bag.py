@@ -1,0 +1,404 @@
+"""ROS bags: topics of each type in each format, their times, what is reported about them, and the errors."""
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mcap.writer import Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from scipy.spatial.transform import Rotation
+
+import liedyn as ld
+from bags import FORMS, JOINTS, START, Bag, ns
+from liedyn.errors import TrajectoryError, UsageError
+from liedyn.io.ros_bag import is_bag
+
+T = np.arange(50) * 0.02
+NAMES = ("shoulder", "elbow")
+Q = np.column_stack([np.sin(T), np.cos(2 * T)])
+V = np.column_stack([np.cos(T), -2 * np.sin(2 * T)])
+TAU = Q * 3
+
+
+def joint_bag(form="sqlite3", t=T, *, log=None, **arrays):
+    """A bag of joint states; arrays: q, v, tau (N, 2)."""
+    bag, values = Bag(form), {"q": Q, "v": V, "tau": TAU} | arrays
+    for k, stamp in enumerate(ns(t)):
+        bag.joints(stamp, NAMES, *(values[key][k] for key in ("q", "v", "tau")), log=None if log is None else log[k])
+    return bag
+
+
+def codes(trajectory):
+    return [warning.code for warning in trajectory.warnings]
+
+
+def read(path, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ld.LiedynWarning)
+        return ld.read_trajectory(path, **options)
+
+
+# --- joint states ----------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("form", FORMS)
+def test_joint_states_in_each_format(tmp_path, form):
+    bag = joint_bag(form)
+    bag.image(START)
+    trajectory = ld.read_trajectory(bag.write(tmp_path / "bag"))
+    assert list(trajectory.columns) == ["q.shoulder", "q.elbow", "v.shoulder", "v.elbow", "tau.shoulder", "tau.elbow"]
+    assert np.array_equal(np.column_stack(list(trajectory.columns.values())), np.hstack([Q, V, TAU]))
+    assert trajectory.t.tolist() == np.round(T, 2).tolist()                  # decimal seconds, correctly rounded
+    assert trajectory.header == {"topics": "/joint_states", "start": "1700000000.000000000"} and not trajectory.warnings
+
+
+def test_joints_in_another_order_are_matched_by_name(tmp_path):
+    bag = Bag()
+    for k, stamp in enumerate(ns(T)):
+        order = [0, 1] if k % 2 else [1, 0]
+        bag.joints(stamp, [NAMES[j] for j in order], Q[k, order])
+    trajectory = ld.read_trajectory(bag.write(tmp_path / "bag"))
+    assert list(trajectory.columns) == ["q.elbow", "q.shoulder"]
+    assert np.array_equal(trajectory.columns["q.elbow"], Q[:, 1]) and np.array_equal(trajectory.columns["q.shoulder"], Q[:, 0])
+
+
+@pytest.mark.parametrize("missing", [np.zeros((len(T), 0)), np.full((len(T), 2), np.nan)])
+def test_positions_only(tmp_path, missing):
+    """Empty arrays, or NaN as ros2_control writes it."""
+    trajectory = ld.read_trajectory(joint_bag(v=missing, tau=missing).write(tmp_path / "bag"))
+    assert list(trajectory.columns) == ["q.shoulder", "q.elbow"] and not trajectory.warnings
+
+
+def test_velocities_that_some_joints_lack_are_not_read(tmp_path):
+    v = V.copy()
+    v[:, 1] = np.nan
+    with pytest.warns(ld.LiedynWarning, match="velocities are not read, because some are missing: elbow"):
+        trajectory = ld.read_trajectory(joint_bag(v=v).write(tmp_path / "bag"))
+    assert [name for name in trajectory.columns if name.startswith("v.")] == [] and "tau.elbow" in trajectory.columns
+
+
+def test_efforts_that_some_messages_lack_are_not_read(tmp_path):
+    tau = TAU.copy()
+    tau[3:5] = np.nan
+    trajectory = read(joint_bag(tau=tau).write(tmp_path / "bag"))
+    assert "tau.elbow" not in trajectory.columns and set(codes(trajectory)) == {"incomplete-topic"}
+    assert trajectory.warnings[0].message.startswith("effort of shoulder is missing in 2 of 50 messages of /joint_states")
+
+
+def test_a_column_map_on_top(tmp_path):
+    path = joint_bag(q=np.degrees(Q)).write(tmp_path / "bag")
+    trajectory = ld.read_trajectory(path, columns={"q.*": "q.*[deg]", "tau.elbow": "-tau.elbow", "q.wrist": "0"})
+    assert np.abs(trajectory.columns["q.elbow"] - Q[:, 1]).max() < 1e-15 and trajectory.units["q.elbow"] == "rad"
+    assert np.array_equal(trajectory.columns["tau.elbow"], -TAU[:, 1])
+    assert np.array_equal(trajectory.columns["v.elbow"], V[:, 1])            # needs no entry
+    Path(tmp_path, "bag.columns.yaml").write_text('columns: {q.*: q.*}\nunits: {q: deg}\n')
+    assert np.array_equal(ld.read_trajectory(path).columns["q.elbow"], trajectory.columns["q.elbow"])
+
+
+# --- several streams -------------------------------------------------------------------------------------------------
+
+def two_publishers(tmp_path, shift=0.0, gripper=T):
+    bag = Bag()
+    for k, stamp in enumerate(ns(T)):
+        bag.joints(stamp, NAMES, Q[k])
+    for k, stamp in enumerate(ns(np.asarray(gripper) + shift)):
+        bag.joints(stamp, ["finger"], [0.1 * gripper[k]])
+    return bag.write(tmp_path / "bag")
+
+
+def test_publishers_with_equal_times_are_merged(tmp_path):
+    trajectory = ld.read_trajectory(two_publishers(tmp_path))
+    assert np.array_equal(trajectory.columns["q.finger"], 0.1 * T) and not trajectory.warnings
+    assert np.array_equal(trajectory.columns["q.elbow"], Q[:, 1])
+
+
+def test_only_the_common_interval_is_read(tmp_path):
+    trajectory = ld.read_trajectory(two_publishers(tmp_path, gripper=T[2:-1]))
+    assert len(trajectory) == 47 and codes(trajectory) == ["rows-omitted"] and trajectory.header["start"].endswith(".040000000")
+
+
+def test_publishers_with_other_times_are_an_error_or_are_interpolated(tmp_path):
+    path = two_publishers(tmp_path, shift=0.005)
+    with pytest.raises(TrajectoryError) as caught:
+        ld.read_trajectory(path)
+    assert str(caught.value) == (
+        f"{path}: messages have different times; found '/joint_states (elbow, shoulder) (50 messages at 50 Hz), /joint_states "
+        "(finger) (50 messages at 50 Hz)'; expected equal stamps (--interpolate (or interpolate=True) interpolates at the times "
+        "of /joint_states (elbow, shoulder))")
+    with pytest.warns(ld.LiedynWarning, match=r"/joint_states \(finger\) .* is interpolated linearly at the times of"):
+        trajectory = ld.read_trajectory(path, interpolate=True)
+    assert np.abs(trajectory.columns["q.finger"] - 0.1 * (T[1:] - 0.005)).max() < 1e-15
+    assert np.array_equal(trajectory.columns["q.elbow"], Q[1:, 1])
+
+
+def test_one_joint_in_two_sets_of_joints(tmp_path):
+    bag = Bag()
+    bag.joints(START, NAMES, [0, 0])
+    bag.joints(START + 10, ["elbow", "wrist"], [0, 0])
+    with pytest.raises(TrajectoryError, match="message 2 of /joint_states: messages list the joint elbow with different joints"):
+        ld.read_trajectory(bag.write(tmp_path / "bag"))
+
+
+# --- floating base ---------------------------------------------------------------------------------------------------
+
+def base_motion(t):
+    """Pose (N, 7) and body twist (N, 6) of a base that turns about its z axis while it moves on a circle and up."""
+    w = 0.7
+    p = np.column_stack([np.cos(w * t), np.sin(w * t), 0.1 * t])
+    tilt = Rotation.from_rotvec([0.3, -0.2, 0.1])
+    R = Rotation.from_rotvec(np.outer(w * t, [0, 0, 1])) * tilt
+    linear = np.column_stack([-w * np.sin(w * t), w * np.cos(w * t), np.full(len(t), 0.1)])
+    return np.hstack([p, R.as_quat()]), np.hstack([R.inv().apply(np.tile([0, 0, w], (len(t), 1))), R.inv().apply(linear)])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_odometry_is_pose_and_body_twist_of_the_base(tmp_path, form):
+    pose, twist = base_motion(T)
+    bag = joint_bag(form)
+    for k, stamp in enumerate(ns(T)):
+        bag.odometry(stamp, pose[k], twist[k])
+    path = bag.write(tmp_path / "bag")
+    trajectory = ld.read_trajectory(path, topics=["/joint_states", "odom"])
+    q = np.column_stack([trajectory.columns[f"q.base.{part}"] for part in ("px", "py", "pz", "qx", "qy", "qz", "qw")])
+    v = np.column_stack([trajectory.columns[f"v.base.{part}"] for part in ("wx", "wy", "wz", "vx", "vy", "vz")])
+    assert np.array_equal(q, pose) and np.array_equal(v, twist)
+    assert trajectory.units["v.base.vx"] == "m/s" and trajectory.units["tau.base.wx"] == "N m"
+    assert not any(trajectory.columns[f"tau.base.{part}"].any() for part in ("wx", "vz"))          # no motor acts on the base
+    assert trajectory.header["base_frame"] == "base_link"
+    assert codes(ld.read_trajectory(path)) == ["topics-not-read"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_transforms_are_composed(tmp_path, form):
+    """odom -> footprint moves, footprint -> base_link is static. Velocities of the joints alone are not read."""
+    pose, _ = base_motion(T)
+    bag, offset = joint_bag(form), np.array([0.1, 0.0, 0.3, 0.0, 0.0, np.sin(0.2), np.cos(0.2)])
+    bag.transform(START, "footprint", "base_link", offset, topic="/tf_static")
+    for k, stamp in enumerate(ns(T)):
+        bag.transform(stamp, "/odom", "/footprint", pose[k])
+        bag.transform(stamp, "base_link", "arm", pose[k], log=stamp + 1)
+    path, topics = bag.write(tmp_path / "bag"), ["/joint_states", "/tf"]
+    for frame in ("base_link", "odom:base_link"):
+        trajectory = read(path, topics=topics, base_frame=frame)
+        R = Rotation.from_quat(pose[:, 3:])
+        expected = np.hstack([pose[:, :3] + R.apply(offset[:3]), (R * Rotation.from_quat(offset[3:])).as_quat()])
+        q = np.column_stack([trajectory.columns[f"q.base.{part}"] for part in ("px", "py", "pz", "qx", "qy", "qz", "qw")])
+        assert np.abs(q - expected).max() < 1e-15 and codes(trajectory) == ["incomplete-topic"]
+        assert "v.elbow" not in trajectory.columns
+    footprint = read(path, topics=topics, base_frame="footprint")
+    assert np.array_equal(footprint.columns["q.base.qx"], pose[:, 3])
+    for frame, text in ((None, "the frame of the base is missing"), ("bas_link", "there is no frame bas_link"),
+                        ("map:base_link", "no transforms lead from map to base_link")):
+        with pytest.raises(TrajectoryError, match=text):
+            ld.read_trajectory(path, topics=topics, base_frame=frame)
+
+
+def test_orientations_are_interpolated_along_the_rotation(tmp_path):
+    """A base that turns at a constant rate is exact between its samples."""
+    bag, coarse = joint_bag(), T[::5]
+    pose, twist = base_motion(coarse)
+    for k, stamp in enumerate(ns(coarse)):
+        bag.odometry(stamp, pose[k] * np.array([1, 1, 1, *[(-1)**k] * 4]), twist[k])     # both signs of a quaternion
+    trajectory = read(bag.write(tmp_path / "bag"), topics=["/joint_states", "/odom"], interpolate=True)
+    expected = base_motion(T[:46])[0]
+    q = np.column_stack([trajectory.columns[f"q.base.{part}"] for part in ("qx", "qy", "qz", "qw")])
+    assert len(trajectory) == 46 and np.abs(np.abs(np.sum(q * expected[:, 3:], axis=1)) - 1.0).max() < 1e-14
+    assert np.abs(trajectory.columns["q.base.pz"] - expected[:, 2]).max() < 1e-15
+
+
+def test_quaternions_are_scaled_or_an_error(tmp_path):
+    pose, twist = base_motion(T)
+    for name, factor in (("single", 1 + 1e-6), ("wrong", 1.1)):
+        bag = Bag()
+        for k, stamp in enumerate(ns(T)):
+            bag.odometry(stamp, pose[k] * np.array([1, 1, 1, *[factor] * 4]), twist[k])
+        path = bag.write(tmp_path / name)
+        if name == "single":
+            assert codes(read(path, topics="/odom")) == ["quaternion-scaled"]
+        else:
+            with pytest.raises(TrajectoryError, match=r"of /odom: an orientation is not of unit norm; found '\|q\| = 1.1'"):
+                ld.read_trajectory(path, topics="/odom")
+
+
+def test_wrenches_are_those_on_the_link_of_their_frame(tmp_path):
+    bag, F = joint_bag(), np.column_stack([np.sin((k + 1) * T) for k in range(6)])
+    for k, stamp in enumerate(ns(T)):
+        bag.wrench(stamp, "/tool0", F[k])
+    trajectory = ld.read_trajectory(bag.write(tmp_path / "bag"), topics=["/joint_states", "/wrench"])
+    parts = ("mx", "my", "mz", "fx", "fy", "fz")
+    assert np.array_equal(np.column_stack([trajectory.columns[f"fext.tool0.{part}"] for part in parts]), F)
+    assert [trajectory.units[f"fext.tool0.{part}"] for part in parts] == ["N m"] * 3 + ["N"] * 3
+
+
+# --- times -----------------------------------------------------------------------------------------------------------
+
+def test_stamps_that_are_zero(tmp_path):
+    bag = Bag()
+    for k, stamp in enumerate(ns(T)):
+        bag.joints(0, NAMES, Q[k], log=stamp)
+    with pytest.warns(ld.LiedynWarning, match="stamps of /joint_states are zero: the times of the recorder are used"):
+        trajectory = ld.read_trajectory(bag.write(tmp_path / "bag"))
+    assert trajectory.t.tolist() == np.round(T, 2).tolist()
+
+
+def test_times_of_the_recorder(tmp_path):
+    path = joint_bag(log=ns(T + 0.001 * np.arange(50))).write(tmp_path / "bag")
+    assert np.abs(ld.read_trajectory(path, log_times=True).t - 0.021 * np.arange(50)).max() < 1e-15
+    assert np.abs(ld.read_trajectory(path).t - T).max() < 1e-15
+
+
+def test_gaps_jumps_and_jitter_are_reported(tmp_path):
+    late = T + np.where(T >= 0.4, 0.3, 0.0)
+    irregular = T + 0.004 * (-1.0) ** np.arange(50)                          # steps of 12 and 28 ms
+    for name, bag, code, text in (
+            ("gap", joint_bag(t=late), "time-gaps",
+             "messages of /joint_states are missing: a step of 0.32 s at t = 0.38 s instead of 0.02 s"),
+            ("jump", joint_bag(t=late, log=ns(T)), "clock-jump", "jump while the recorder received messages without a gap"),
+            ("jitter", joint_bag(t=irregular), "time-jitter", "irregular: 0.012 to 0.028 s, standard deviation 40 % of 0.02 s")):
+        with pytest.warns(ld.LiedynWarning, match=text):
+            trajectory = ld.read_trajectory(bag.write(tmp_path / name))
+        assert codes(trajectory) == [code] and len(trajectory) == 50         # nothing is resampled
+
+
+def test_repeated_messages_are_read_once(tmp_path):
+    bag = joint_bag()
+    bag.joints(ns(T)[7], NAMES, Q[7], V[7], TAU[7], log=ns(T)[7] + 5)
+    trajectory = read(bag.write(tmp_path / "bag"))
+    assert len(trajectory) == 50 and codes(trajectory) == ["repeated-messages"]
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+def error_of(path, **options):
+    with pytest.raises(ld.LiedynError) as caught:
+        read(path, **options)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text.removeprefix(f"{path}: ")
+
+
+def test_topics_that_are_missing_or_have_another_type(tmp_path):
+    bag = joint_bag()
+    bag.image(START)
+    path = bag.write(tmp_path / "bag")
+    assert error_of(path, topics="/joint_state") == (
+        "/joint_state: the bag has no such topic; expected one of /joint_states (sensor_msgs/JointState) (did you mean "
+        "/joint_states?)")
+    assert error_of(path, topics="/camera") == (
+        "/camera: the type of the topic cannot be read; found 'sensor_msgs/CompressedImage'; expected sensor_msgs/JointState, "
+        "nav_msgs/Odometry, tf2_msgs/TFMessage, geometry_msgs/WrenchStamped")
+
+
+def test_the_choice_among_topics(tmp_path):
+    bag = Bag()
+    for topic in ("/left/joint_states", "/right/joint_states"):
+        bag.joints(START, NAMES, [0, 0], topic=topic)
+    assert error_of(bag.write(tmp_path / "two")) == (
+        "the bag has several topics of the type sensor_msgs/JointState; found '/left/joint_states (sensor_msgs/JointState), "
+        "/right/joint_states (sensor_msgs/JointState)'; expected topics that are named with --topic (or topics=)")
+    assert error_of(tmp_path / "two", topics=["/left/joint_states", "/right/joint_states"]) == (
+        "two topics have the same quantity; found 'q.shoulder'; expected topics of different joints and links")
+    bag = Bag()
+    bag.image(START)
+    assert error_of(bag.write(tmp_path / "none")) == (
+        "the bag has no topic of the type sensor_msgs/JointState; found '/camera (sensor_msgs/CompressedImage)'; expected topics "
+        "that are named with --topic (or topics=)")
+
+
+@pytest.mark.parametrize("form", ["mcap", "ros1"])
+def test_types_of_the_same_name_that_are_not_those_of_ros(tmp_path, form):
+    bag = Bag(form)
+    changed = get_types_from_msg("std_msgs/Header header\nstring[] name\nfloat64[] position\n", JOINTS)
+    bag.store = get_typestore(Stores.EMPTY)
+    original = get_typestore(Stores.ROS1_NOETIC if form == "ros1" else Stores.ROS2_JAZZY)
+    kept = {name: original.fielddefs[name] for name in ("std_msgs/msg/Header", "builtin_interfaces/msg/Time")}
+    bag.store.register(kept | changed)
+    bag.add("/joint_states", JOINTS, START, bag.make(JOINTS, header=bag.header(START), name=["a"], position=np.zeros(1)))
+    assert error_of(bag.write(tmp_path / "bag")).startswith("/joint_states: the type of the topic is not that of ROS; found ")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_empty_bags(tmp_path, form):
+    bag = Bag(form)
+    assert "empty" in error_of(bag.write(tmp_path / "bag"))
+    bag.topics["/joint_states"] = JOINTS
+    text = error_of(bag.write(tmp_path / "other"))
+    assert "no messages" in text or "empty" in text
+
+
+@pytest.mark.parametrize("form, ending", [("mcap file", "mcap"), ("sqlite3", "db3"), ("ros1", "bag")])
+def test_damaged_files(tmp_path, form, ending):
+    path = Path(joint_bag(form).write(tmp_path / "bag"))
+    data = (path if path.is_file() else next(path.glob("*.db3"))).read_bytes()
+    for k, part in enumerate((data[:0], data[:len(data) // 3], data[:len(data) * 9 // 10], b"no bag at all")):
+        cut = tmp_path / f"cut{k}.{ending}"
+        cut.write_bytes(part)
+        assert re.match("the bag (cannot be read|is empty); ", error_of(cut)), error_of(cut)
+
+
+def test_folders_without_metadata(tmp_path):
+    folder = Path(joint_bag().write(tmp_path / "bag"))
+    (folder / "metadata.yaml").unlink()
+    assert error_of(folder).endswith("(`ros2 bag reindex` repairs a bag that was not closed)")
+    assert not is_bag(tmp_path) and not is_bag(tmp_path / "missing") and is_bag(folder)
+
+
+def test_mcap_with_other_messages(tmp_path):
+    with (tmp_path / "json.mcap").open("wb") as file:
+        writer = Writer(file)
+        writer.start()
+        schema = writer.register_schema(name="Pose", encoding="jsonschema", data=b"{}")
+        channel = writer.register_channel(schema_id=schema, topic="/pose", message_encoding="json")
+        writer.add_message(channel, log_time=1, publish_time=1, data=b"{}")
+        writer.finish()
+    assert error_of(tmp_path / "json.mcap").startswith("the messages are not of ROS; found ")
+
+
+def test_messages_that_are_not_valid(tmp_path):
+    for name, fields, text in (
+            ("short", (NAMES, [0.0]), "position and name have different lengths; found 1; expected 2, or none"),
+            ("long", (NAMES, [0, 0], [0, 0, 0]), "velocity and name have different lengths; found 3; expected 2, or none"),
+            ("unnamed", ((), [0.0, 0.0]), "there are no joint names; expected the name of each joint"),
+            ("twice", (("elbow", "elbow"), [0, 0]), "joint names are not distinct; found 'elbow, elbow'"),
+            ("nan", (NAMES, [0, np.nan]), "the position of elbow is not finite, or is missing"),
+            ("without", (NAMES, []), "the position of shoulder is not finite, or is missing")):
+        bag = Bag()
+        bag.joints(START, NAMES, [0, 0])
+        bag.joints(START + 10, *fields)
+        assert error_of(bag.write(tmp_path / name)).startswith(f"message 2 of /joint_states: {text}")
+
+
+def test_times_that_do_not_increase(tmp_path):
+    t = T.copy()
+    t[[10, 11]] = t[[11, 10]]
+    assert error_of(joint_bag(t=t, log=ns(T)).write(tmp_path / "order")) == (
+        "message 12 of /joint_states: stamps go back: messages are out of order, or a clock was set back; found '0.02 s before "
+        "message 11'; expected increasing stamps (--log-times (or log_times=True) uses the times of the recorder)")
+    t = T.copy()
+    t[11] = t[10]
+    assert error_of(joint_bag(t=t, log=ns(T)).write(tmp_path / "equal")).startswith(
+        "message 12 of /joint_states: two different messages have the same time")
+
+
+def test_frames_that_are_empty_or_change(tmp_path):
+    pose, twist = base_motion(T[:2])
+    for name, frames, text in (("empty", ("", ""), "message 1 of /odom: child_frame_id is empty"),
+                               ("change", ("base_link", "other"), "message 2 of /odom: child_frame_id changes; found 'other'")):
+        bag = Bag()
+        for k, frame in enumerate(frames):
+            bag.odometry(START + 10 * k, pose[k], twist[k], child=frame)
+        assert error_of(bag.write(tmp_path / name), topics="/odom").startswith(text)
+    assert error_of(tmp_path / "change", topics="/odom").endswith("expected base_link")
+
+
+def test_without_the_package(tmp_path, monkeypatch):
+    path = joint_bag().write(tmp_path / "bag")
+    monkeypatch.setattr("liedyn.io.ros_bag.find_spec", lambda _: None)
+    with pytest.raises(UsageError, match=re.escape("ROS bags are read by the package rosbags: pip install 'liedyn[bags]'")):
+        ld.read_trajectory(path)
+
+
+def test_options_of_bags_with_a_csv(tmp_path):
+    Path(tmp_path, "motion.csv").write_text("t[s],q.elbow\n0,1\n")
+    with pytest.raises(UsageError, match=r"motion.csv is no ROS bag: topics, base_frame, interpolate and log_times have no"):
+        ld.read_trajectory(tmp_path / "motion.csv", topics="/joint_states")
