@@ -43,6 +43,7 @@ from liedyn.dynamics.inertial_parameters import TOLERANCE, BaseParameters, base_
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import LiedynWarning, ModelError, TrajectoryError, UsageError, WarningLog, warn
 from liedyn.immutable import Immutable
+from liedyn.io.ros_bag import BagOptions
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
@@ -582,12 +583,13 @@ class ParametersResult(NamedTuple):
 
 
 def parameters_of(  # noqa: PLR0913 - options of the command
-        robot: str | Path | None, trajectory: str | Path | None = None, *, columns: str | None = None, base: Base | None = None,
-        strict: bool = False, ignore_mimic: bool = False, joints: Sequence[str] = (), offset: bool = True,
-        smooth: float | str | None = "auto", tolerance: float | None = None) -> ParametersResult:
+        robot: str | Path | None, trajectory: str | Path | None = None, *, columns: str | None = None,
+        bag: BagOptions | None = None, base: Base | None = None, strict: bool = False, ignore_mimic: bool = False,
+        joints: Sequence[str] = (), offset: bool = True, smooth: float | str | None = "auto",
+        tolerance: float | None = None) -> ParametersResult:
     """Return the base parameters of a robot file, fitted to a trajectory file if one is given (with its base and gravity).
 
-    columns         map of the columns of the trajectory file, as in `read_trajectory`
+    columns, bag    map of the columns of the trajectory file, and how a ROS bag is read, as in `read_trajectory`
     joints          as in `base_parameters`; empty: those that the robot has; "none": none of them
     offset, smooth  as in `identify`
     """
@@ -600,7 +602,7 @@ def parameters_of(  # noqa: PLR0913 - options of the command
             raise ModelError(f"the robot {model.name} has no moving joint: no force depends on its parameters")
         parameters = base_parameters(model, passive=True, joints=kinds, tolerance=TOLERANCE if tolerance is None else tolerance)
         return ParametersResult(model, parameters, None, ())
-    motion = read_trajectory(trajectory, columns=columns)
+    motion = read_trajectory(trajectory, columns=columns, **(bag or {}))
     model, warnings = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
     identification = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
     return ParametersResult(model, identification.base, identification,

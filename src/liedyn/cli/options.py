@@ -15,6 +15,7 @@ from liedyn.errors import close_to
 if TYPE_CHECKING:                       # they import NumPy and Numba
     from liedyn.analysis.recorded_motion import CompletedTrajectory
     from liedyn.arrays import Base
+    from liedyn.io.ros_bag import BagOptions
 
 
 class Existing(click.Path):
@@ -47,7 +48,24 @@ def _suggestion(path: Path) -> Path | None:
     return path.with_name(close[0]) if close else None
 
 
-FILE, FILE_OR_STDIN = Existing(dir_okay=False), Existing(dir_okay=False, allow_dash=True)
+class TrajectoryPath(Existing):
+    """A trajectory file, the folder of a ROS bag, or `-`."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, allow_dash=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path as text. Raise click.BadParameter if it does not exist or is another folder."""
+        return str(value) if Path(value).is_dir() and is_bag_file(value) else super().convert(value, param, ctx)
+
+
+def is_bag_file(path: str) -> bool:
+    """Return whether this is a file or the folder of a ROS bag."""
+    from liedyn.io.ros_bag import is_bag  # imports NumPy
+    return is_bag(path)
+
+
+FILE, TRAJECTORY = Existing(dir_okay=False), TrajectoryPath()
 
 robot_argument = click.argument("robot", type=FILE)
 
@@ -60,6 +78,29 @@ robot_option = click.option("-r", "--robot", type=FILE, help="Robot file. Defaul
 columns_option = click.option("--columns", metavar="MAP|FILE.yaml", help="Names and units of the columns of another CSV, such as "
                               "'t=stamp[ms],q.elbow=joint_3_pos[deg]', or a YAML file with them. Default: NAME.columns.yaml "
                               "next to NAME.csv, if it exists.")
+_BAG_OPTIONS: tuple[Decorator, ...] = (
+    click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Topic of a ROS bag to read: joint states, "
+                 "odometry or tf of a floating base, wrenches; may be repeated. Default: the only one with joint states."),
+    click.option("--base-frame", metavar="[WORLD:]FRAME", help="Frame of the floating base in the tf of a ROS bag, such as "
+                 "base_link or odom:base_link."),
+    click.option("--interpolate", is_flag=True, help="Interpolate topics of a ROS bag with other times at those of the "
+                 "first one."),
+    click.option("--log-times", is_flag=True, help="Use the times of the recorder of a ROS bag instead of the stamps."))
+
+
+def bag_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for ROS bags. The command receives them as `bag`, the keyword arguments of `read_trajectory`."""
+    @functools.wraps(command)
+    def with_bag(*args: Any, topics: tuple[str, ...], base_frame: str | None, interpolate: bool, log_times: bool,
+                 **values: Any) -> Any:
+        bag: BagOptions = {"topics": topics, "base_frame": base_frame, "interpolate": interpolate, "log_times": log_times}
+        return command(*args, bag=bag, **values)
+    decorated: Callable[..., Any] = with_bag
+    for option in reversed(_BAG_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
 ignore_mimic_option = click.option("--ignore-mimic", is_flag=True, help="Leave out mimic joints and couplings of the robot: "
                                    "their joints move independently.")
 IGNORE_MIMIC = "ignore_mimic=true"           # the override of a scenario that does the same
@@ -115,7 +156,7 @@ smooth_option = click.option("--smooth", type=seconds_or("auto"), metavar="SECON
 # Commands over a trajectory: common options, the robot of the trajectory, and output ------------------------------------
 
 _OPTIONS: tuple[Decorator, ...] = (
-    click.argument("trajectory", type=FILE_OR_STDIN), robot_option, columns_option,
+    click.argument("trajectory", type=TRAJECTORY), robot_option, columns_option, bag_options,
     click.option("-o", "--output", type=click.Path(), metavar="FILE",
                  help="CSV to write, `-` for stdout. Default: next to TRAJECTORY, with the command's name appended."),
     base_option, ignore_mimic_option, strict_option, force_option, json_option)
@@ -130,8 +171,9 @@ def along_command(short_help: str, *options: Decorator, check: Callable[..., obj
     """
     def decorate(compute: Callable[..., CompletedTrajectory]) -> click.Command:
         @functools.wraps(compute)
-        def command(console: Console, trajectory: str, robot: str | None, columns: str | None, base: Base | None,  # noqa: PLR0913 - options
-                    output: str | None, ignore_mimic: bool, strict: bool, force: bool, as_json: bool, **values: Any) -> None:
+        def command(console: Console, trajectory: str, robot: str | None, columns: str | None, bag: BagOptions,  # noqa: PLR0913 - options
+                    base: Base | None, output: str | None, ignore_mimic: bool, strict: bool, force: bool, as_json: bool,
+                    **values: Any) -> None:
             from liedyn.io.atomic_output import check_output
             from liedyn.io.trajectory_csv import read_trajectory, write_trajectory
 
@@ -141,14 +183,14 @@ def along_command(short_help: str, *options: Decorator, check: Callable[..., obj
 
             def check_arguments() -> None:
                 from liedyn.analysis.recorded_robot import robot_of
-                model, _ = robot_of(read_trajectory(trajectory, columns=columns), robot, base=base, strict=strict,
+                model, _ = robot_of(read_trajectory(trajectory, columns=columns, **bag), robot, base=base, strict=strict,
                                     ignore_mimic=ignore_mimic)
                 if check is not None:
                     check(model, **values)
 
             with arguments_first(check_arguments):
                 check_output(target, force=force)
-            motion = read_trajectory(trajectory, columns=columns)
+            motion = read_trajectory(trajectory, columns=columns, **bag)
 
             # imported here: Numba takes half a second to import
             from liedyn.analysis.recorded_robot import MIMIC_IGNORED, comments_for, robot_of
@@ -178,4 +220,5 @@ def along_command(short_help: str, *options: Decorator, check: Callable[..., obj
 def _default_output(trajectory: str, name: str) -> str:
     """Return the output file: `motion.csv` -> `motion_name.csv`; standard input is written to standard output."""
     path = Path(trajectory)
-    return "-" if trajectory == "-" else str(path.with_name(f"{path.stem}_{name}.csv"))
+    stem = path.name if path.is_dir() else path.stem
+    return "-" if trajectory == "-" else str(path.with_name(f"{stem}_{name}.csv"))

@@ -14,6 +14,7 @@ from liedyn.cli.options import (
     FILE,
     IGNORE_MIMIC,
     Existing,
+    bag_options,
     columns_option,
     force_option,
     ignore_mimic_option,
@@ -25,6 +26,7 @@ from liedyn.cli.options import (
 
 if TYPE_CHECKING:                       # imports NumPy
     from liedyn.errors import LiedynWarning
+    from liedyn.io.ros_bag import BagOptions
     from liedyn.report.plots.save_plots import SavedPlots
 
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:                       # imports NumPy
 @click.argument("trajectory", metavar="TRAJECTORY_OR_FOLDER", type=Existing(allow_dash=True))
 @robot_option
 @columns_option
+@bag_options
 @click.option("-o", "--output", type=click.Path(file_okay=False), metavar="FOLDER",
               help="Folder for the plots. Default: plots/ in the run folder, NAME_plots/ next to a CSV.")
 @click.option("-f", "--format", "formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]), default=("png", "svg"),
@@ -39,8 +42,8 @@ if TYPE_CHECKING:                       # imports NumPy
 @click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_FOLDER",
               help="Another run of the same robot with `control`, to compare tracking errors; may be repeated.")
 @with_console(force_option, json_option)
-def plot(trajectory: str, robot: str | None, columns: str | None, output: str | None, formats: tuple[str, ...],    # noqa: PLR0913
-         against: tuple[str, ...], force: bool, as_json: bool, console: Console) -> None:
+def plot(trajectory: str, robot: str | None, columns: str | None, bag: BagOptions, output: str | None,             # noqa: PLR0913
+         formats: tuple[str, ...], against: tuple[str, ...], force: bool, as_json: bool, console: Console) -> None:
     """Plot a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, snapshots of the robot.
 
     For the folder of a batch, plot the outputs against the varied values, their distributions and derivatives, and envelopes of
@@ -69,7 +72,7 @@ def plot(trajectory: str, robot: str | None, columns: str | None, output: str | 
     csv, folder = sources(trajectory, output)
     check_no_plots(folder, formats, force=force)
     with console.progress.stage("drawing"):
-        written, warnings = plot_trajectory(csv, robot, folder, formats, against, columns=columns)
+        written, warnings = plot_trajectory(csv, robot, folder, formats, against, columns=columns, bag=bag)
     _report_plots(written, warnings, as_json, console)
 
 
@@ -104,6 +107,7 @@ class _NamedFile(click.Path):
 @click.argument("trajectory", metavar="TRAJECTORY_OR_FOLDER", type=Existing(allow_dash=True))
 @robot_option
 @columns_option
+@bag_options
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.html",
               help="Page to write, `-` for stdout. Default: replay.html in the run folder, NAME_replay.html next to a CSV; none "
               "with --video and --mcap.")
@@ -131,7 +135,7 @@ class _NamedFile(click.Path):
 @click.option("--mcap", type=_NamedFile(dir_okay=False), metavar="FILE.mcap",
               help="Write a recording for Foxglove (needs liedyn[mcap]).")
 @with_console(force_option, json_option)
-def replay(trajectory: str, robot: str | None, columns: str | None, output: str | None,                          # noqa: PLR0913
+def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOptions, output: str | None,         # noqa: PLR0913
            against: tuple[str, ...], runs: str, side_by_side: bool | None, traces: tuple[str, ...], follow: str, speed: float,
            meshes: bool, roots: tuple[str, ...], video: str | None, size: tuple[int, int], fps: float, mcap: str | None,
            force: bool, as_json: bool, console: Console) -> None:
@@ -156,9 +160,9 @@ def replay(trajectory: str, robot: str | None, columns: str | None, output: str 
     options = ReplayOptions("", traces, follow, is_batch(trajectory) if side_by_side is None else side_by_side, speed)
     with console.progress.stage("writing the page" if video is None else "drawing the video"):
         report, warnings = write_replay(
-            trajectory, options, choices=[run for run in runs.split(",") if run], robot=robot, columns=columns, against=against,
-            meshes=meshes or bool(roots), roots=roots, page=page, video=video, mcap=mcap, size=size, rate=fps, force=force,
-            progress=console.progress.update)
+            trajectory, options, choices=[run for run in runs.split(",") if run], robot=robot, columns=columns, bag=bag,
+            against=against, meshes=meshes or bool(roots), roots=roots, page=page, video=video, mcap=mcap, size=size, rate=fps,
+            force=force, progress=console.progress.update)
     console.warn(*warnings)
     if as_json:
         console.result_json(report)

@@ -9,10 +9,14 @@ import click
 from liedyn.cli.console import Console, arguments_first, with_console
 from liedyn.cli.options import (
     FILE,
+    TRAJECTORY,
+    bag_options,
     base_option,
+    columns_option,
     file_kind_argument,
     force_option,
     ignore_mimic_option,
+    is_bag_file,
     json_option,
     loops_option,
     robot_argument,
@@ -23,6 +27,7 @@ from liedyn.io.robots.robot_formats import in_words, written_endings, written_fo
 
 if TYPE_CHECKING:                       # imports NumPy
     from liedyn.arrays import Base
+    from liedyn.io.ros_bag import BagOptions
 
 
 @click.command(short_help="Show a robot file: tree, coordinates, limits.")
@@ -73,17 +78,22 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, as_json
 
 # convert ----------------------------------------------------------------------------------------------------------------
 
-@click.command(short_help="Convert a robot file to URDF or robot YAML.")
-@robot_argument
+@click.command(short_help="Convert a robot file to URDF or robot YAML, a log or ROS bag to a trajectory CSV.")
+@click.argument("source", metavar="ROBOT|TRAJECTORY", type=TRAJECTORY)
 @click.option("-o", "--output", type=click.Path(), required=True, metavar="FILE", help="File to write, with the ending "
-              f"{in_words(list(written_endings()))}; `-` for stdout.")
+              f"{in_words(list(written_endings()))}, or .csv for a trajectory; `-` for stdout.")
 @click.option("--to", "format", metavar=f"[{'|'.join(written_formats())}]", help="Format of standard output, with `-o -`.")
 @click.option("--lossy", is_flag=True, help="Convert even if the format cannot describe the robot's dynamics, and omit "
               "what it cannot describe.")
+@click.option("-r", "--robot", type=FILE, help="Robot of a trajectory, which its CSV then names. Default: the one named in the "
+              "trajectory, if any.")
+@columns_option
+@bag_options
 @with_console(base_option, loops_option, force_option, json_option)
-def convert(robot: str, output: str, format: str | None, lossy: bool, base: Base | None, loops: str | None,      # noqa: PLR0913
-            force: bool, as_json: bool, console: Console) -> None:
-    """Convert ROBOT, a URDF, YAML or MJCF file, to the format given by the ending of the output file.
+def convert(source: str, output: str, format: str | None, lossy: bool, robot: str | None, columns: str | None,   # noqa: PLR0913
+            bag: BagOptions, base: Base | None, loops: str | None, force: bool, as_json: bool, console: Console) -> None:
+    """Convert ROBOT, a URDF, YAML or MJCF file, to the format given by the ending of the output file; or TRAJECTORY, a ROS bag
+    or a CSV, to a CSV with the names and units of liedyn.
 
     Numbers are preserved exactly, rotations up to rounding. URDF cannot describe every robot. Where possible, an equivalent
     form is written, with a warning: a universal joint becomes two revolute joints with a massless link between them; loops and
@@ -96,7 +106,16 @@ def convert(robot: str, output: str, format: str | None, lossy: bool, base: Base
     Example:  liedyn convert robots/hopper.xml -o hopper.yaml
     Example:  liedyn convert robots/four_bar.yaml -o four_bar.urdf       also writes four_bar.loops.yaml
     Example:  liedyn convert robots/asymmetric_body.yaml --base fixed -o - --to urdf
+    Example:  liedyn convert configs/logs/ur5_log.csv -o motion.csv
+    Example:  liedyn convert bag/ --topic /joint_states --robot arm.urdf -o motion.csv
     """
+    if source == "-" or Path(source).suffix == ".csv" or is_bag_file(source):
+        if format is not None or lossy or loops:
+            raise click.UsageError("--to, --lossy and --loops are options for robots.")
+        _convert_trajectory(source, output, robot, columns, bag, base, force=force, as_json=as_json, console=console)
+        return
+    if robot is not None or columns is not None or any(bag.values()):
+        raise click.UsageError("--robot, --columns and options for ROS bags are options for trajectories.")
     from liedyn.io.atomic_output import STDIO
     from liedyn.robot_files import convert as convert_description
     from liedyn.robot_files import format_of, load_description, write
@@ -106,9 +125,9 @@ def convert(robot: str, output: str, format: str | None, lossy: bool, base: Base
     if output == STDIO and as_json:
         raise click.UsageError("`-o -` and --json would both write to stdout.")
     path = Path(output)
-    description = load_description(robot, base, loops)
+    description = load_description(source, base, loops)
     result = convert_description(description, format or format_of(path), None if output == STDIO else path.name)
-    result.check(lossy=lossy, source=robot)
+    result.check(lossy=lossy, source=source)
     console.warn(*result.warnings)
     if output == STDIO:
         console.write_text(output, result.text, force=force)
@@ -120,6 +139,23 @@ def convert(robot: str, output: str, format: str | None, lossy: bool, base: Base
                              "losses": [{"element": loss.element, "message": loss.message, "dynamics": loss.dynamics}
                                         for loss in result.losses]})
     console.files(files)
+
+
+def _convert_trajectory(source: str, output: str, robot: str | None, columns: str | None, bag: BagOptions,       # noqa: PLR0913
+                        base: Base | None, *, force: bool, as_json: bool, console: Console) -> None:
+    from liedyn.analysis.recorded_robot import converted
+
+    if output != "-" and Path(output).suffix != ".csv":
+        raise click.UsageError(f"-o {output}: a trajectory is written as CSV; give a name that ends in .csv.")
+    if output == "-" and as_json:
+        raise click.UsageError("`-o -` and --json would both write to stdout.")
+    trajectory, warnings = converted(source, output, robot, base=base, columns=columns, bag=bag)
+    trajectory.save(output, force=force)
+    console.warn(*warnings)
+    if as_json:
+        console.result_json({"files": [output], "rows": len(trajectory), "columns": list(trajectory.columns),
+                             "warnings": [warning.to_dict() for warning in warnings]})
+    console.file(output, f"{len(trajectory.columns)} columns, {len(trajectory)} rows")
 
 
 # export -----------------------------------------------------------------------------------------------------------------

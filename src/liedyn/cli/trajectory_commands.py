@@ -7,8 +7,9 @@ import click
 
 from liedyn.cli.console import Console, Progress, arguments_first, with_console
 from liedyn.cli.options import (
-    FILE_OR_STDIN,
+    TRAJECTORY,
     along_command,
+    bag_options,
     base_option,
     columns_option,
     force_option,
@@ -24,6 +25,7 @@ from liedyn.cli.options import (
 if TYPE_CHECKING:                       # they import NumPy and Numba
     from liedyn.analysis.recorded_motion import CompletedTrajectory
     from liedyn.arrays import Base, Criterion, Frame
+    from liedyn.io.ros_bag import BagOptions
     from liedyn.io.trajectory_csv import Trajectory
     from liedyn.model.model import Model
 
@@ -45,7 +47,7 @@ def _check_actuated(model: Model, actuated: tuple[str, ...], **_: Any) -> None:
     order_option, smooth_option, check=_check_actuated)
 def inverse(model: Model, motion: Trajectory, actuated: tuple[str, ...], criterion: Criterion, wrenches: str | None, order: int,
             smooth: float | str | None, progress: Progress) -> CompletedTrajectory:
-    """Compute the generalized forces along TRAJECTORY, a CSV of q and, optionally, v and a.
+    """Compute the generalized forces along TRAJECTORY, a CSV or ROS bag of q and, optionally, v and a.
 
     Columns are matched by name (q.elbow[rad], v.elbow[rad/s], …), in any order. Missing v and a are computed from q. With
     --order 2, the result also has the time derivatives d1tau.elbow[N m/s] and d2tau.elbow[N m/s^2]. They are computed from
@@ -56,6 +58,7 @@ def inverse(model: Model, motion: Trajectory, actuated: tuple[str, ...], criteri
     writes    runs/panda_hybrid/trajectory_inverse.csv
     Example:  liedyn inverse motion.csv --robot arm.urdf -o - | head
     Example:  liedyn inverse motion.csv --robot arm.urdf --order 2 --smooth auto
+    Example:  liedyn inverse bag/ --topic /joint_states --robot arm.urdf
     Example:  liedyn inverse runs/four_bar/trajectory.csv --wrenches world
     Example:  liedyn inverse runs/five_bar_redundant/trajectory.csv --criterion least_torque
     """
@@ -196,9 +199,10 @@ def derivatives(model: Model, motion: Trajectory, function: str, prescribed: tup
 
 @click.command(short_help="List the identifiable parameters; estimate them from a recorded motion.")
 @robot_argument
-@click.option("--from", "trajectory", type=FILE_OR_STDIN, metavar="TRAJECTORY",
-              help="Estimate the parameters from this CSV of q and tau (and v and a, if present).")
+@click.option("--from", "trajectory", type=TRAJECTORY, metavar="TRAJECTORY",
+              help="Estimate the parameters from this CSV or ROS bag of q and tau (and v and a, if present).")
 @columns_option
+@bag_options
 @click.option("--smooth", type=seconds_or("auto", "none"), metavar="auto|SECONDS|none",
               help="How to compute v and a if TRAJECTORY has none: with least-squares splines of this knot spacing (auto, the "
                    "default: the one with the smallest estimated error), or with splines through every row (none).")
@@ -212,9 +216,9 @@ def derivatives(model: Model, motion: Trajectory, function: str, prescribed: tup
 @click.option("-o", "--output", type=click.Path(), metavar="FILE",
               help="CSV to write in addition to the table; `-` writes the CSV to stdout instead of the table.")
 @with_console(base_option, ignore_mimic_option, strict_option, force_option, json_option)
-def parameters(robot: str, trajectory: str | None, columns: str | None, smooth: float | str | None, joints: tuple[str, ...],          # noqa: PLR0913
-               offset: bool, tolerance: float | None, output: str | None, base: Base | None, ignore_mimic: bool, strict: bool,
-               force: bool, as_json: bool, console: Console) -> None:
+def parameters(robot: str, trajectory: str | None, columns: str | None, bag: BagOptions,                             # noqa: PLR0913
+               smooth: float | str | None, joints: tuple[str, ...], offset: bool, tolerance: float | None, output: str | None,
+               base: Base | None, ignore_mimic: bool, strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """List the base parameters of ROBOT: the identifiable combinations of masses, first moments of mass (hx = m c_x) and second
     moments about the link's origin (Ixx, …). With --from, estimate them from a recorded motion.
 
@@ -226,10 +230,10 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, smooth: 
     """
     from liedyn.io.atomic_output import check_output
 
-    if smooth is not None and trajectory is None:
-        raise click.UsageError("--smooth requires --from.")
-    if columns is not None and trajectory is None:
-        raise click.UsageError("--columns requires --from.")
+    of_recordings = {"--smooth": smooth, "--columns": columns, **{f"--{key.replace('_', '-')}": x for key, x in bag.items()}}
+    unused = [option.replace("topics", "topic") for option, value in of_recordings.items() if value and trajectory is None]
+    if unused:
+        raise click.UsageError(f"{unused[0]} requires --from.")
     if "none" in joints and len(joints) > 1:
         raise click.UsageError("--with none cannot be combined with another --with.")
     if as_json and output == "-":
@@ -242,7 +246,8 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, smooth: 
         if trajectory is None:
             read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
         else:
-            robot_of(read_trajectory(trajectory, columns=columns), robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
+            robot_of(read_trajectory(trajectory, columns=columns, **bag), robot, base=base, strict=strict,
+                     ignore_mimic=ignore_mimic)
 
     if output:
         with arguments_first(check_arguments):
@@ -253,7 +258,7 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, smooth: 
     from liedyn.report.result_summary import parameter_text, parameters_to_dict, weak_warnings, write_parameters
 
     with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
-        result = parameters_of(robot, trajectory, columns=columns, base=base, strict=strict, ignore_mimic=ignore_mimic,
+        result = parameters_of(robot, trajectory, columns=columns, bag=bag, base=base, strict=strict, ignore_mimic=ignore_mimic,
                                joints=joints, offset=offset, smooth=smooth or "auto", tolerance=tolerance)
     console.robot(result.model)
     console.warn(*result.warnings, *weak_warnings(result.base))

@@ -22,6 +22,7 @@ from liedyn.analysis.recorded_robot import MIMIC_IGNORED, robot_of
 from liedyn.errors import InputError, LiedynWarning, NameLookupError, TrajectoryError, UsageError, warn
 from liedyn.io.atomic_output import STDIO, open_folder, translate_os_errors
 from liedyn.io.csv_table import Column, title_cell, write_table
+from liedyn.io.ros_bag import BagOptions, is_bag
 from liedyn.io.scenarios.scenario import Pd, Scenario
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory, write_trajectory
@@ -211,7 +212,8 @@ def _law(scenario: Scenario) -> str:
 def sources(trajectory: str, output: str | None) -> tuple[str, Path]:
     """Return the CSV to draw and the folder for its plots, for a CSV, a run folder or `-`."""
     path = Path(trajectory)
-    default = "plots" if trajectory == STDIO else path / "plots" if path.is_dir() else path.with_name(f"{path.stem}_plots")
+    default = ("plots" if trajectory == STDIO else path / "plots" if path.is_dir() and not is_bag(path)
+               else path.with_name(f"{path.name if path.is_dir() else path.stem}_plots"))
     return trajectory_file(trajectory), Path(output or default)
 
 
@@ -224,14 +226,16 @@ def check_no_plots(folder: Path, formats: Sequence[str], *, force: bool) -> None
 
 
 def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: Sequence[str],
-                    against: Sequence[str] = (), *, columns: str | None = None) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
+                    against: Sequence[str] = (), *, columns: str | None = None,
+                    bag: BagOptions | None = None) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
     """Draw the plots of a trajectory file into `folder`. Return the plots and warnings.
 
     Plots of the same names are replaced after all are drawn. A plot that cannot be drawn does not prevent others. If the robot is
     named in the trajectory file only, it may be missing or invalid. against: trajectory files or run folders whose tracking
-    errors are also drawn. columns: map of the columns of the trajectory, as in `read_trajectory`.
+    errors are also drawn. columns, bag: map of the columns of the trajectory, and how a ROS bag is
+    read, as in `read_trajectory`.
     """
-    motion = read_trajectory(trajectory, columns=columns)
+    motion = read_trajectory(trajectory, columns=columns, **(bag or {}))
     title = Path(trajectory).stem if trajectory != STDIO else ""
     try:
         model, warnings = robot_of(motion, robot)
@@ -239,7 +243,8 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
     except (InputError, UsageError) as error:
         if robot is not None or (motion.mapping is not None and isinstance(error, TrajectoryError)):
             raise
-        model, warnings = None, (LiedynWarning("not-drawn", f"limits and the motion itself are not drawn: {error}"),)
+        not_drawn = LiedynWarning("not-drawn", f"limits and the motion itself are not drawn: {error}")
+        model, warnings = None, (*motion.warnings, not_drawn)
     if motion.header.get("without"):
         title += f"  (without {motion.header['without']})"
     recording = record(motion, model, title)

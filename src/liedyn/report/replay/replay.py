@@ -10,6 +10,7 @@ from typing import Any
 
 from liedyn.errors import LiedynWarning, UsageError
 from liedyn.io.atomic_output import STDIO, check_output, open_output
+from liedyn.io.ros_bag import BagOptions, is_bag
 from liedyn.report.replay.mcap import check_mcap, write_mcap
 from liedyn.report.replay.page import PAGE, ReplayOptions, data_of, replay_page
 from liedyn.report.replay.scene import hint_of_meshes, visuals_of
@@ -90,11 +91,13 @@ def page_output(trajectory: str) -> str:
     path = Path(trajectory)
     if trajectory == STDIO:
         return PAGE
+    if is_bag(path):
+        return str(path.with_name(f"{path.name if path.is_dir() else path.stem}_replay.html"))
     return str(path / PAGE if path.is_dir() else path.with_name(f"{path.stem}_replay.html"))
 
 
-def _runs(trajectory: str, choices: Sequence[str], robot: str | None, columns: str | None, against: Sequence[str],
-          progress: Callable[[float], None]) -> tuple[list[ReplayRun], list[LiedynWarning]]:
+def _runs(trajectory: str, choices: Sequence[str], robot: str | None, columns: str | None, bag: BagOptions | None,
+          against: Sequence[str], progress: Callable[[float], None]) -> tuple[list[ReplayRun], list[LiedynWarning]]:
     """Return the runs to show, and warnings for the user."""
     if is_batch(trajectory):
         if robot or against:
@@ -107,16 +110,16 @@ def _runs(trajectory: str, choices: Sequence[str], robot: str | None, columns: s
     runs: list[ReplayRun] = []
     warnings: list[LiedynWarning] = []
     for path in (trajectory, *against):
-        run, more = shown_file(path, robot, columns if path == trajectory else None)
+        run, more = shown_file(path, robot, *(columns, bag) if path == trajectory else ())
         runs.append(run)
         warnings += more
     return runs, warnings
 
 
 def write_replay(trajectory: str, look: ReplayOptions, *, choices: Sequence[str], robot: str | None,       # noqa: PLR0913
-                 columns: str | None = None, against: Sequence[str], meshes: bool, roots: Sequence[str], page: str | None,
-                 video: str | None, mcap: str | None, size: tuple[int, int], rate: float, force: bool,
-                 progress: Callable[[float], None]) -> tuple[dict[str, Any], tuple[LiedynWarning, ...]]:
+                 columns: str | None = None, bag: BagOptions | None = None, against: Sequence[str], meshes: bool,
+                 roots: Sequence[str], page: str | None, video: str | None, mcap: str | None, size: tuple[int, int], rate: float,
+                 force: bool, progress: Callable[[float], None]) -> tuple[dict[str, Any], tuple[LiedynWarning, ...]]:
     """Write the page, video and recording whose names are not None. Return a report and warnings.
 
     Raises UsageError before any work is done if a file cannot be written.
@@ -125,7 +128,7 @@ def write_replay(trajectory: str, look: ReplayOptions, *, choices: Sequence[str]
     ----------
     trajectory : a file, a run folder, `-`, or the folder of a batch, of which the runs `choices` are shown
     robot : its file; None: the one that the trajectory names
-    columns : map of the columns of the trajectory, as in `read_trajectory`; not of `against`
+    columns, bag : map of the columns of the trajectory, and how a ROS bag is read, as in `read_trajectory`; not of `against`
     against : more trajectories
     meshes, roots : whether the meshes of the robot file are drawn; folders in which `package://` is looked for
     size, rate : pixels of the video, frames per second
@@ -137,7 +140,7 @@ def write_replay(trajectory: str, look: ReplayOptions, *, choices: Sequence[str]
         check_video(video, force=force)
     if mcap is not None:
         check_mcap(mcap, force=force)
-    runs, warnings = _runs(trajectory, choices, robot, columns, against, progress)
+    runs, warnings = _runs(trajectory, choices, robot, columns, bag, against, progress)
     visuals, more = visuals_of([run.model for run in runs], roots) if meshes else (None, hint_of_meshes(runs[0].model))
     if is_batch(trajectory):
         look = replace(look, title=Path(trajectory).absolute().name)

@@ -15,6 +15,7 @@ from liedyn.batch.result_store import MARK
 from liedyn.errors import LiedynWarning, TrajectoryError, UsageError
 from liedyn.io.atomic_output import STDIO
 from liedyn.io.csv_table import name_in_cell, read_table
+from liedyn.io.ros_bag import BagOptions, is_bag
 from liedyn.io.scenarios.contact_schema import contacts_to_dict
 from liedyn.io.trajectory_csv import LARGEST_TRAJECTORY, read_trajectory
 from liedyn.model.description import WORLD
@@ -26,9 +27,12 @@ from liedyn.simulation.trajectory_columns import WRENCH
 # Sources named by the user: a trajectory file, a run folder, the folder of a batch ---------------------------------------
 
 def trajectory_file(source: str) -> str:
-    """Return the trajectory of a run folder; a file, or `-`, is returned unchanged. Raise UsageError for a folder without one."""
+    """Return the trajectory of a run folder; a file, a ROS bag and `-` are returned unchanged.
+
+    Raises UsageError for another folder.
+    """
     folder = Path(source)
-    if not folder.is_dir():
+    if not folder.is_dir() or is_bag(folder):
         return source
     if not (folder / "trajectory.csv").is_file():
         raise UsageError(f"{folder} is not a run folder: it has no trajectory.csv")
@@ -82,14 +86,15 @@ def shown_result(result: Result, name: str) -> ReplayRun:
                  contacts_to_dict(scenario.contacts) if scenario.contacts else {})
 
 
-def shown_file(trajectory: str, robot: str | None, columns: str | None = None) -> tuple[ReplayRun, tuple[LiedynWarning, ...]]:
+def shown_file(trajectory: str, robot: str | None, columns: str | None = None,
+               bag: BagOptions | None = None) -> tuple[ReplayRun, tuple[LiedynWarning, ...]]:
     """Return the run of a trajectory file or run folder, and warnings for the user.
 
-    columns: map of the columns of the file, as in `read_trajectory`.
+    columns, bag: map of the columns of the file, and how a ROS bag is read, as in `read_trajectory`.
     Raises TrajectoryError, ModelError, UsageError.
     """
     trajectory = trajectory_file(trajectory)
-    motion = read_trajectory(trajectory, columns=columns)
+    motion = read_trajectory(trajectory, columns=columns, **(bag or {}))
     model, warnings = robot_of(motion, robot)
     path = Path(trajectory)
     report: dict[str, Any] = {}
