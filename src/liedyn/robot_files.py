@@ -121,12 +121,17 @@ def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravit
     if gravity is not None:
         robot = dataclasses.replace(robot, gravity=vector(np.asarray(gravity, dtype=float)))
     if ignore_mimic:
-        joints = tuple(dataclasses.replace(joint, mimic=None) for joint in robot.joints)
-        robot = dataclasses.replace(robot, joints=joints, couplings=())
+        robot = without_couplings(robot)
     model = build(robot)
     if strict and (warnings := of_level("warning", model.warnings)):
         raise CheckFailed(f"{len(warnings)} warning(s) in {path}, the first: {warnings[0]}")
     return model
+
+
+def without_couplings(robot: Robot) -> Robot:
+    """Return the robot without mimic joints and couplings; their joints move independently."""
+    joints = tuple(dataclasses.replace(joint, mimic=None) for joint in robot.joints)
+    return dataclasses.replace(robot, joints=joints, couplings=())
 
 
 def robot_file_warnings(model: Model) -> list[LiedynWarning]:

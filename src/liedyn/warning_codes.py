@@ -115,6 +115,9 @@ _TABLE: dict[str, tuple[str, str]] = {
         WARN, "The model that a file was recorded with is missing. Check that the robot file used instead is the same."),
     "robot-changed": (WARN, "The robot file differs from that of the recording. Check that it is the right file."),
     "gravity-differs": (WARN, "The gravity of the recording replaces that of the model. Check that this is intended."),
+    "mimic-ignored": (
+        WARN, "The recording leaves mimic joints and couplings out, so its forces are those of the robot without them. Check "
+        "that this is intended."),
     "armature-differs": (WARN, "The armatures of the recording replace those of the model. Check that this is intended."),
     "unknown-columns": (WARN, "Columns match nothing of the robot and are ignored. Correct their names."),
     "columns-mapped": (

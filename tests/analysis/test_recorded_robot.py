@@ -3,9 +3,10 @@ import hashlib
 
 import pytest
 
-from liedyn.analysis.recorded_robot import comments_for, robot_of
+from liedyn.analysis.recorded_robot import as_recorded, comments_for, robot_of
 from liedyn.errors import CheckFailed, ModelError, TrajectoryError, UsageError
 from liedyn.io.trajectory_csv import read_trajectory
+from liedyn.robot_files import read_model
 
 ROBOT = """
 links: {bar: {mass: 1, inertia: [1, 1, 1]}}
@@ -68,6 +69,15 @@ def test_ignored_mimic_joints_are_ignored_in_edited_robots_too(recorded, tmp_pat
     assert robot_of(recorded(comment, "mimic: ignored"), edits=edits)[0].independent == both
     model, _ = robot_of(recorded(comment), ignore_mimic=True, edits=edits)
     assert model.independent == both and model.description.links[1].mass == (3 if edits else 1)
+
+
+def test_a_model_for_a_recording_that_ignores_mimic_joints(recorded, tmp_path):
+    """`identify` kept the couplings of its model."""
+    (tmp_path / "bar.yaml").write_text(MIMIC)
+    model = read_model(tmp_path / "bar.yaml")
+    free, warnings = as_recorded(model, recorded("mimic: ignored"))
+    assert free.independent == ("driver", "follower") and [warning.code for warning in warnings] == ["mimic-ignored"]
+    assert as_recorded(free, recorded("mimic: ignored")) == (free, ()) and as_recorded(model, recorded()) == (model, ())
 
 
 def test_a_changed_robot_is_noted(recorded):

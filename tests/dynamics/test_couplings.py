@@ -315,6 +315,24 @@ def test_expand_and_reduce_invert_each_other(name):
     assert np.abs(ld.constraint_residual(model, ld.expand(model, y[0]))).max() < 1e-13
 
 
+@pytest.mark.parametrize("which", ["v", "a"])
+def test_single_precision_is_named_where_it_contradicts_couplings(which):
+    model, G, _ = coupled("fixed 0")
+    motion = dict(zip("qva", coupled_state(model, G, 17, (4,))[:3], strict=True))
+    with pytest.raises(ld.ConfigurationError, match=r"; is it of single precision\? \(ld.expand computes it"):
+        ld.inverse_dynamics(model, **{**motion, which: motion[which].astype(np.float32)})
+
+
+def test_accelerations_without_velocities_are_refused():
+    model, G, _ = coupled("fixed 0")
+    q, v, a, _ = coupled_state(model, G, 17, ())
+    y, _, ddy = ld.reduce(model, q, v, a)
+    with pytest.raises(ld.UsageError, match=r"ddy is given without dy \(give both\)"):
+        ld.expand(model, y, None, ddy)
+    with pytest.raises(ld.UsageError, match=r"a is given without v \(give both\)"):
+        ld.reduce(model, q, None, a)
+
+
 def test_robots_without_couplings_are_their_own_reduction_and_loops_are_refused():
     model = ld.load("robots/panda.yaml")
     q = ld.random_configuration(model, np.random.default_rng(0))
@@ -422,7 +440,7 @@ def test_pinocchio_agrees_where_it_supports_mimic_joints(tmp_path):
 
 
 def test_derivatives_by_the_pose_of_a_floating_base_are_tangent():
-    model, G, _ = coupled("floating 0")
+    model, G, _ = coupled("fixed 0")
     q, v, a, _ = coupled_state(model, G, 22)
     base = slice(0, 6)
     d = ld.inverse_dynamics_derivatives(model, q, v, a).dtau_dq[:, base]

@@ -65,11 +65,16 @@ def test_a_scenario_starts_where_it_says(robot):
     assert any(w.code == "beyond-limits" for w in prepared.warnings)
 
 
-def test_followers_follow(tmp_path):
+@pytest.mark.parametrize(("mimic", "start"), [
+    ("multiplier: 1", 1.625), ("multiplier: -1", -0.625), ("multiplier: 0.5", 1.75), ("multiplier: 1, offset: 0.25", 0.0),
+    ("multiplier: -1, offset: -9", 0.0)])
+def test_joints_start_where_those_that_follow_them_are_within_their_limits(tmp_path, mimic, start):
+    """The last: no position is within the limits of both."""
     limits = "limits: {lower: 0.25}"
-    (tmp_path / "robot.yaml").write_text(ROBOT.replace(limits, f"{limits}, mimic: {{joint: inside}}"))
+    (tmp_path / "robot.yaml").write_text(ROBOT.replace(limits, f"{limits}, mimic: {{joint: inside, {mimic}}}"))
     prepared = prepare(tmp_path / "robot.yaml", ())
-    assert prepared.problem.q[1] == prepared.problem.q[2] == 0.0 and "above" not in starts(prepared)[0]
+    assert prepared.problem.q[1] == start and "above" not in starts(prepared)[0]
+    assert any(w.code == "beyond-limits" for w in prepared.warnings) == ("-9" in mimic)
 
 
 def test_a_panda_falls_from_its_range():

@@ -27,7 +27,7 @@ from liedyn.io.ros_bag import BASE, BagOptions
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.model.description import LinkVisuals, Robot
 from liedyn.model.model import Model, build
-from liedyn.robot_files import read_model
+from liedyn.robot_files import read_model, without_couplings
 from liedyn.simulation.control.joint_control import with_armatures
 from liedyn.simulation.trajectory_columns import check_mapped_columns, trajectory_header, unused_columns
 
@@ -102,6 +102,8 @@ def converted(source: str, output: str, robot: str | None = None, *, base: Base 
 def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[LiedynWarning, ...]]:
     """Return the model with the gravity and the rotor inertias of the recording, and warnings where those of the model differ.
 
+    Couplings are left out where the recording leaves them out.
+
     Raises TrajectoryError for a comment that cannot be used.
     """
     name, warnings = trajectory.source or "the trajectory", WarningLog()
@@ -119,6 +121,10 @@ def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[Lied
         listing = ", ".join(f"{joint} {x:.6g} (model: {model_armatures[joint]:.6g})" for joint, x in differing.items())
         warnings.add("armature-differs", f"the armatures of {name} are used instead of those of the model: {listing}")
         model = with_armatures(model, differing)
+    free = without_couplings(model.description)
+    if trajectory.header.get("mimic") == MIMIC_IGNORED and free != model.description:
+        warnings.add("mimic-ignored", f"mimic joints and couplings of the model are left out, as in {name}")
+        model = build(free)
     return model, tuple(warnings)
 
 

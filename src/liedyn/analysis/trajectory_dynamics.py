@@ -169,13 +169,14 @@ def _nearest_velocities(model: Model, motion: SampledMotion) -> tuple[Array, flo
 
 def _check_closed(model: Model, trajectory: Trajectory, quantity: str, x: Array, tolerance: float) -> None:
     """Raise TrajectoryError if a residual in x (N, m) exceeds the tolerance."""
-    error = np.abs(x) * equation_weights(model)
+    weights = equation_weights(model)
+    error = np.abs(x) * weights
     if error.max(initial=0.0) > tolerance:
         k, r = np.unravel_index(np.argmax(error), x.shape)
         raise TrajectoryError(f"the {quantity} violates the constraints",
                               place=Place(trajectory.source, int(trajectory.lines[k])),
                               found=f"a residual of {abs(x[k, r]):.3g} in {model.constraint_equation_names[r]}",
-                              expected=f"at most {tolerance:.1g}",
+                              expected=f"at most {tolerance / weights[r]:.2g}",
                               hint="does the trajectory belong to this robot? (liedyn assemble closes a configuration)")
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from textwrap import wrap
 
 import numpy as np
 
@@ -70,8 +71,10 @@ class CFunction:
             yield f"   {name}[{count}]: {kind}"
             for k, (coordinate, unit) in enumerate(self._coordinates(name)):
                 yield f"     {k:3d}  {comment(coordinate)}{f' [{unit}]' if unit else ''}"
-        yield "   Returns 0; 1 where an input or the result is not finite, a quaternion is not of unit norm, or an articulated"
-        yield "   inertia vanishes: the result is then invalid. */"
+        follower = ", a coordinate contradicts the coupling that it follows" if m.nc else ""
+        yield from wrap(f"Returns 0; 1 where an input or the result is not finite, a quaternion is not of unit norm{follower}, "
+                        "or an articulated inertia vanishes: the result is then invalid. */", 118, initial_indent="   ",
+                        subsequent_indent="   ")
 
     def _coordinates(self, name: str) -> list[tuple[str, str]]:
         m = self.model

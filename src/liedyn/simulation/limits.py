@@ -150,6 +150,22 @@ def _middle_if_outside(x: Array, lower: Array, upper: Array) -> Array:
     return np.where(outside, 0.5 * np.where(outside, low, 0.0) + 0.5 * np.where(outside, high, 0.0), x)
 
 
+def _ranges_with_followers(model: Model) -> tuple[Array, Array]:
+    """Return the (nv,) limits of positions; those of a coordinate within which coordinates that follow it alone are, too."""
+    lower, upper = model.lower.copy(), model.upper.copy()
+    if not model.has_only_couplings:
+        return lower, upper
+    elimination = model.elimination()
+    for f, ratios, offset in zip(elimination.follower, elimination.ratios, elimination.offset, strict=True):
+        drivers = np.flatnonzero(ratios)
+        if len(drivers) == 1:
+            k = drivers[0]
+            low, high = np.sort((np.array([model.lower[f], model.upper[f]]) - offset) / ratios[k])
+            if max(lower[k], low) <= min(upper[k], high):      # else no position is within all limits
+                lower[k], upper[k] = max(lower[k], low), min(upper[k], high)
+    return lower, upper
+
+
 def start_within_limits(scenario: Scenario, model: Model) -> Scenario:
     """Return the scenario of a robot file with initial positions for joints whose limits exclude zero, and a message.
 
@@ -161,10 +177,11 @@ def start_within_limits(scenario: Scenario, model: Model) -> Scenario:
     bound = {*bind_joints(scenario.initial_q, model),
              *(name for name, rule in bind_joints(scenario.joints, model).items() if isinstance(rule.value, Prescribe))}
     followers = model.elimination().follower if model.has_only_couplings else ()
+    lowest, highest = _ranges_with_followers(model)
     q, rules, starts = model.neutral(), [], []
     for joint in model.joints:
         k = np.arange(joint.v.start, joint.v.stop)
-        x, lower, upper = q[joint.q], model.lower[k], model.upper[k]
+        x, lower, upper = q[joint.q], lowest[k], highest[k]
         if len(x) != len(k) or joint.name in bound or np.isin(k, followers).any():
             continue
         inside = _middle_if_outside(x, lower, upper)

@@ -377,6 +377,9 @@ def follower_values(model: Model, level: int, x: Array) -> tuple[Array, Array]:
     return values, np.abs(x[:, followers] - values) / allowed
 
 
+_SINGLE_PRECISION = 1e-6         # of the sizes of terms: a few roundings of float32
+
+
 def raise_for_followers(model: Model, name: str, level: int, arrays: Mapping[str, Array]) -> NoReturn:
     """Raise ConfigurationError that names the coordinate whose value contradicts its couplings most."""
     couplings = coupling_views.py_func(model.index, model.constants)
@@ -387,8 +390,9 @@ def raise_for_followers(model: Model, name: str, level: int, arrays: Mapping[str
         excess = np.where(couplings.prescribed, excess, 0.0)
     k, f = np.unravel_index(np.argmax(excess), excess.shape)
     state = f" of state {k}" if len(x) > 1 else ""
+    precision = "; is it of single precision?" if excess[k, f] < _SINGLE_PRECISION / FOLLOWER_TOLERANCE else ""
     raise ConfigurationError(f"{name} ({names[followers[f]]}){state} contradicts the couplings of robot {model.name}; "
-                             f"found {x[k, followers[f]]:.12g}, expected {values[k, f]:.12g} (ld.expand computes it; "
+                             f"found {x[k, followers[f]]:.12g}, expected {values[k, f]:.12g}{precision} (ld.expand computes it; "
                              "model.spanning_tree() is the robot without couplings)")
 
 

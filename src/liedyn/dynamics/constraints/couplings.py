@@ -14,7 +14,7 @@ from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.batching.calls import check_finite, follower_values, raise_for_followers
 from liedyn.dynamics.constraints.rank import coordinate_scales
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ModelError
+from liedyn.errors import ModelError, UsageError
 from liedyn.joints.joint_model import FOLLOWER_COUNT, TERM_COUNT, tree_views
 from liedyn.kernels.couplings import FOLLOWER_TOLERANCE, coupling_views
 from liedyn.model.couplings import Elimination
@@ -116,7 +116,7 @@ def expand(model: Model, y: ArrayLike, dy: ArrayLike | None = None,
 
     Raises
     ------
-    ShapeError
+    ShapeError, UsageError
     ModelError
         For a robot with loops: see `assemble`.
 
@@ -129,6 +129,8 @@ def expand(model: Model, y: ArrayLike, dy: ArrayLike | None = None,
     """
     if not model.has_only_couplings:
         raise_for_constraints(model, "expand", "assemble")
+    if ddy is not None and dy is None:
+        raise UsageError("ddy is given without dy (give both)")
     elimination, moving = model.elimination(), _moving_positions(model)
     n = model.nv - len(elimination.follower)
     rates = [as_array(x, name, (n,)) for name, x in (("dy", dy), ("ddy", ddy)) if x is not None]
@@ -164,7 +166,7 @@ def reduce(model: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike 
 
     Raises
     ------
-    ShapeError
+    ShapeError, UsageError
     ConfigurationError
         Where coordinates contradict the couplings.
     ModelError
@@ -177,6 +179,8 @@ def reduce(model: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike 
     True
     """
     reduced = reduced_model(model, "reduce")
+    if a is not None and v is None:
+        raise UsageError("a is given without v (give both)")
     motion = closed_motion(reduced, *(x for x in (q, v, a) if x is not None))
     places = (_moving_positions(model), *(model.elimination().independent,) * 2)
     parts = tuple(x[..., k] for x, k in zip(motion, places, strict=False))

@@ -210,10 +210,10 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
         return None
     has_loops, driven = not model.has_only_couplings, [x.name for x in model.constraints if x.driven]
     if driven and (gravity.any() or (control and control.law in _LOOP_LAWS)):
-        raise ScenarioError(f"{f'control: {control.law}' if control else 'gravity of a pd law'} does not support driven loops",
+        raise ScenarioError(f"{control.law if control else 'gravity of a pd law'} does not support driven loops",
                             place=control.place if control else Place(), found=driven[0])
     if model.nc and control and (control.law == "task_space" or (has_loops and control.law not in _LOOP_LAWS)):
-        raise ScenarioError(f"control: {control.law} does not support robots with {'loops' if has_loops else 'couplings'}",
+        raise ScenarioError(f"{control.law} does not support robots with {'loops' if has_loops else 'couplings'}",
                             place=control.place, found=model.constraints[0].name)
     laws = empty_joint_laws(model, limit, prescribed, gravity)
     if controlled is not None:
