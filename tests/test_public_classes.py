@@ -131,6 +131,7 @@ EXAMPLES = {
     "ShapeError": lambda p: raised(lambda: ld.mass_matrix(model_of(p), [0.1])),
     "SpatialClosedForm": lambda p: ld.spatial_closed_form(model_of(p), Q),
     "SplitDerivatives": lambda p: EXAMPLES["HybridDerivatives"](p).split(),
+    "Stepper": lambda p: (ld.Stepper(model_of(p), 1e-3), ld.Stepper(ld.Variants([model_of(p)] * 2), 1e-3)),
     "Trajectory": lambda p: ld.trajectory_of(model_of(p), [0.0, 0.1], [Q, Q]),
     "TrajectoryError": lambda p: raised(lambda: ld.motion_of(model_of(p), ld.Trajectory({}, [0.0], {"q.two": [0.0]}, {}))),
     "UsageError": lambda p: raised(lambda: rollout(p, prescribed=[1, 2])),
@@ -223,7 +224,7 @@ def test_objects_with_arrays_are_immutable(name, arm):
             with pytest.raises(dataclasses.FrozenInstanceError):
                 one.anything = 1
         elif any(isinstance(x, np.ndarray) for x in getattr(one, "__dict__", {}).values()):
-            assert name in ("KimTables", "Variants"), "its class is no Immutable"
+            assert name in ("KimTables", "Variants", "Stepper"), "its class is no Immutable"
 
 
 def test_an_unpickled_rollout_gives_the_same_adjoint_contacts_and_notes(arm):

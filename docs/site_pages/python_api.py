@@ -15,7 +15,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
                    "random_configuration", "random_motion"),
     "simulation": ("simulate", "run_scenario", "Result", "write_run", "figure_of", "replay_of", "read_trajectory", "Trajectory",
                    "motion_of", "RecordedMotion", "trajectory_of", "rollout", "Rollout", "RolloutEvents", "RolloutAdjoint",
-                   "rollout_derivatives", "RolloutDerivatives", "Feedback"),
+                   "rollout_derivatives", "RolloutDerivatives", "Feedback", "Stepper"),
     "linearization": ("linearize", "linearize_scenario", "LinearSystem", "find_equilibrium"),
     "derivatives": ("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "hybrid_dynamics_derivatives",
                     "InverseDerivatives", "ForwardDerivatives", "HybridDerivatives", "SplitDerivatives",

@@ -160,6 +160,7 @@ from liedyn.rollouts.rollout import (
     RolloutAdjoint as RolloutAdjoint,
     RolloutDerivatives as RolloutDerivatives,
 )
+from liedyn.rollouts.stepper import Stepper as Stepper
 from liedyn.simulation.compile_ahead import Warmup as Warmup, warmup as warmup
 from liedyn.simulation.run import Result as Result, run_scenario as run_scenario, simulate as simulate
 

@@ -134,6 +134,46 @@ def on_its_feet(runs: int = RUNS, steps: int = 400, repeats: int = 11) -> float:
     return side_by_side(run, run, repeats).ours / runs / steps * 1e6
 
 
+def variants_by_name(robots: int = 4096, repeats: int = 11) -> tuple[float, float]:
+    """Seconds of `robots` variants of a quadruped from arrays of parameters, and of as many that are built one by one."""
+    model, rng = ld.load("robots/quadruped.yaml"), np.random.default_rng(0)
+    arrays = {"mass.body": rng.uniform(3.0, 6.0, robots), "friction.*": rng.uniform(0.0, 1.0, robots),
+              "com.FL_foot": rng.uniform(-0.01, 0.01, (robots, 3))}
+    few = 20
+
+    def each():
+        return [model.with_changes(mass={"body": m}) for m in arrays["mass.body"][:few]]
+    pair = side_by_side(lambda: ld.Variants(model, arrays), each, repeats)
+    return pair.ours, pair.theirs * robots / few
+
+
+def steppers(repeats: int = 31, calls: int = 20):
+    """(robot, runs, us of a call of `Stepper.step`, us of its arithmetic, us of the same by `ld.rollout`), by rk4.
+
+    The arithmetic is the additional time of each step of a call with 101 steps. Calls of a stepper follow each other.
+    """
+    for name, path in (("double pendulum", "double_pendulum"), ("Panda", "panda"), ("quadruped, floating", "quadruped")):
+        model = ld.load(f"robots/{path}.yaml")
+        for runs in (1, 64):
+            one, many = (ld.Stepper(model, 1e-5, runs=runs, steps=steps) for steps in (1, 101))
+            q, v = _start(model, runs)
+            tau = np.zeros((runs, model.nv))
+            for stepper in (one, many):
+                stepper.reset(q=q, v=v)
+
+            def roll(model=model, q=q, v=v, tau=tau):
+                return ld.rollout(model, q, v, tau[:, None], dt=1e-5, steps=1).q
+
+            def loop(one=one, tau=tau):
+                for _ in range(calls):
+                    one.step(one.q, one.v, tau)
+                return one.q
+            pair = side_by_side(loop, roll, repeats)
+            one_call = pair.ours / calls
+            long_call = side_by_side(lambda many=many, tau=tau: many.step(many.q, many.v, tau), roll, repeats).ours
+            yield name, runs, one_call * 1e6, (long_call - one_call) / 100 * 1e6, pair.theirs * 1e6
+
+
 def events(runs: int = RUNS, steps: int = 1000, repeats: int = 11) -> tuple[float, float, int]:
     """Double pendulums: the time with an event that does not happen by that without one, us an impact, and how many there are."""
     model, v = ld.load("robots/double_pendulum.yaml"), np.zeros(2)
@@ -203,5 +243,11 @@ def report(line, quick: bool) -> None:
          f"{us:4.1f} each")
     ratio = cost_of_masses(**few)
     line(ratio <= 1.15, f"Panda, masses of their own: {ratio:4.2f} times one robot (asked 1.15)")
+    seconds, one_by_one = variants_by_name(**({"robots": 256, "repeats": 3} if quick else {}))
+    line(seconds <= 0.1, f"4096 variants of a quadruped by names: {seconds:.3f} s (asked 0.1), "
+         f"built one by one {one_by_one:.0f} s")
+    for name, runs, us, arithmetic, rollout in steppers(**({"repeats": 3} if quick else {})):
+        line(us - arithmetic <= 10.0, f"{name:20s} {runs:3d} runs: a call of a Stepper {us:6.1f}, of which arithmetic "
+             f"{arithmetic:5.1f} (asked 10 besides); of rollout {rollout:6.1f}")
     for name, method, ratio in gradients(**({"steps": 20, "repeats": 3} if quick else {})):
         line(ratio <= 4.0, f"{name:20s} {method:13s}: rollout and adjoint {ratio:4.2f} times the rollout (asked 4)")

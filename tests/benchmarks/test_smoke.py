@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import batches, chains, derivatives, dynamics, events, higher_order, long_runs, work_precision
+from benchmarks import batches, chains, derivatives, dynamics, events, higher_order, long_runs, rollouts, work_precision
 from benchmarks.peer_motions import MujocoMotion, PinocchioMotion
 
 
@@ -81,6 +81,13 @@ def test_batches_are_told(monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     rows = list(batches.batches(dict.fromkeys(batches.SWEEPS, 70)))
     assert [row[0] for row in rows] == list(batches.SWEEPS) and all(row[2] > 0 and row[3] > 0 for row in rows)
+
+
+def test_steppers_and_variants_are_told(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    rows = list(rollouts.steppers(repeats=1, calls=2))
+    assert [row[1] for row in rows] == [1, 64] * 3 and all(x > 0 for row in rows for x in row[2:])
+    assert all(x > 0 for x in rollouts.variants_by_name(robots=30, repeats=1))
 
 
 def test_cost_of_events_is_told(monkeypatch):

@@ -181,6 +181,10 @@ def simulations(model: ld.Model, q: Array, v: Array) -> None:
     back: ld.RolloutAdjoint = runs.adjoint(runs.q, parameters=["mass.hand"])
     slopes: ld.RolloutDerivatives = ld.rollout_derivatives(model, q, v, dt=1e-3, steps=10, method="semi_implicit")
     assert_type((runs.q, runs.complete, back.q0, slopes.tau), tuple[Array, Mask, Array, Array])
+    stepper: ld.Stepper = ld.Stepper(ld.Variants(model, {"mass.hand": [1.0, 2.0]}), 1e-3, steps=10, feedback=law)
+    assert_type((stepper.step(stepper.q, stepper.v, q), stepper.contact_forces), tuple[tuple[Array, Array], Array])
+    stepper.reset([0], q)
+    assert_type(stepper.ended, Mask)
 
 
 def errors(anything: Any) -> list[str]:

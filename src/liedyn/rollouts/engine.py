@@ -22,13 +22,14 @@ from liedyn.integrators.diagnosis import GAINS_LABEL, STABILITY_LIMIT, FastestMo
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem, Options, RunObserver, SegmentStart
 from liedyn.integrators.run_state import NEXT_OUTPUT
 from liedyn.integrators.solve import solve_segment
-from liedyn.kernels.simulation.contact import Contacts
+from liedyn.joints.joint_model import tree_views
+from liedyn.kernels.simulation.contact import STIFFNESS, Contacts
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, InputSchedule, Poses
 from liedyn.model.model import Model
 from liedyn.model.model_cache import ModelValue
 from liedyn.rollouts.events import Events, RolloutEventHandler, unfreeze_switches
 from liedyn.rollouts.inputs import RolloutInputs, to_numpy
-from liedyn.simulation.contact_setup import ContactMotion, contact_motion, friction_parameters, scale_with_weight
+from liedyn.simulation.contact_setup import ContactMotion, contact_motion, friction_parameters, material_scale, scale_with_weight
 from liedyn.simulation.control.joint_control import empty_joint_laws
 from liedyn.simulation.limits import position_limit_warnings
 from liedyn.simulation.name_binding import v_to_q_indices
@@ -198,16 +199,32 @@ def contact_motions(problem: InitialValueProblem, runs: RolloutInputs, q: np.nda
     names = runs.contacts.names
     force, depth, slip = (np.empty((*ended.shape, len(names))) for _ in range(3))
     arrays = {"force": force, "depth": depth, "slip": slip, "centre": np.empty((*ended.shape, 3))}
-    for robot in np.unique(runs.robot):
-        run_indices = np.flatnonzero(runs.robot == robot)
-        states = (x[run_indices].reshape(-1, x.shape[2]) for x in (q, v))
-        motion = contact_motion(_with_robot(problem, runs, int(run_indices[0])), names, *states)
+    if _have_equal_frames(runs):
+        motion = contact_motion(problem, names, *(x.reshape(-1, x.shape[2]) for x in (q, v)))
         for name, x in arrays.items():
-            x[run_indices] = getattr(motion, name).reshape(len(run_indices), *x.shape[1:])
+            x[...] = getattr(motion, name).reshape(x.shape)
+        stiffness = material_scale(problem.contacts, runs.weights[runs.robot]).reshape(runs.count, len(names), -1)[..., STIFFNESS]
+        force *= stiffness[:, None]
+    else:
+        for robot in np.unique(runs.robot):
+            run_indices = np.flatnonzero(runs.robot == robot)
+            states = (x[run_indices].reshape(-1, x.shape[2]) for x in (q, v))
+            motion = contact_motion(_with_robot(problem, runs, int(run_indices[0])), names, *states)
+            for name, x in arrays.items():
+                x[run_indices] = getattr(motion, name).reshape(len(run_indices), *x.shape[1:])
     for x in arrays.values():
         x[ended] = np.nan
     force, depth, slip, centre = (x.reshape(*runs.lead, *x.shape[1:]) for x in arrays.values())
     return ContactMotion(names, force, depth, slip, centre, *friction_parameters(problem.contacts))
+
+
+def _have_equal_frames(runs: RolloutInputs) -> bool:
+    """Return whether contacts of the robots of all runs differ in a common factor of their forces only."""
+    assert runs.contacts is not None, "the rollout has contacts"
+    index = tree_views.py_func(runs.model.index, np.arange(runs.model.constants.size))
+    scales = runs.contacts.contacts.scales_with_weight
+    return not np.isin(runs.varying[0], np.concatenate([index.S, index.T0, index.link_pose])).any() and (
+        runs.variants is None or bool(scales.all()) or not scales.any())
 
 
 def checked_runs(runs: RolloutInputs, problem: InitialValueProblem, dt: float, method: str, *,

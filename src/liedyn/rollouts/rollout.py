@@ -468,7 +468,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     <Rollout: 1000 runs of 0.1 s, 3 rows, nq 2, nv 2>
     """
     variants, model = (model, model.model) if isinstance(model, Variants) else (None, model)
-    _check_numbers(method, dt, steps, every)
+    check_numbers(method, dt, steps=steps, every=every)
     contact_settings = ContactSettings.read(contacts, model)
     runs = RolloutInputs(model, variants, q0, v0, tau, feedback, last, steps, contact_settings, a, prescribed)
     places, constants = runs.varying
@@ -590,13 +590,13 @@ def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,  
     return RolloutDerivatives(*(np.stack([getattr(row, name) for row in rows], axis=len(lead)) for name in names))
 
 
-def _check_numbers(method: object, dt: object, steps: object, every: object) -> None:
-    """Raise UsageError for an invalid method, step or number of steps."""
+def check_numbers(method: object, dt: object, **counts: object) -> None:
+    """Raise UsageError for an invalid method, step, or number of steps or runs."""
     if method not in METHODS:
         raise UsageError(f"method must be {' or '.join(METHODS)}, got {method!r}")
     if not (isinstance(dt, Real) and 0.0 < float(dt) < np.inf):
         raise UsageError(f"dt must be a number of seconds > 0, got {dt!r}")
-    for name, x in (("steps", steps), ("every", every)):
+    for name, x in counts.items():
         if isinstance(x, bool) or not isinstance(x, Integral) or x < 1:
             raise UsageError(f"{name} must be an integer >= 1, got {x!r}")
 

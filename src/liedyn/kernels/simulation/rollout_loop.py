@@ -87,7 +87,7 @@ class Gradients(NamedTuple):
 def run_rollouts(step, outputs, simd_width, n_extra, row, clocks, curves, columns, series, values, first_step, initial_q,
                  initial_v, initial_auxiliary, q, v, auxiliary, varying, last, end_step, codes, out_q, out_v, out_forces,
                  out_energy, rest_q, memory, first, until):
-    """Simulate the runs first … until - 1, each from its step first_step.
+    """Simulate the runs first … until - 1, each from its step first_step. Return how many of them have ended.
 
     Run j starts at initial_q, initial_v, initial_auxiliary; its final state is written to q, v, auxiliary. These may be the same
     arrays if all runs start at the same step. `Progress` and `Outputs` describe the other arrays of runs.
@@ -129,7 +129,7 @@ def run_rollouts(step, outputs, simd_width, n_extra, row, clocks, curves, column
             if call_with_integers(step, (*times, *addresses, *other_addresses, block.size)) != OK:
                 park_ended(rest_q, block, states, C, progress, final, s)
         store_final_states(block, states, progress, final)
-    return 0
+    return count_ended(progress, first, until)
 
 
 @inline_kernel
@@ -203,6 +203,15 @@ def store_final_states(block, states, progress, final):
         j = block.first + i
         if progress.end_step[j] < 0 or progress.codes[j] != AT_EVENT:
             store_state(states, i, block.simd_width, final, j)
+
+
+@inline_kernel
+def count_ended(progress, first, until):
+    """Return the number of runs that failed or have an event."""
+    count = 0
+    for j in range(first, until):
+        count += progress.end_step[j] >= 0
+    return count
 
 
 @inline_kernel
