@@ -3,6 +3,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from scipy.spatial.transform import Rotation
 
@@ -133,6 +134,32 @@ def test_warnings_of_a_bag_are_printed(model):
     assert found[:2] == ["topics-not-read", "time-gaps"]
     text = "gap: messages of /joint_states are missing: a step of 0.52 s at t = 0.6 s instead of 0.02 s [time-gaps]"
     assert [line for line in said(result) if "time-gaps" in line] == [f"liedyn: warning: {text}"]
+
+
+def test_a_scenario_and_a_sweep_read_a_bag(model):
+    """A sweep as a file; for a folder, the error says what to do. Warnings about the bag are those of the run."""
+    q, v, _ = ur5_motion(model)
+    bag = Bag("mcap file")
+    for k, stamp in enumerate(ns(T + 0.1 * (T > 0.6))):
+        bag.joints(stamp, model.v_names, q[k], v[k])
+    path = bag.write("gap")
+    motion = {"prescribe": {"position": {"csv": {"file": path, "interpolation": "quintic"}}}}
+    scenario = {"robot": str(UR5), "duration": 0.5, "joints": {"*": motion}}
+    with pytest.warns(ld.LiedynWarning, match="missing: a step of 0.12 s"):
+        result = ld.run_scenario(scenario)
+    assert "time-gaps" in [warning.code for warning in result.warnings] and np.abs(result.q[0] - q[0]).max() < 1e-12
+    motion["prescribe"]["position"]["csv"]["file"] = "mcap/bag"
+    assert np.abs(ld.run_scenario(scenario).q[0] - q[0]).max() < 1e-12
+    sweep = (f"job: inverse\ntrajectory: PATH\nrobot: {UR5}\noutputs: {{peak: max(abs(tau.elbow_joint))}}\n"
+             "parameters: [{key: robot.mass.wrist_3_link, list: [0.1879, 2]}]\n")
+    Path("sweep.yaml").write_text(sweep.replace("PATH", "ros1/bag.bag"))
+    ok("batch", "sweep.yaml")
+    ok("inverse", "own.csv", "-o", "own_forces.csv")
+    peak = np.abs(read_trajectory("own_forces.csv").columns["tau.elbow_joint"]).max()
+    assert abs(pandas.read_parquet("runs/sweep/runs.parquet")["peak"][0] - peak) < 1e-9 * peak
+    Path("sweep.yaml").write_text(sweep.replace("PATH", "mcap/bag"))
+    text = said(run("batch", "sweep.yaml", "--force"))[0]
+    assert "found 'mcap/bag' (name the file in the folder, or convert the bag with" in text
 
 
 def test_options_of_bags_need_a_bag(model):

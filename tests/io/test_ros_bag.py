@@ -168,6 +168,17 @@ def test_odometry_is_pose_and_body_twist_of_the_base(tmp_path, form):
     assert codes(ld.read_trajectory(path)) == ["topics-not-read"]
 
 
+def test_a_map_gives_the_base_the_name_of_another_free_joint(tmp_path):
+    pose, twist = base_motion(T)
+    bag = Bag()
+    for k, stamp in enumerate(ns(T)):
+        bag.odometry(stamp, pose[k], twist[k])
+    path = bag.write(tmp_path / "bag")
+    trajectory = ld.read_trajectory(path, topics="/odom", columns="q.root.*=q.base.*,v.root.*=v.base.*")
+    assert np.array_equal(trajectory.columns["q.root.qw"], pose[:, 6]) and len(trajectory.columns) == 13
+    assert trajectory.units["v.root.wx"] == "rad/s" and np.array_equal(trajectory.columns["v.root.wx"], twist[:, 0])
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_transforms_are_composed(tmp_path, form):
     """odom -> footprint moves, footprint -> base_link is static. Velocities of the joints alone are not read."""
@@ -341,6 +352,8 @@ def test_folders_without_metadata(tmp_path):
     (folder / "metadata.yaml").unlink()
     assert error_of(folder).endswith("(`ros2 bag reindex` repairs a bag that was not closed)")
     assert not is_bag(tmp_path) and not is_bag(tmp_path / "missing") and is_bag(folder)
+    (folder / "trajectory.csv").touch()
+    assert not is_bag(folder)                                                # a run folder with a replay as MCAP
 
 
 def test_mcap_with_other_messages(tmp_path):

@@ -96,7 +96,10 @@ class File:
         if self.holds and os.path.isdir(file):
             file = os.path.join(file, self.holds)
         if self.content and (not os.path.exists(file) or os.path.isdir(file)):        # the reader checks pipes and devices
-            raise node.problem(f"no such {self.content}", found=file)
+            from liedyn.io.ros_bag import is_bag  # imports NumPy
+            is_folder_of_bag = os.path.isdir(file) and is_bag(file)
+            hint = "name the file in the folder, or convert the bag with `liedyn convert`" if is_folder_of_bag else None
+            raise node.problem(f"no such {self.content}", found=file, hint=hint)
         return file
 
 

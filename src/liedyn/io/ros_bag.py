@@ -75,13 +75,18 @@ class _Message(NamedTuple):
 
 
 def is_bag(path: str | Path) -> bool:
-    """Return whether this is a file or folder of a ROS bag, by its name and the names in the folder."""
+    """Return whether this is a file or folder of a ROS bag, by its name and the names in the folder.
+
+    A run folder is none, even with an MCAP file of its replay.
+    """
     try:
         if not Path(path).is_dir():
             return Path(path).suffix in _FILES
-        return any(entry.name == "metadata.yaml" or entry.suffix in (".mcap", ".db3") for entry in Path(path).iterdir())
+        files = list(Path(path).iterdir())
     except OSError:
         return False
+    names = {file.name for file in files}
+    return "metadata.yaml" in names or ("trajectory.csv" not in names and any(file.suffix in (".mcap", ".db3") for file in files))
 
 
 def read_bag(path: str, *, topics: str | Sequence[str] | None = None, base_frame: str | None = None, interpolate: bool = False,

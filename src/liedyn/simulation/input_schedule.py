@@ -88,7 +88,8 @@ def initial_state_from_file(start: StartFrom | None, model: Model) -> tuple[dict
     message = f"{start.file} ends with {changes}: this run starts without these changes, unless its own events make them"
     warning = LiedynWarning("changes-not-continued", message, place=start.place)
     return (_last_row(start, model, trajectory, "q", "positions", model.q_index),
-            _last_row(start, model, trajectory, "v", "velocities", model.v_index), [warning] if changes else [])
+            _last_row(start, model, trajectory, "v", "velocities", model.v_index),
+            [*trajectory.warnings, *([warning] if changes else [])])
 
 
 def _last_row(start: StartFrom, model: Model, trajectory: Trajectory, kind: str, meaning: str,

@@ -12,6 +12,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.errors import Place, ScenarioError, TrajectoryError, WarningLog, nearest
+from liedyn.io.ros_bag import is_bag
 from liedyn.io.scenarios.scenario import PHASE_START, Column, Constant, Expression, Quintic, RelativeTime, Signal, Sine, Spline
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory, repeated_row
 from liedyn.kernels.simulation import signals as code
@@ -452,9 +453,10 @@ class SignalCompiler:
     def _read_file(self, column: Column) -> Trajectory:
         if column.file not in self._files:
             path = Path(column.file)
-            if not path.exists() or path.is_dir():
+            if not path.exists() or (path.is_dir() and not is_bag(path)):
                 raise ScenarioError("no such CSV file", place=column.place.at("file"), found=column.file)
             trajectory = read_trajectory(column.file)
+            self.warnings.extend(trajectory.warnings)
             k = repeated_row(trajectory)
             if k is not None:
                 raise ScenarioError("two rows of a signal have one time, before and after an event",
