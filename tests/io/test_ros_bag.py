@@ -127,8 +127,27 @@ def test_publishers_with_other_times_are_an_error_or_are_interpolated(tmp_path):
         "of /joint_states (elbow, shoulder))")
     with pytest.warns(ld.LiedynWarning, match=r"/joint_states \(finger\) .* is interpolated linearly at the times of"):
         trajectory = ld.read_trajectory(path, interpolate=True)
+    assert codes(trajectory) == ["interpolated", "rows-omitted"]             # the first row is before the finger
+    assert trajectory.warnings[1].message.endswith("of the topics are not read: 1")
     assert np.abs(trajectory.columns["q.finger"] - 0.1 * (T[1:] - 0.005)).max() < 1e-15
     assert np.array_equal(trajectory.columns["q.elbow"], Q[1:, 1])
+
+
+def test_times_are_those_of_the_joints_with_the_most_messages(tmp_path):
+    bag = Bag()
+    for k, stamp in enumerate(ns(T)[::2]):
+        bag.joints(stamp, ["finger"], [k])
+    for k, stamp in enumerate(ns(T)):
+        bag.joints(stamp, NAMES, Q[k], log=stamp + 1)
+    trajectory = read(bag.write(tmp_path / "bag"), interpolate=True)
+    assert np.array_equal(trajectory.columns["q.elbow"], Q[:49, 1])
+    assert np.abs(trajectory.columns["q.finger"] - np.arange(49) / 2).max() < 1e-12
+
+
+def test_topics_without_a_common_time(tmp_path):
+    for interpolate in (False, True):
+        with pytest.raises(TrajectoryError, match="the topics have no common interval of time; found '/joint_states"):
+            ld.read_trajectory(two_publishers(tmp_path / str(interpolate), shift=5.0), interpolate=interpolate)
 
 
 def test_one_joint_in_two_sets_of_joints(tmp_path):
@@ -184,7 +203,8 @@ def test_transforms_are_composed(tmp_path, form):
     """odom -> footprint moves, footprint -> base_link is static. Velocities of the joints alone are not read."""
     pose, _ = base_motion(T)
     bag, offset = joint_bag(form), np.array([0.1, 0.0, 0.3, 0.0, 0.0, np.sin(0.2), np.cos(0.2)])
-    bag.transform(START, "footprint", "base_link", offset, topic="/tf_static")
+    bag.transform(START, "footprint", "base_link", pose[-1], topic="/tf_static")             # the last one is valid
+    bag.transform(START + 1, "footprint", "base_link", offset, topic="/tf_static")
     for k, stamp in enumerate(ns(T)):
         bag.transform(stamp, "/odom", "/footprint", pose[k])
         bag.transform(stamp, "base_link", "arm", pose[k], log=stamp + 1)
@@ -225,7 +245,9 @@ def test_quaternions_are_scaled_or_an_error(tmp_path):
             bag.odometry(stamp, pose[k] * np.array([1, 1, 1, *[factor] * 4]), twist[k])
         path = bag.write(tmp_path / name)
         if name == "single":
-            assert codes(read(path, topics="/odom")) == ["quaternion-scaled"]
+            trajectory = read(path, topics="/odom")
+            assert codes(trajectory) == ["quaternion-scaled"]
+            assert np.abs(trajectory.columns["q.base.qw"] - pose[:, 6]).max() < 1e-15
         else:
             with pytest.raises(TrajectoryError, match=r"of /odom: an orientation is not of unit norm; found '\|q\| = 1.1'"):
                 ld.read_trajectory(path, topics="/odom")
@@ -402,6 +424,40 @@ def test_frames_that_are_empty_or_change(tmp_path):
             bag.odometry(START + 10 * k, pose[k], twist[k], child=frame)
         assert error_of(bag.write(tmp_path / name), topics="/odom").startswith(text)
     assert error_of(tmp_path / "change", topics="/odom").endswith("expected base_link")
+
+
+def test_values_that_are_not_finite(tmp_path):
+    pose, twist = base_motion(T[:3])
+    for topic in ("/odom", "/tf", "/wrench"):
+        bag = Bag()
+        for k in range(3):
+            bad = [np.nan if k == 2 else 0.0, *[0.0] * 5]
+            bag.odometry(START + k, pose[k], twist[k] + bad)
+            bag.transform(START + k, "odom", "base_link", pose[k] + [*bad, 0.0])
+            bag.wrench(START + k, "tool0", bad)
+        text = error_of(bag.write(tmp_path / topic[1:]), topics=topic, base_frame="base_link")
+        name = "/tf (odom -> base_link)" if topic == "/tf" else topic
+        assert text == f"message 3 of {name}: a value is not finite; expected finite numbers"
+
+
+def test_bases_that_are_not_defined(tmp_path):
+    pose, twist = base_motion(T[:3])
+    bag = Bag()
+    for k in range(3):
+        bag.odometry(START + k, pose[k], twist[k])
+        bag.odometry(START + k, pose[k], twist[k], topic="/other")
+        bag.transform(START + k, "odom", "base_link", pose[k])
+        bag.transform(START + k, "odom" if k < 2 else "map", "camera", pose[k])
+        bag.transform(START + k, "odom", "wheel", pose[k], topic="/wheels/tf")
+    bag.transform(START, "wheel", "hub", pose[0], topic="/wheels/tf_static")
+    path = bag.write(tmp_path / "bag")
+    assert error_of(path, topics=["/odom", "/other"]) == "/other: two topics give the motion of the base; expected one of them"
+    assert error_of(path, topics="/odom", base_frame="camera") == (
+        "/odom: the topic gives the motion of another frame; found 'base_link'; expected camera")
+    assert error_of(path, topics="/tf", base_frame="base_link") == (
+        "/tf: the frame camera has two parents; found 'map'; expected odom")
+    assert error_of(path, topics="/wheels/tf", base_frame="wheel:hub") == (
+        "/wheels/tf: all transforms from wheel to hub are static; expected a base that moves")
 
 
 def test_without_the_package(tmp_path, monkeypatch):

@@ -94,7 +94,7 @@ def checked_order(stream: Stream, report: BagReport) -> Stream:
                            found=f"the time of message {k}", expected="increasing times")
     if equal.any():
         report.add_warning("repeated-messages",
-                           f"{int(equal.sum())} messages of {stream.name} repeat the one before and are not read")
+                           f"messages of {stream.name} that repeat the one before are not read: {int(equal.sum())}")
     return stream.rows(~equal)
 
 
@@ -144,7 +144,7 @@ def merged_streams(streams: Sequence[Stream], report: BagReport, *, interpolate:
                                expected="topics that were recorded at the same time")
     if any(omitted):
         report.add_warning("rows-omitted",
-                           f"{sum(omitted)} messages before or after the common interval of the topics are not read")
+                           f"messages before or after the common interval of the topics are not read: {sum(omitted)}")
     columns: dict[str, Array] = {}
     for whole, part in zip(streams, common, strict=True):
         columns |= part.columns if np.array_equal(part.stamps, first.stamps) else _interpolated(whole, first.stamps)

@@ -348,8 +348,8 @@ def _transform_streams(reading: _Reading, topic: str, messages: Sequence[_Messag
         parent, samples = edges[child]
         samples = samples[-1:] if child in constant else samples
         poses = np.array([_pose(each.transform.translation, each.transform.rotation) for _, each in samples])
-        _check_finite(reading, topic, poses)
         name = f"{topic} ({parent} -> {child})"
+        _check_finite(reading, name, poses)
         columns = {f"{child}.{part}": poses[:, k] for k, (part, _) in enumerate(_POSE)}
         stamps = np.array([0]) if child in constant else _stamps(each.header for _, each in samples)
         log = np.array([message.log for message, _ in samples], dtype=np.int64)
@@ -385,10 +385,10 @@ def _set_base_frame(reading: _Reading, topic: str, frame: str) -> None:
     reading.base_frame = frame
 
 
-def _check_finite(reading: _Reading, topic: str, x: Array) -> None:
+def _check_finite(reading: _Reading, stream: str, x: Array) -> None:
     bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
     if bad.size:
-        raise reading.error("a value is not finite", _message(topic, int(bad[0])), expected="finite numbers")
+        raise reading.error("a value is not finite", _message(stream, int(bad[0])), expected="finite numbers")
 
 
 # Rows -------------------------------------------------------------------------------------------------------------------
