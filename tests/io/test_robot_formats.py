@@ -15,7 +15,7 @@ from liedyn.cli.app import main
 from liedyn.io.robots.robot_formats import FORMATS, RobotFormat, written_endings
 from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.io.robots.write_robot_yaml import Omission, Subset
-from liedyn.model.description import Joint, Link, LinkShape, LinkVisuals, Pose, Robot
+from liedyn.model.description import Joint, Link, LinkVisuals, Pose, Robot, Shape
 from liedyn.robot_files import load_description
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +26,7 @@ def read_pendulum(path: Path) -> Robot:
     """{"mass": ...}"""
     mass = json.loads(path.read_text(encoding="utf-8"))["mass"]
     return Robot(path.stem, (replace(ROD, mass=mass),), (Joint("hinge", "continuous", "world", "rod", axes=((0.0, 1.0, 0.0),)),),
-                 source=str(path), visuals={"rod": LinkVisuals((LinkShape("sphere", (0.1,), Pose()),))})
+                 source=str(path), visuals={"rod": LinkVisuals((Shape("sphere", (0.1,), Pose()),))})
 
 
 def write_pendulum(robot: Robot, shapes) -> tuple[Subset, str]:

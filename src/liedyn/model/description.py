@@ -370,7 +370,7 @@ Colour = tuple[float, float, float]                 # red, green, blue from 0 to
 
 
 @dataclass(frozen=True, slots=True)
-class LinkShape:
+class Shape:
     """A primitive for drawing. Cylinders and capsules lie along z.
 
     sizes  [m], as listed in `io.robots.robot_schema.SHAPES`
@@ -383,7 +383,7 @@ class LinkShape:
     colour: Colour | None = None
 
 
-Shapes = Mapping[str, tuple[LinkShape, ...]]        # by link
+Shapes = Mapping[str, tuple[Shape, ...]]        # by link
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,8 +413,8 @@ class LinkVisuals:
     complete   whether `shapes` are everything that the file has for drawing
     """
 
-    shapes: tuple[LinkShape, ...] = ()
-    collision: tuple[LinkShape, ...] = ()
+    shapes: tuple[Shape, ...] = ()
+    collision: tuple[Shape, ...] = ()
     meshes: tuple[LinkMesh, ...] = ()
     complete: bool = True
 

@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.errors import nearest
 from liedyn.io.robots.robot_schema import Inertia, rotated_inertia, uniform
 from liedyn.io.robots.xml_elements import LocatedText, Numbers, XmlElement
-from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, LinkShape, Pose, Rotation, Vector, inertia_of, vector
+from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, Pose, Rotation, Shape, Vector, inertia_of, vector
 from liedyn.model.spatial import exp3, pose, rotation_by_rows, rotation_of_z
 
 # What <compiler> and <option> say about how a file is to be read --------------------------------------------------------
@@ -329,13 +329,13 @@ def shape(element: XmlElement, kind: str, compiler: Compiler) -> tuple[Pose, tup
     return frame, tuple(x if k < radii else 2 * x for k, x in enumerate(sizes))
 
 
-def shape_of(element: XmlElement, frame: Pose, compiler: Compiler) -> LinkShape | None:
+def shape_of(element: XmlElement, frame: Pose, compiler: Compiler) -> Shape | None:
     """Return the primitive of a geom for drawing, or None for meshes, planes and ellipsoids. frame: pose of its parent."""
     kind = element.text("type", "sphere")
     if kind not in SIZES or kind == "ellipsoid" or is_mesh(element):
         return None
     frame_of_shape, sizes = shape(element, kind, compiler)
-    return LinkShape(kind, sizes, compose(frame, frame_of_shape))
+    return Shape(kind, sizes, compose(frame, frame_of_shape))
 
 
 def _ellipsoid(half_axes: Sequence[float]) -> tuple[float, Inertia]:

@@ -13,13 +13,13 @@ from urllib.parse import unquote
 from liedyn.io.robots.robot_schema import LINK, SHAPES
 from liedyn.io.robots.xml_elements import XmlElement
 from liedyn.io.yaml_nodes import Node
-from liedyn.model.description import Colour, LinkMesh, LinkShape, LinkVisuals, Pose, Robot, vector
+from liedyn.model.description import Colour, LinkMesh, LinkVisuals, Pose, Robot, Shape, vector
 
 Materials = Mapping[str | None, Colour | None]
 _URDF = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
 
 
-def link_shapes(robot: Robot, visible: Container[str] = ()) -> dict[str, tuple[LinkShape, ...]]:
+def link_shapes(robot: Robot, visible: Container[str] = ()) -> dict[str, tuple[Shape, ...]]:
     """Return the primitives of each link that has some.
 
     A link without visible primitives has those of its collisions, unless it is in `visible` (its meshes are drawn).
@@ -28,7 +28,7 @@ def link_shapes(robot: Robot, visible: Container[str] = ()) -> dict[str, tuple[L
     return {link: shapes for link, shapes in drawn.items() if shapes}
 
 
-def simple_shapes(shape: LinkShape) -> list[LinkShape]:
+def simple_shapes(shape: Shape) -> list[Shape]:
     """Return a shape as boxes, spheres and cylinders: a capsule is a cylinder between two spheres."""
     if shape.kind != "capsule":
         return [shape]
@@ -61,7 +61,7 @@ def visuals_of_yaml(links: Mapping[str, Node]) -> dict[str, LinkVisuals]:
             values: dict[str, Any] = LINK.values(node)
             at, rpy = (values.get(key, (0.0, 0.0, 0.0)) for key in ("com", "rpy"))
             kind, sizes = values["shape"]
-            visuals[name] = LinkVisuals((LinkShape(kind, sizes, Pose.from_xyz_rpy(at, rpy)),))
+            visuals[name] = LinkVisuals((Shape(kind, sizes, Pose.from_xyz_rpy(at, rpy)),))
     return visuals
 
 
@@ -79,9 +79,9 @@ def visuals_of_urdf(robot: XmlElement) -> dict[str, LinkVisuals]:
     return visuals
 
 
-def _drawn(part: XmlElement, materials: Materials) -> tuple[list[LinkShape], list[LinkMesh]]:
+def _drawn(part: XmlElement, materials: Materials) -> tuple[list[Shape], list[LinkMesh]]:
     """Return the primitives and the mesh of a <visual> or <collision>."""
-    shapes: list[LinkShape] = []
+    shapes: list[Shape] = []
     meshes: list[LinkMesh] = []
     solids: dict[str, XmlElement] = {}
     for geometry in part.every("geometry"):
@@ -95,7 +95,7 @@ def _drawn(part: XmlElement, materials: Materials) -> tuple[list[LinkShape], lis
         if kind in solids:
             sizes = numbers_of(" ".join(solids[kind].text(name, "") for name in names), len(SHAPES[kind]))
             if sizes and min(sizes) > 0:
-                shapes.append(LinkShape(kind, sizes, pose, colour))
+                shapes.append(Shape(kind, sizes, pose, colour))
     name = solids["mesh"].text("filename") if "mesh" in solids else None
     if name:
         scale = numbers_of(solids["mesh"].text("scale", "1 1 1"), 3)

@@ -20,10 +20,10 @@ from liedyn.model.description import (
     Coupling,
     Joint,
     Link,
-    LinkShape,
     Mimic,
     Pose,
     Robot,
+    Shape,
     coordinate_name,
     vector,
 )
@@ -37,7 +37,7 @@ _GEOMETRY = {"box": '<box size="{} {} {}"/>', "sphere": '<sphere radius="{}"/>',
 _INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
-def urdf(robot: Robot, shapes: Mapping[str, tuple[LinkShape, ...]] | None = None) -> str:
+def urdf(robot: Robot, shapes: Mapping[str, tuple[Shape, ...]] | None = None) -> str:
     """Return the text of a URDF of a valid robot that the format can describe (see `as_urdf`), with shapes for drawing by link.
 
     Revolute and prismatic joints always have a <limit> with all four numbers, which other readers require.
@@ -74,7 +74,7 @@ def _link(link: Link) -> Iterator[str]:
         yield "</inertial>"
 
 
-def _visuals(shapes: Iterable[LinkShape]) -> Iterator[str]:
+def _visuals(shapes: Iterable[Shape]) -> Iterator[str]:
     for shape in chain.from_iterable(map(simple_shapes, shapes)):
         yield "<visual>"
         yield from ("  " + part for part in _origin(shape.pose))

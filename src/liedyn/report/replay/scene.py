@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from liedyn.errors import ComputationError, LiedynWarning, UsageError, WarningLog
 from liedyn.io.robots.visual_shapes import link_meshes, link_shapes, simple_shapes
-from liedyn.model.description import FREE, WORLD, Link, LinkMesh, LinkShape
+from liedyn.model.description import FREE, WORLD, Link, LinkMesh, Shape
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import pose, pose_to_array, screw_frame, symmetric_matrix
 from liedyn.report.plots.plot_data import Point, carried, rolling_rims, stick_figure
@@ -113,7 +113,7 @@ def _shapes(model: Model, meshes: Container[str]) -> dict[str, list[Solid]]:
             if link in model.link_names}
 
 
-def _solid(shape: LinkShape) -> Solid:
+def _solid(shape: Shape) -> Solid:
     """Return a box, sphere or cylinder."""
     radius, length = shape.sizes[0], shape.sizes[-1]
     return shape.kind, pose(shape.pose), shape.sizes if shape.kind == "box" else (radius, radius, length), shape.colour
