@@ -373,7 +373,7 @@ Colour = tuple[float, float, float]                 # red, green, blue from 0 to
 class Shape:
     """A primitive for drawing. Cylinders and capsules lie along z.
 
-    sizes  [m], as listed in `io.robots.robot_schema.SHAPES`
+    sizes  [m], as listed in `mass_properties.SHAPES`
     pose   pose of the shape in the link
     """
 

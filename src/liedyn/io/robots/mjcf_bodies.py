@@ -18,7 +18,6 @@ from liedyn.io.robots.mjcf_geometry import (
     ORIENTATIONS,
     Compiler,
     Defaults,
-    Mass,
     Option,
     axis_rotation,
     bounded,
@@ -29,11 +28,11 @@ from liedyn.io.robots.mjcf_geometry import (
     of_inertial,
     placement,
     rotate,
-    total,
     unit,
 )
 from liedyn.io.robots.xml_elements import XmlElement
 from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Vector, inertia_of, vector
+from liedyn.model.mass_properties import Mass, total
 
 _TYPES = ("hinge", "slide", "ball", "free")
 _HINT = "write the compiled model with MuJoCo: mujoco.mj_saveLastXML"

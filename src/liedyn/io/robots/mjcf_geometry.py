@@ -9,9 +9,9 @@ from typing import cast
 import numpy as np
 
 from liedyn.errors import nearest
-from liedyn.io.robots.robot_schema import Inertia, rotated_inertia, uniform
 from liedyn.io.robots.xml_elements import LocatedText, Numbers, XmlElement
 from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, Pose, Rotation, Shape, Vector, inertia_of, vector
+from liedyn.model.mass_properties import Inertia, Mass, rotated_inertia, uniform
 from liedyn.model.spatial import exp3, pose, rotation_by_rows, rotation_of_z
 
 # What <compiler> and <option> say about how a file is to be read --------------------------------------------------------
@@ -245,20 +245,6 @@ _COMPILED = 'MuJoCo writes it: <compiler saveinertial="true"/>, then mujoco.mj_s
 _ZERO = (0.0, 0.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Mass:
-    """Mass, centre of mass and inertia about it, along the axes of a frame."""
-
-    mass: float = 0.0
-    com: Vector = _ZERO
-    inertia: Inertia = (0.0,) * 6
-
-    def seen_from(self, frame: Pose) -> Mass:
-        """Return the mass in another frame, in which this frame has the pose `frame`."""
-        com = compose(frame, Pose(translation=self.com)).translation
-        return Mass(self.mass, com, rotated_inertia(frame.rotation, self.inertia))
-
-
 def of_inertial(element: XmlElement, compiler: Compiler) -> Mass:
     """Return the mass, centre of mass and inertia of an <inertial>."""
     mass = element.number("mass", -1.0)
@@ -309,7 +295,7 @@ def is_mesh(element: XmlElement) -> bool:
 
 
 def shape(element: XmlElement, kind: str, compiler: Compiler) -> tuple[Pose, tuple[float, ...]]:
-    """Return the pose of a primitive in its parent, and its sizes [m] (`robot_schema.SHAPES`; the half axes of an ellipsoid)."""
+    """Return the pose of a primitive in its parent, and its sizes [m] as in `SHAPES`; the half axes of an ellipsoid."""
     count = SIZES[kind]
     if "fromto" in element.attributes:
         ends = element.vector("fromto", (0.0,) * 6)
@@ -342,22 +328,6 @@ def _ellipsoid(half_axes: Sequence[float]) -> tuple[float, Inertia]:
     """Return the volume, and the inertia for a mass of 1 kg."""
     a, b, c = (x * x / 5 for x in half_axes)
     return 4 / 3 * math.pi * math.prod(half_axes), (b + c, 0.0, 0.0, a + c, 0.0, a + b)
-
-
-def total(parts: Sequence[Mass]) -> Mass:
-    """Return the mass, centre of mass and inertia of all parts together, in their common frame."""
-    parts = [part for part in parts if part.mass > 0]
-    if len(parts) < 2:
-        return parts[0] if parts else Mass()
-    mass = math.fsum(part.mass for part in parts)
-    com = vector(math.fsum(part.mass * part.com[k] for part in parts) / mass for k in range(3))
-    inertia = [0.0] * 6
-    for part in parts:
-        x, y, z = minus(part.com, com)
-        moved = (y * y + z * z, -x * y, -x * z, x * x + z * z, -y * z, x * x + y * y)
-        inertia = [total_entry + entry + part.mass * step for total_entry, entry,
-                   step in zip(inertia, part.inertia, moved, strict=True)]
-    return Mass(mass, com, inertia_of(inertia))
 
 
 def bounded(body: Mass, compiler: Compiler) -> Mass:

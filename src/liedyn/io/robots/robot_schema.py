@@ -34,8 +34,8 @@ from liedyn.model.description import (
     Mimic,
     Pose,
     Robot,
-    Rotation,
 )
+from liedyn.model.mass_properties import SHAPES, Inertia
 
 # Limits of joints in files: numbers are finite there, and some formats require a limit where there is none --------------
 
@@ -50,53 +50,6 @@ def read_limit(x: float) -> float:
 def written_limit(x: float) -> float:
     """Return the limit as a finite number."""
     return x if math.isfinite(x) else math.copysign(NO_LIMIT, x)
-
-
-# Inertia of uniform bodies, and of bodies that are turned ---------------------------------------------------------------
-
-Inertia = tuple[float, float, float, float, float, float]        # xx, xy, xz, yy, yz, zz
-
-SHAPES: dict[str, tuple[str, ...]] = {"box": ("x", "y", "z"), "sphere": ("radius",), "cylinder": ("radius", "length"),
-                                      "capsule": ("radius", "length")}
-
-
-def uniform(shape: str, sizes: Sequence[float]) -> tuple[float, Inertia]:
-    """Return the volume [m^3] of a uniform body, and its inertia about the centre for a mass of 1 kg [m^2].
-
-    `sizes` are those named in SHAPES [m]; cylinder and capsule lie along z, the length of a capsule is that of its
-    cylindrical part.
-    """
-    if shape == "box":
-        x, y, z = (s * s / 12 for s in sizes)
-        return math.prod(sizes), (y + z, 0.0, 0.0, x + z, 0.0, x + y)
-    r = sizes[0]
-    if shape == "sphere":
-        return 4 / 3 * math.pi * r * r * r, _diagonal(0.4 * r * r, 0.4 * r * r)
-    length = sizes[1]
-    cylinder = math.pi * r * r * length
-    across, along = r * r / 4 + length * length / 12, r * r / 2
-    if shape == "cylinder":
-        return cylinder, _diagonal(across, along)
-    ends = 4 / 3 * math.pi * r * r * r                 # two half balls, their centres 3/8 r beyond the cylinder's ends
-    ends_across, ends_along = 0.4 * r * r + length * length / 4 + 3 / 8 * length * r, 0.4 * r * r
-    fraction = length / (length + 4 / 3 * r)              # of the cylinder in the volume
-    return cylinder + ends, _diagonal(fraction * across + (1 - fraction) * ends_across, fraction * along + (1 - fraction) *
-                                      ends_along)
-
-
-def rotated_inertia(R: Rotation, inertia: Inertia) -> Inertia:
-    """Return R I R^T."""
-    xx, xy, xz, yy, yz, zz = inertia
-    rows = (R[0:3], R[3:6], R[6:9])
-    image = [(xx * a + xy * b + xz * c, xy * a + yy * b + yz * c, xz * a + yz * b + zz * c) for a, b, c in rows]
-    def entry(i: int, j: int) -> float:
-        return sum(x * y for x, y in zip(image[i], rows[j], strict=True))
-
-    return entry(0, 0), entry(0, 1), entry(0, 2), entry(1, 1), entry(1, 2), entry(2, 2)
-
-
-def _diagonal(across: float, along: float) -> Inertia:
-    return across, 0.0, 0.0, across, 0.0, along
 
 
 # robot keys -------------------------------------------------------------------------------------------------------------

@@ -16,10 +16,7 @@ from liedyn.io.robots.robot_schema import (
     LOOP,
     LOOPS_FILE,
     ROBOT,
-    Inertia,
     read_limit,
-    rotated_inertia,
-    uniform,
 )
 from liedyn.io.robots.visual_shapes import visuals_of_yaml
 from liedyn.io.yaml_nodes import Node, read_yaml
@@ -36,6 +33,7 @@ from liedyn.model.description import (
     Pose,
     Robot,
 )
+from liedyn.model.mass_properties import Inertia, rotated_inertia, uniform
 
 # What robot files in YAML have in common: elements by name, and where each stands ---------------------------------------
 

@@ -15,11 +15,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 from liedyn.errors import ElementPlace, LiedynWarning, ModelError, Place, escape_nonprintable, nearest
-from liedyn.io.robots.robot_schema import read_limit, rotated_inertia
+from liedyn.io.robots.robot_schema import read_limit
 from liedyn.io.robots.visual_shapes import visuals_of_urdf
 from liedyn.io.robots.xml_elements import XACRO_HINT, XmlElement, is_finite_number, read_urdf_tree
 from liedyn.io.yaml_nodes import NUMBER
 from liedyn.model.description import Coordinate, Joint, Link, Mimic, Pose, Robot, vector
+from liedyn.model.mass_properties import rotated_inertia
 
 _TYPES = {"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic", "fixed": "fixed",
           "floating": "free", "planar": "planar"}

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from liedyn.io.robots.robot_schema import LINK, SHAPES
+from liedyn.io.robots.robot_schema import LINK
 from liedyn.io.robots.xml_elements import XmlElement
 from liedyn.io.yaml_nodes import Node
 from liedyn.model.description import Colour, LinkMesh, LinkVisuals, Pose, Robot, Shape, vector
+from liedyn.model.mass_properties import SHAPES
 
 Materials = Mapping[str | None, Colour | None]
 _URDF = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
