@@ -7,22 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers
-from liedyn.errors import ElementPlace, ModelError, Place, escape_nonprintable, nearest
+from liedyn.errors import ModelError, Place, nearest
 from liedyn.model.description import BALL, ONE_DOF, WORLD, Actuator, Coupling, Joint, Link, Loop, Robot
+from liedyn.model.element_values import element_location
 from liedyn.model.spatial import pose, symmetric_matrix, transform_inertia
 
 Element = Link | Joint | Loop | Coupling | Actuator
-
-
-def element_location(element: Element, part: str | None = None) -> Place:
-    """Return the location of a link, joint, … or of a part of it such as `axis`. Without a file, it contains the name."""
-    place = element.place
-    key = place.key or f'{type(element).__name__.lower()} "{escape_nonprintable(str(element.name))}"'
-    if part is None:
-        return Place(place.file, place.line, key)
-    if isinstance(place, ElementPlace):
-        return place.at(part)
-    return Place(place.file, place.line, f"{key}, {part}")
 
 
 @dataclass(frozen=True, slots=True)

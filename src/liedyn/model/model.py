@@ -34,7 +34,8 @@ from liedyn.model.description import (
     inertia_of,
     vector,
 )
-from liedyn.model.link_tree import LinkTree, build_link_tree, element_location, reduced_inertias
+from liedyn.model.element_values import element_location
+from liedyn.model.link_tree import LinkTree, build_link_tree, reduced_inertias
 from liedyn.model.model_cache import ModelCache, ModelValue
 from liedyn.model.spatial import (
     adjoint,

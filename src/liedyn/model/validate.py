@@ -32,12 +32,12 @@ from liedyn.model.description import (
     coordinate_name,
     vector,
 )
+from liedyn.model.element_values import element_location
 from liedyn.model.link_tree import (
     Body,
     LinkTree,
     build_link_tree,
     check_names,
-    element_location,
     links_by_body,
     merge_links,
     principal_inertias,
