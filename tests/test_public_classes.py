@@ -80,8 +80,21 @@ def recorded(path):
     return model, t, q, ld.inverse_dynamics(model, motion.q, motion.v, motion.a), motion
 
 
+def described() -> ld.Robot:
+    """A robot with every element of a description."""
+    links = [ld.Link("a", shape=ld.Shape.box(0.1, 0.2, 0.3), density=1000), ld.Link("b", 1.0, [0, 0, 1], np.eye(3)),
+             ld.Link("c", 1)]
+    joints = [ld.Joint("one", "revolute", "world", "a", axis=np.array([0, 0, 1]), limits=[-1, 1], damping=0.1),
+              ld.Joint("two", "prismatic", "a", "b", [0, 0, 1], axis=(1, 0, 0), mimic=ld.Mimic("one", 2)),
+              ld.Joint("three", "revolute", "b", "c", ld.Pose(np.eye(3), [0, 0, 1]), [[0, 0, 1]], armature=0.1)]
+    return ld.Robot("described", links, joints, actuators=[ld.Actuator("rotor", "c", [0, 0, 1])],
+                    loops=[ld.Loop("rod", "distance", "world", "c", length=0.5)],
+                    couplings=[ld.Coupling("gear", {"one": 1, "three": 2})])
+
+
 # class -> one or more of its objects, from the path of the robot file
 EXAMPLES = {
+    "Actuator": lambda p: described().actuators,
     "ArgumentError": lambda p: raised(lambda: ld.mass_matrix(p, Q)),
     "Assembly": lambda p: ld.assemble(bars()[0], bars()[1]),
     "BalanceDerivatives": lambda p: ld.balance_derivatives(*bars(), np.zeros(4), np.zeros(6)),
@@ -97,6 +110,7 @@ EXAMPLES = {
     "ConstrainedInverseDerivatives": lambda p: ld.constrained_inverse_derivatives(*bars(), np.zeros(4), ["pin0"]),
     "ConstrainedMotion": lambda p: (ld.constrained_forward_dynamics(*bars(), np.zeros(4)),
                                     ld.constrained_forward_dynamics(bars()[0], bars()[1][None], *np.zeros((2, 1, 4)))),
+    "Coupling": lambda p: described().couplings,
     "EnergyRegressor": lambda p: ld.energy_regressor(model_of(p), Q, V),
     "Equilibrium": lambda p: ld.find_equilibrium(model_of(p), [-1.5, 0.1]),
     "Feedback": lambda p: ld.Feedback.pd([1.0, 2.0], [1.0, 2.0], Q),
@@ -106,20 +120,25 @@ EXAMPLES = {
     "InertialParameters": lambda p: ld.inertial_parameters(model_of(p)),
     "InputError": lambda p: raised(lambda: ld.run_scenario({"robot": str(p), "duration": -1})),
     "InverseDerivatives": lambda p: ld.inverse_dynamics_derivatives(model_of(p), Q, V, REST),
+    "Joint": lambda p: described().joints,
     "KimTables": lambda p: ld.kim_tables(model_of(p), Q, V),
     "LiedynError": lambda p: ld.LiedynError("wrong"),
     "LiedynWarning": lambda p: ld.LiedynWarning("stiff-step", "suspicious"),
     "LinearSystem": lambda p: ld.linearize(model_of(p), Q, V, REST),
     "Linearization": lambda p: ld.linearize_scenario(scenario(p) | {"events": {}}, equilibrium=False, verify=True),
+    "Link": lambda p: described().links,
+    "Loop": lambda p: described().loops,
+    "Mimic": lambda p: described().joints[1].mimic,
     "Mobility": lambda p: ld.mobility(bars()[0], bars()[1]),
     "Model": lambda p: (model_of(p), bars()[0]),
     "ModelError": lambda p: raised(lambda: ld.load(p.with_name("none.yaml"))),
     "NameLookupError": lambda p: raised(lambda: model_of(p).q_index("on")),
     "Plan": lambda p: ld.plan(model_of(p), "mass_matrix"),
+    "Pose": lambda p: described().joints[2].origin,
     "RecordedMotion": lambda p: recorded(p)[4],
     "Result": lambda p: (ld.run_scenario(scenario(p)), ld.simulate(model_of(p), duration=0.01, rate=1000.0,
                                                                   tau=lambda t, q, v: -q)),
-    "Robot": lambda p: ld.load_description(p),
+    "Robot": lambda p: (ld.load_description(p), described()),
     "Rollout": lambda p: (rollout(p), rollout(p, events=EVENTS, feedback=ld.Feedback.pd(1, V, Q)),
                           rollout(p, tau=lambda t, q, v: -q), ld.rollout(ld.Variants([model_of(p)] * 2), Q, V, dt=1e-3, steps=2),
                           rollout(p, forces=True, every=2), rollout(p, contacts=scenario(p)["contacts"])),
@@ -130,6 +149,7 @@ EXAMPLES = {
     "SecondDerivatives": lambda p: ld.inverse_dynamics_second_derivatives(model_of(p), Q, V, REST),
     "ShapeError": lambda p: raised(lambda: ld.mass_matrix(model_of(p), [0.1])),
     "SpatialClosedForm": lambda p: ld.spatial_closed_form(model_of(p), Q),
+    "Shape": lambda p: described().links[0].shapes,
     "SplitDerivatives": lambda p: EXAMPLES["HybridDerivatives"](p).split(),
     "Stepper": lambda p: (ld.Stepper(model_of(p), 1e-3), ld.Stepper(ld.Variants([model_of(p)] * 2), 1e-3)),
     "Trajectory": lambda p: ld.trajectory_of(model_of(p), [0.0, 0.1], [Q, Q]),

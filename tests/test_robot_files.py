@@ -11,7 +11,8 @@ from bridge import PinocchioBridge, file_of, full, relative, urdf_files
 from liedyn.errors import ModelError, UsageError
 from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.io.robots.write_robot_yaml import error, pose_to_dict, quaternion_error, quaternion_of, rpy_of
-from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose, Robot
+from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Loop, Mimic, Robot
+from liedyn.model.links import Link, Pose
 from liedyn.model.validate import validate
 from liedyn.robot_files import convert, load_description
 from zoo import MOVING, ROBOTS, random_joint, random_link, random_robot

@@ -146,11 +146,19 @@ from liedyn.errors import (
     UsageError as UsageError,
 )
 from liedyn.io.trajectory_csv import read_trajectory as read_trajectory, Trajectory as Trajectory
-from liedyn.model.description import Robot as Robot
-from liedyn.model.model import build as build, Model as Model
+from liedyn.model.description import (
+    Actuator as Actuator,
+    Coupling as Coupling,
+    Joint as Joint,
+    Loop as Loop,
+    Mimic as Mimic,
+    Robot as Robot,
+)
+from liedyn.model.links import Link as Link, Pose as Pose, Shape as Shape
+from liedyn.model.model import Model as Model
 from liedyn.report.replay.replay import replay_of as replay_of
 from liedyn.report.run_folder import figure_of as figure_of, write_run as write_run
-from liedyn.robot_files import load as load, load_description as load_description, save as save
+from liedyn.robot_files import build as build, load as load, load_description as load_description, save as save
 from liedyn.rollouts.events import RolloutEvents as RolloutEvents
 from liedyn.rollouts.inputs import Feedback as Feedback
 from liedyn.rollouts.rollout import (

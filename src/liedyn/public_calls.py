@@ -67,7 +67,7 @@ def explained(function: F, module: str | None = None) -> F:
 def known(function: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
     """Return `options` unchanged. Raise ArgumentError if one is not a parameter of the function."""
     names = [parameter.name for parameter in inspect.signature(function).parameters.values() if parameter.name != "self"]
-    check_names(function.__name__, options, names)
+    check_names(_public_name(function), options, names)
     return options
 
 
@@ -89,8 +89,13 @@ def check_kinds(function: Callable[..., Any], values: Mapping[str, Any]) -> None
             kind = _kind(values[name])
             conversion = next((text for name in expected if (text := _CONVERSIONS.get((kind, name)))), None)
             description = f"the path {os.fspath(values[name])!r}" if kind == "path" else kind
-            raise ArgumentError(f"{function.__name__}: {name} must be a {' or '.join(expected)}; found {description}"
+            raise ArgumentError(f"{_public_name(function)}: {name} must be a {' or '.join(expected)}; found {description}"
                                 f"{f' ({conversion})' if conversion else ''}")
+
+
+def _public_name(function: Callable[..., Any]) -> str:
+    """Return the name of a function, or of the class of a constructor."""
+    return function.__qualname__.split(".")[-2] if function.__name__ == "__init__" else function.__name__
 
 
 def _kind(value: object) -> str:

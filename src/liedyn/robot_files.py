@@ -1,4 +1,4 @@
-"""Read robot files as models, and write models as robot files. The file name extension selects the format."""
+"""Models of robot files and of descriptions, and models as robot files. The file name extension selects the format."""
 from __future__ import annotations
 
 import dataclasses
@@ -24,8 +24,10 @@ from liedyn.io.robots.robot_formats import (
 from liedyn.io.robots.robot_yaml import loops_beside, loops_path_of, read_loops_file, robot_of_loops
 from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.io.robots.write_robot_yaml import Omission, as_yaml, loops_yaml, robot_yaml
-from liedyn.model.description import Coupling, Loop, Robot, Shapes, vector
-from liedyn.model.model import Model, build
+from liedyn.model.description import Coupling, Loop, Robot
+from liedyn.model.links import Shapes, vector
+from liedyn.model.model import Model
+from liedyn.model.model import build as build_model
 
 
 def load_description(path: str | os.PathLike[str], base: Base | None = None, loops: str | os.PathLike[str] | None = None,
@@ -110,6 +112,34 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
     return model
 
 
+def build(robot: Robot) -> Model:
+    """Validate a robot description and return its model.
+
+    Parameters
+    ----------
+    robot : Robot
+        From `load_description`, or created in Python. If it has warnings (see `model.warnings`), one `LiedynWarning` is issued.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    ModelError
+        If the robot is not valid, or its couplings contradict each other, with the link or joint.
+
+    Examples
+    --------
+    >>> robot = ld.load_description("robots/asymmetric_body.yaml")
+    >>> ld.build(dataclasses.replace(robot, gravity=[0, 0, -1.62])).gravity
+    array([ 0.  ,  0.  , -1.62])
+    """
+    model = build_model(robot)
+    warn(robot_file_warnings(model))
+    return model
+
+
 def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
                loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False,
                overrides: tuple[str, ...] = ()) -> Model:
@@ -122,7 +152,7 @@ def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravit
         robot = dataclasses.replace(robot, gravity=vector(np.asarray(gravity, dtype=float)))
     if ignore_mimic:
         robot = without_couplings(robot)
-    model = build(robot)
+    model = build_model(robot)
     if strict and (warnings := of_level("warning", model.warnings)):
         raise CheckFailed(f"{len(warnings)} warning(s) in {path}, the first: {warnings[0]}")
     return model
@@ -186,7 +216,7 @@ class Conversion:
         if not lost:
             return
         try:
-            build(self.robot)
+            build_model(self.robot)
         except ModelError as error:
             raise ModelError(f"the part of this robot that a {title} can describe is not a valid model: {error}") from None
 
@@ -261,7 +291,7 @@ def convert(model: Model | Robot, format: str, name: str | None = None) -> Conve
           reported as losses
     """
     robot = model if isinstance(model, Robot) else model.description
-    build(robot)
+    build_model(robot)
     target, loops = FORMATS.get(format), None
     if target is None or target.write is None:
         raise UsageError(f"unknown format {format!r}; expected {in_words(list(written_formats()))}")

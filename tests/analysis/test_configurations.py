@@ -11,7 +11,8 @@ import liedyn as ld
 from liedyn.analysis.configurations import find_equilibrium
 from liedyn.analysis.linearize import linearize_scenario
 from liedyn.errors import ComputationError, UsageError
-from liedyn.model.description import WORLD, Coordinate, Joint, Link, Robot
+from liedyn.model.description import WORLD, Coordinate, Joint, Robot
+from liedyn.model.links import Link
 from other_units import in_units
 from zoo import random_robot
 

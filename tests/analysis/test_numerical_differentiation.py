@@ -26,7 +26,8 @@ from liedyn.analysis.numerical_differentiation import (
     spline_derivatives,
 )
 from liedyn.errors import TrajectoryError
-from liedyn.model.description import Joint, Link, Robot
+from liedyn.model.description import Joint, Robot
+from liedyn.model.links import Link
 
 LINK = {"mass": 1.0, "inertia": (0.1, 0.0, 0.0, 0.2, 0.0, 0.3)}
 

@@ -10,7 +10,8 @@ import liedyn as ld
 from liedyn.analysis.trajectory_kinematics import kinematics_along
 from liedyn.errors import ComputationError, TrajectoryError, UsageError
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory, write_trajectory
-from liedyn.model.description import Joint, Link, Pose, Robot
+from liedyn.model.description import Joint, Robot
+from liedyn.model.links import Link, Pose
 from liedyn.simulation.trajectory_columns import motion_columns
 from zoo import model_of, random_robot, state
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.model.description import Joint, Link, Pose, Robot
+from liedyn.model.description import Joint, Robot
+from liedyn.model.links import Link, Pose
 
 AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 

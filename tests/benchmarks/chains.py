@@ -8,7 +8,8 @@ from benchmarks.measure import Pair, seconds, side_by_side
 from liedyn.integrators.problem import InitialValueProblem, Options
 from liedyn.integrators.solve import solve
 from liedyn.kernels.simulation.signals import CONSTANT, TORQUE, InputSchedule, Signals
-from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.description import Coordinate, Joint, Robot
+from liedyn.model.links import Link, Pose
 
 LENGTH, MASS, RADIUS = 0.2, 0.5, 0.02        # m, kg, m: rods along z, joint axes x and y in turn
 

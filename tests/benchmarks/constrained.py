@@ -9,7 +9,8 @@ import pinocchio as pin
 
 import liedyn as ld
 from benchmarks.measure import Pair, median, side_by_side
-from liedyn.model.description import Joint, Link, Loop, Pose, Robot
+from liedyn.model.description import Joint, Loop, Robot
+from liedyn.model.links import Link, Pose
 
 FOLDER = Path(__file__).parents[2] / "robots"
 BATCHES = 8          # of ours for one of theirs

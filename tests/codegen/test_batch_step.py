@@ -18,7 +18,8 @@ from liedyn.integrators.solve import solve
 from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Quintic, Rule, Scenario, Sine, Torque
 from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, rates_compiled
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, RUNNING, SINGULAR
-from liedyn.model.description import ONE_DOF, Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.description import ONE_DOF, Coordinate, Joint, Robot
+from liedyn.model.links import Link, Pose
 from liedyn.simulation.input_schedule import compile_schedule
 from zoo import ROBOTS, model_of
 

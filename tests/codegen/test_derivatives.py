@@ -83,7 +83,8 @@ def test_zeros_of_the_tree_are_not_computed():
 
 def test_singular_pivots_are_a_result_of_the_line():
     """A compound joint in gimbal lock: the deficit is positive there, and nowhere else."""
-    from liedyn.model.description import Joint, Link, Robot
+    from liedyn.model.description import Joint, Robot
+    from liedyn.model.links import Link
     model = ld.build(Robot("r", (Link("a", 1.0, (0.5, 0, 0), (1.0, 0, 0, 1.0, 0, 1.0)),), (
         Joint("j", "euler", "world", "a", sequence="xyz"),)))
     ops, _, deficit = recorded(model, "hybrid", np.zeros(3, dtype=bool))

@@ -7,7 +7,8 @@ import pytest
 
 import liedyn as ld
 from liedyn.codegen import specialize
-from liedyn.model.description import Coordinate, Joint, Link
+from liedyn.model.description import Coordinate, Joint
+from liedyn.model.links import Link
 
 PENDULUM = ld.Robot("pendulum", (Link("arm", 1.0, (0.0, 0.0, -0.5), (0.1, 0.0, 0.0, 0.1, 0.0, 0.1)),), (
     Joint("hinge", "continuous", "world", "arm", axes=((0.0, 1.0, 0.0),), coordinates=(Coordinate(damping=0.1),)),))

@@ -154,7 +154,8 @@ def test_bad_states_are_refused_in_the_words_of_the_loops(spoil, error, by_lines
 
 
 def test_vanishing_inertias_are_refused_in_the_words_of_the_loops(by_lines):
-    from liedyn.model.description import Joint, Link, Robot
+    from liedyn.model.description import Joint, Robot
+    from liedyn.model.links import Link
     model = ld.build(Robot("r", (Link("a", 1.0, (0.5, 0, 0), (1.0, 0, 0, 1.0, 0, 1.0)),), (
         Joint("j", "euler", "world", "a", sequence="xyz"),)))
     q = np.tile([0.1, np.pi / 2, 0.2], (20, 1))                # gimbal lock

@@ -10,7 +10,8 @@ import pytest
 
 import liedyn as ld
 from liedyn.dynamics.constraints.rank import coordinate_scales
-from liedyn.model.description import Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose, Robot
+from liedyn.model.description import Coordinate, Coupling, Joint, Loop, Mimic, Robot
+from liedyn.model.links import Link, Pose
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 CLOSED = 1e-12                       # what `assemble` promises; it continues to rounding

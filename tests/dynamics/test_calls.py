@@ -415,7 +415,8 @@ def test_batch_calls_may_start_from_any_thread_before_anything_is_compiled():
     code = """
 import numpy as np, liedyn as ld
 from concurrent.futures import ThreadPoolExecutor
-from liedyn.model.description import Joint, Link, Robot
+from liedyn.model.description import Joint, Robot
+from liedyn.model.links import Link
 link = lambda name: Link(name, 1.0, (0.1, 0.0, 0.2), (1.0, 0.0, 0.0, 1.0, 0.0, 1.0))
 model = ld.build(Robot("r", (link("a"), link("b")), (Joint("j", "revolute", "a", "b", axes=((0.0, 1.0, 0.0),)),)))
 x = np.linspace(0, 1, 24).reshape(-1, 1)

@@ -6,7 +6,8 @@ import liedyn as ld
 from liedyn.codegen import python_call
 from liedyn.codegen.specialize import is_supported
 from liedyn.dynamics.batching import calls
-from liedyn.model.description import Coordinate, Joint, Link
+from liedyn.model.description import Coordinate, Joint
+from liedyn.model.links import Link
 
 LINKS = Link("upper", 1.0, (0.5, 0.0, 0.0), (0.1, 0.0, 0.0, 0.1, 0.0, 0.1)), Link("lower", 1.0, (0.5, 0.1, 0.0))
 ARM = ld.Robot("arm", LINKS, (

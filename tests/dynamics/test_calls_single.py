@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.model.description import Link, Robot
+from liedyn.model.description import Robot
+from liedyn.model.links import Link
 from rounding import assert_same
 from zoo import model_of, state
 

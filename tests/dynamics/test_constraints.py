@@ -9,7 +9,8 @@ import liedyn as ld
 import loop_reference as reference
 from bridge import relative
 from liedyn.dynamics.constraints.rank import equation_weights
-from liedyn.model.description import WORLD, Loop, Pose
+from liedyn.model.description import WORLD, Loop
+from liedyn.model.links import Pose
 from loop_zoo import LOOPED, looped_of, motion
 from matrices import exp
 from zoo import ROBOTS, model_of

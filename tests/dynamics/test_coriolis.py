@@ -13,7 +13,8 @@ from bridge import relative
 from differences import by_q
 from liedyn.dynamics.closed_form import closed_form
 from liedyn.dynamics.coriolis import christoffel_derivative, field_brackets
-from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.description import WORLD, Coordinate, Joint, Robot
+from liedyn.model.links import Link, Pose
 from zoo import MOVING, SIMPLE, model_of, random_link, random_robot, state
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)

@@ -12,7 +12,8 @@ from differences import by_each, by_q
 from exact import exact, solve
 from exact_motion import CoupledMotion
 from liedyn.codegen.specialize import generic_kernels
-from liedyn.model.description import Coupling, Joint, Link, Mimic, Robot
+from liedyn.model.description import Coupling, Joint, Mimic, Robot
+from liedyn.model.links import Link
 
 ROBOTS = {f"{base} {seed}": (seed, base) for seed in range(4) for base in ("fixed", "floating")}
 EVERY = pytest.mark.parametrize("name", ROBOTS)

@@ -15,7 +15,8 @@ from liedyn.dynamics.batching import calls, threads
 from liedyn.dynamics.derivatives import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from liedyn.kernels.hybrid_dynamics_derivatives import hybrid_derivatives_batch
 from liedyn.kernels.inverse_dynamics_derivatives import inverse_derivatives_batch
-from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
+from liedyn.model.description import WORLD, Joint, Robot
+from liedyn.model.links import Link, Pose
 from liedyn.numba_tools.decorators import compile_entry_point
 from rounding import alike, assert_same
 from zoo import floats, model_of, random_link, random_robot, state, unit

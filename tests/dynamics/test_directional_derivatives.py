@@ -115,7 +115,8 @@ def test_damping_that_a_model_does_not_have_still_has_a_rate():
 
 def test_a_vanishing_inertia_is_told():
     """Gimbal lock of a massless-gimbal joint: its acceleration has no derivative, either."""
-    from liedyn.model.description import Joint, Link, Robot
+    from liedyn.model.description import Joint, Robot
+    from liedyn.model.links import Link
     robot = Robot("r", (Link("a", 1.0, (0, 0, 0), (1, 0, 0, 1, 0, 1)), Link("b", 1.0, (0, 0, 0), (1, 0, 0, 1, 0, 1))),
                   (Joint("j", "euler", "a", "b", sequence="zyx"),))
     model = ld.build(robot)
@@ -134,7 +135,8 @@ def test_a_result_that_overflows_is_told(case):
 
 
 def test_a_robot_without_joints():
-    from liedyn.model.description import Link, Robot
+    from liedyn.model.description import Robot
+    from liedyn.model.links import Link
     model = ld.build(Robot("r", (Link("a", 1.0),), ()))
     rates = {"mass.a": [1.0, 2.0]}
     assert [x.shape for x in ld.inverse_dynamics_directional(model, [], [], [], parameters=rates)] == [(0,), (2, 0)]

@@ -10,7 +10,8 @@ from bridge import relative
 from complex_step import Reference
 from joint_forces import figures
 from liedyn.errors import NameLookupError
-from liedyn.model.description import Joint, Link, Pose, Robot
+from liedyn.model.description import Joint, Robot
+from liedyn.model.links import Link, Pose
 from matrices import derivative, hat, pose
 from zoo import ROBOTS, floats, model_of, random_robot, state
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 import liedyn as ld
 from bridge import file_of
 from liedyn.dynamics.inertial_parameters import JOINT_PARAMETERS
-from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.description import Coordinate, Joint, Robot
+from liedyn.model.links import Link, Pose
 from other_units import in_units
 from zoo import ROBOTS, model_of, random_robot, robots, state
 

@@ -71,7 +71,8 @@ def test_what_the_tables_do_not_take_is_refused():
 
 def test_the_tables_by_hand():
     """A pendulum of mass 2 at (0, 0, -0.5), turning about y: M = m l^2, gravity m g l sin q."""
-    from liedyn.model.description import Joint, Link, Robot
+    from liedyn.model.description import Joint, Robot
+    from liedyn.model.links import Link
     rod = Link("rod", 2.0, (0.0, 0.0, -0.5), (0.0,) * 6)
     joint = Joint("hinge", "revolute", "world", "rod", axes=((0.0, 1.0, 0.0),))
     tables = ld.kim_tables(ld.build(Robot("pendulum", (rod,), (joint,))), [0.3], [0.7], dq=[1.0])

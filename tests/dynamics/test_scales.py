@@ -6,7 +6,8 @@ import pytest
 
 import liedyn as ld
 from liedyn.dynamics.scales import model_scales
-from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.description import WORLD, Coordinate, Joint, Robot
+from liedyn.model.links import Link, Pose
 from other_units import in_units
 from zoo import ROBOTS, model_of
 

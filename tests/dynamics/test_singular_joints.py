@@ -7,7 +7,8 @@ import pytest
 
 import liedyn as ld
 from liedyn.codegen.specialize import generic_kernels
-from liedyn.model.description import WORLD, Coordinate, Joint, Link, Loop, Mimic, Pose, Robot
+from liedyn.model.description import WORLD, Coordinate, Joint, Loop, Mimic, Robot
+from liedyn.model.links import Link, Pose
 
 LIMITS = (Coordinate(lower=-3.0, upper=3.0),)
 GENERATED = pytest.mark.parametrize("code", [nullcontext, generic_kernels], ids=["generated", "generic"])

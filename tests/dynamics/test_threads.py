@@ -136,7 +136,8 @@ import atexit, multiprocessing, os, sys, threading
 import numpy as np
 import liedyn as ld
 from liedyn.dynamics.batching import threads
-from liedyn.model.description import Joint, Link, Robot
+from liedyn.model.description import Joint, Robot
+from liedyn.model.links import Link
 
 threads.cores = lambda: 3                               # whatever the machine has
 link = lambda name: Link(name, 1.0, (0.1, 0.0, 0.2), (1.0, 0.0, 0.0, 1.0, 0.0, 1.0))

@@ -354,7 +354,8 @@ def test_half_a_spatial_base_cannot_be_prescribed(order):
 @pytest.mark.parametrize("order", [0, 2])
 def test_a_vanishing_inertia_is_told(function, size, order):
     """Gimbal lock. Inverse dynamics does not mind."""
-    from liedyn.model.description import Joint, Link, Robot
+    from liedyn.model.description import Joint, Robot
+    from liedyn.model.links import Link
     J = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
     model = ld.build(Robot("r", (Link("a", 1.0, (0, 0, 0), J), Link("b", 1.0, (0.1, 0.2, 0.3), J)),
                            (Joint("j", "euler", "a", "b", sequence="zyx"),)))
@@ -380,7 +381,8 @@ def test_overflow_is_an_error_and_never_nan(function, size):
 
 
 def test_a_robot_without_joints():
-    from liedyn.model.description import Link, Robot
+    from liedyn.model.description import Robot
+    from liedyn.model.links import Link
     model = ld.build(Robot("r", (Link("a", 1.0),), ()))
     for lead in ((), (9,)):
         for order in (0, 3):

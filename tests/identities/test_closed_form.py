@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 import liedyn as ld
 from bridge import relative
 from liedyn.dynamics.closed_form import skew_form
-from liedyn.model.description import Link, Robot
+from liedyn.model.description import Robot
+from liedyn.model.links import Link
 from liedyn.model.spatial import inertia_matrix, symmetric_matrix
 from matrices import adjoint, bracket, derivative, inverse
 from zoo import ROBOTS, model_of, robots, state

@@ -15,7 +15,8 @@ import liedyn as ld
 from bridge import relative
 from differences import by_q
 from liedyn.dynamics.batching import threads
-from liedyn.model.description import BALL, FREE, WORLD, Joint, Link, Pose, Robot
+from liedyn.model.description import BALL, FREE, WORLD, Joint, Robot
+from liedyn.model.links import Link, Pose
 from matrices import bracket, derivative
 from rounding import assert_same
 from zoo import ROBOTS, model_of, random_robot, robots, state

@@ -120,7 +120,8 @@ def test_energy_is_the_sum_over_links(name):
 
 def test_a_robot_without_moving_mass_has_no_centre():
     """Rotors alone make it computable; its centre of mass used to be NaN."""
-    from liedyn.model.description import Coordinate, Joint, Link, Robot
+    from liedyn.model.description import Coordinate, Joint, Robot
+    from liedyn.model.links import Link
     motor = Joint("j", "revolute", "a", "b", axes=((0.0, 0.0, 1.0),), coordinates=(Coordinate(armature=0.1),))
     model = ld.build(Robot("rotor", (Link("a", 1.0), Link("b")), (motor,)))
     assert ld.energy(model, [0.0], [2.0]) == pytest.approx((0.2, 0.0))

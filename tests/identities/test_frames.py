@@ -7,7 +7,8 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from bridge import relative
-from liedyn.model.description import BALL, FREE, WORLD, Joint, Link, Pose, Robot
+from liedyn.model.description import BALL, FREE, WORLD, Joint, Robot
+from liedyn.model.links import Link, Pose
 from matrices import adjoint, exp, inverse, quaternion
 from zoo import ROBOTS, floats, model_of, random_link, random_pose, random_robot, state
 

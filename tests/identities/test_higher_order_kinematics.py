@@ -13,7 +13,8 @@ from bridge import relative
 from exact import exact
 from exact_motion import ExactMotion, cross, derivatives, precisely, product, twists
 from liedyn.errors import NameLookupError
-from liedyn.model.description import NV, ONE_DOF, Joint, Link, Robot
+from liedyn.model.description import NV, ONE_DOF, Joint, Robot
+from liedyn.model.links import Link
 from rounding import assert_same
 from zoo import ROBOTS, model_of, robots, state
 

@@ -77,7 +77,8 @@ def test_wrenches_in_the_axes_and_about_the_origin_of_the_world():
 
 def test_a_link_at_rest_rests_on_its_joint():
     """A mass of 2 kg held 0.3 m out: its weight and its moment, whatever the motor does."""
-    from liedyn.model.description import Joint, Link, Robot
+    from liedyn.model.description import Joint, Robot
+    from liedyn.model.links import Link
     arm = Joint("arm", "revolute", "base", "link", axes=((0.0, 0.0, 1.0),))
     model = ld.build(Robot("one", (Link("base"), Link("link", 2.0, (0.3, 0.0, 0.0), (0.1, 0, 0, 0.1, 0, 0.1))), (arm,)))
     np.testing.assert_allclose(ld.joint_wrenches(model, [0.7], [0.0], [0.0])[0], [0, -0.6 * 9.81, 0, 0, 0, 2 * 9.81], atol=1e-15)

@@ -135,7 +135,8 @@ def test_jacobians_know_what_cannot_move_a_link(name):
 
 def test_a_robot_that_cannot_move():
     """nv = 0: everything has its shape and nothing fails."""
-    from liedyn.model.description import Joint, Link, Robot
+    from liedyn.model.description import Joint, Robot
+    from liedyn.model.links import Link
     model = ld.build(Robot("still", (Link("a", 1.0), Link("b", 2.0)), (Joint("j", "fixed", "a", "b"),)))
     none = np.zeros(0)
     assert (model.nq, model.nv, model.joint_names) == (0, 0, ())

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 
 import liedyn as ld
 from liedyn.dynamics.inertial_parameters import JOINT_PARAMETERS, LINK_PARAMETERS
-from liedyn.model.description import Joint, Link
+from liedyn.model.description import Joint
+from liedyn.model.links import Link
 from matrices import derivative
 from zoo import ROBOTS, model_of, random_link, robots, state
 

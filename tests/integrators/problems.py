@@ -4,7 +4,8 @@ import numpy as np
 import liedyn as ld
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.kernels.simulation.signals import CONSTANT, TORQUE, InputSchedule, Signals
-from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.description import Coordinate, Joint, Robot
+from liedyn.model.links import Link, Pose
 
 
 def free_motion(model, q, v) -> InitialValueProblem:

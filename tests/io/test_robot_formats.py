@@ -15,7 +15,8 @@ from liedyn.cli.app import main
 from liedyn.io.robots.robot_formats import FORMATS, RobotFormat, written_endings
 from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.io.robots.write_robot_yaml import Omission, Subset
-from liedyn.model.description import Joint, Link, LinkVisuals, Pose, Robot, Shape
+from liedyn.model.description import Joint, Robot
+from liedyn.model.links import Link, LinkVisuals, Pose, Shape
 from liedyn.robot_files import load_description
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,8 @@ import pytest
 
 from liedyn.io.robots.robot_yaml import read_robot_yaml
 from liedyn.io.robots.urdf import read_urdf
-from liedyn.model.description import IDENTITY, JOINT_TYPES, STANDARD_GRAVITY, Actuator, Coordinate, Joint, Link, Pose
+from liedyn.model.description import JOINT_TYPES, STANDARD_GRAVITY, Actuator, Coordinate, Joint
+from liedyn.model.links import IDENTITY, Link, Pose
 from liedyn.model.mass_properties import SHAPES, rotated_inertia, uniform
 from liedyn.model.validate import validate
 

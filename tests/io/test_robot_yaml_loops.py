@@ -10,7 +10,8 @@ import pytest
 import liedyn as ld
 from liedyn.errors import ModelError
 from liedyn.io.robots.robot_yaml import read_loops_file, read_robot_yaml
-from liedyn.model.description import Coupling, Loop, Mimic, Pose
+from liedyn.model.description import Coupling, Loop, Mimic
+from liedyn.model.links import Pose
 
 cmeel = pytest.importorskip("cmeel")
 REAL = Path(cmeel.__file__).parents[1] / "cmeel.prefix/share/example-robot-data/robots"

@@ -4,7 +4,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import liedyn as ld
-from liedyn.model.description import Joint, Pose, Robot
+from liedyn.model.description import Joint, Robot
+from liedyn.model.links import Pose
 from matrices import bracket, derivative, exp, inverse, log, pose, skew
 from zoo import MOVING, SEQUENCES, model_of, random_joint, random_link, state
 

@@ -4,7 +4,8 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.model.description import Coordinate, Joint, Link, Robot
+from liedyn.model.description import Coordinate, Joint, Robot
+from liedyn.model.links import Link
 from zoo import random_link, random_pose, state
 
 VANISHES = "a joint's articulated inertia vanishes in this configuration: its acceleration is not defined"

@@ -11,7 +11,8 @@ from compiled import probe
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.batch_blocks import SMALLEST_NORMAL, is_below
 from liedyn.kernels.hybrid_dynamics import factor_mass_matrix, solve_factored, solve_matrix
-from liedyn.model.description import Coordinate, Joint, Link, Robot
+from liedyn.model.description import Coordinate, Joint, Robot
+from liedyn.model.links import Link
 from mass_matrices import EVERY, masks, on_way, robot, together
 from zoo import random_link, random_pose, state
 

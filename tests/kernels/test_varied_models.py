@@ -215,7 +215,8 @@ def test_entries_of_eight_robots(eight, name, monkeypatch):
 
 def test_one_singular_robot_among_eight_is_seen():
     """The deficit of any lane counts."""
-    from liedyn.model.description import Joint, Link, Robot
+    from liedyn.model.description import Joint, Robot
+    from liedyn.model.links import Link
     ball = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
     model = ld.build(Robot("r", (Link("a", 1.0, (0, 0, 0), ball), Link("b", 1.0, (0.1, 0, 0), ball)),
                            (Joint("j", "revolute", "a", "b", axes=((0.0, 0.0, 1.0),)),)))

@@ -14,7 +14,8 @@ import numpy as np
 import liedyn as ld
 from coupled_robots import coupled_robot
 from degenerate_mechanisms import CASES, GRAVITY, at, body
-from liedyn.model.description import WORLD, Coupling, Joint, Link, Robot
+from liedyn.model.description import WORLD, Coupling, Joint, Robot
+from liedyn.model.links import Link
 from loop_zoo import looped_robot
 from zoo import SIMPLE, random_robot
 

@@ -7,7 +7,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import liedyn as ld
-from liedyn.model.description import WORLD, Joint, Link, Loop, Robot
+from liedyn.model.description import WORLD, Joint, Loop, Robot
+from liedyn.model.links import Link
 from loop_zoo import as_pose, matrix
 from matrices import inverse
 from metamorphic.mechanisms import State

@@ -4,7 +4,8 @@ import pytest
 
 import liedyn as ld
 from degenerate_mechanisms import at, body
-from liedyn.model.description import WORLD, Coordinate, Joint, Link, Robot
+from liedyn.model.description import WORLD, Coordinate, Joint, Robot
+from liedyn.model.links import Link
 from metamorphic.mechanisms import State
 from metamorphic.transformations import TRANSFORMATIONS, other_units
 

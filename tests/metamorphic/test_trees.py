@@ -9,7 +9,8 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from degenerate_mechanisms import CASES
-from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose
+from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Loop, Mimic
+from liedyn.model.links import Link, Pose
 from loop_zoo import as_pose, matrix, random_closure
 from metamorphic.mechanisms import MECHANISMS, SEED, Mechanism, State, state_of
 from metamorphic.observables import CONSTRAINED, outcome, within

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
+from liedyn.model.description import WORLD, Joint, Robot
+from liedyn.model.links import Link, Pose
 from metamorphic.mechanisms import State
 from other_units import in_units
 

@@ -7,7 +7,8 @@ import pytest
 
 import liedyn as ld
 from liedyn.codegen.specialize import generic_kernels
-from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Link, Pose, Robot
+from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Robot
+from liedyn.model.links import Link, Pose
 
 BALL = (0.1, 0.0, 0.0, 0.1, 0.0, 0.1)
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)

@@ -11,7 +11,8 @@ import zoo
 from liedyn.analysis.trajectory_derivatives import perturbed_model
 from liedyn.io.robots.robot_schema import JOINT, ROBOT
 from liedyn.io.schema_export import json_schema
-from liedyn.model.description import JOINT_TYPES, Joint, JointType, Pose
+from liedyn.model.description import JOINT_TYPES, Joint, JointType
+from liedyn.model.links import Pose
 from liedyn.model.model import joint_screws
 
 OFFSET = 0.1        # m between the axes of a crank

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.model.description import Coordinate, Joint, Link, Mimic, Pose
+from liedyn.model.description import Coordinate, Joint, Mimic
+from liedyn.model.links import Link, Pose
 from liedyn.model.model_cache import ModelValue
 from loop_zoo import n_bar, random_closure, random_coupling
 from matrices import exp

@@ -3,7 +3,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from liedyn.model.description import Pose
+from liedyn.model.links import Pose
 from liedyn.model.spatial import angle_functions, exp3, inverse, pose, right_jacobian
 
 ANGLES = [0.0, 1e-200, 1e-12, 1e-8, 1e-4, 0.03, 0.099, 0.101, 0.5, 1 - 1e-12, 1.0, 1 + 1e-12, 2.0, 3.1, np.pi - 1e-8, np.pi,

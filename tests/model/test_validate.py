@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from liedyn.errors import ModelError
-from liedyn.model.description import Actuator, Coordinate, Joint, Link, Mimic, Pose, Robot
+from liedyn.model.description import Actuator, Coordinate, Joint, Mimic, Robot
 from liedyn.model.link_tree import build_link_tree, links_by_body, merge_links
+from liedyn.model.links import Link, Pose
 from liedyn.model.validate import validate
 from liedyn.warning_codes import WARNING_CODES
 
@@ -71,7 +72,7 @@ def test_validation_twice_changes_nothing():
     (Robot("r", (), ()), "no links in this robot; expected at least one link"),
     (with_link(mass=-1.0), 'link "c", mass: negative mass; found -1.0; expected zero or more'),
     (with_link(mass=math.inf), 'link "c", mass: not a finite number in the mass; found inf'),
-    (with_link(com=(0, 0)), 'link "c", com: wrong centre of mass; found [0, 0]; expected 3 numbers'),
+    (with_link(com=(0, 0)), 'link "c", com: wrong centre of mass; found [0.0, 0.0]; expected 3 numbers'),
     (with_link(com=("x", 0, 0)), "expected 3 numbers"),
     (with_link(inertia=(1, 0, 0, 1, 0, math.nan)), 'link "c", inertia: not a finite number in the inertia'),
     (with_link(inertia=(1, 0, 0, 1, 0, -1e-6)),
@@ -92,7 +93,7 @@ def test_validation_twice_changes_nothing():
      'joint "base": a coordinate of the floating base is also called "base"; expected another name'),
     (with_joint(type="hinge"), "joint \"k\", type: unknown joint type; found 'hinge'; expected one of fixed, revolute"),
     (with_joint(axes=()), "wrong number of axes; found 0; expected 1 for a joint of type revolute"),
-    (with_joint(axes=((0, 0, 1e-12),)), "the axis is the zero vector; found [0, 0, 1e-12]; expected a non-zero vector"),
+    (with_joint(axes=((0, 0, 1e-12),)), "the axis is the zero vector; found [0.0, 0.0, 1e-12]; expected a non-zero vector"),
     (with_joint(axes=((0, math.inf, 0),)), "not a finite number in the axis"),
     (with_joint(type="universal", axes=((1, 0, 0), (2, 1e-9, 0)), coordinates=()), "the two axes are parallel"),
     (with_joint(type="helical", pitch=math.nan), 'joint "k", pitch: not a finite number'),

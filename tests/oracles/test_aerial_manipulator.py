@@ -8,7 +8,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import liedyn as ld
-from liedyn.model.description import Joint, Link, Pose, Robot
+from liedyn.model.description import Joint, Robot
+from liedyn.model.links import Link, Pose
 from spatial_series import reference_hybrid, reference_inverse
 
 DATA = json.loads(Path(__file__).with_name("aerial_manipulator.json").read_text())

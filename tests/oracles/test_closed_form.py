@@ -8,7 +8,8 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from bridge import relative
-from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.description import WORLD, Coordinate, Joint, Robot
+from liedyn.model.links import Link, Pose
 from matrices import adjoint, bracket, exp, inertia, inverse, pose, quaternion
 from zoo import floats, random_link
 

@@ -8,7 +8,8 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.model import spatial
-from liedyn.model.description import Link, Robot
+from liedyn.model.description import Robot
+from liedyn.model.links import Link
 from matrices import adjoint, derivative, exp, hat, inverse, pose, random_rotations, skew
 from matrices import bracket as ad
 from zoo import floats, random_robot

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.model.description import Coordinate, Joint, Link, Robot
+from liedyn.model.description import Coordinate, Joint, Robot
+from liedyn.model.links import Link
 from zoo import ROBOTS, model_of, state
 
 DT, STEPS = 2e-3, 20

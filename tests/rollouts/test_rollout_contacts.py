@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.description import Coordinate, Joint, Robot
+from liedyn.model.links import Link, Pose
 from rollouts.test_rollout_adjoint import differences
 
 QUADRUPED = "robots/quadruped.yaml"

@@ -12,7 +12,8 @@ import liedyn as ld
 from liedyn.io.robots.robot_yaml import read_loops_file
 from liedyn.io.scenarios.scenario_file import SCENARIO, read_scenario
 from liedyn.io.scenarios.signal_schema import CURVES, LEVELS
-from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, WORLD, Link, Robot
+from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, WORLD, Robot
+from liedyn.model.links import Link
 from liedyn.model.model import build
 from liedyn.model.validate import validate
 from liedyn.robot_files import load_description

@@ -5,7 +5,8 @@ import pytest
 import liedyn as ld
 from liedyn.errors import TrajectoryError
 from liedyn.io.trajectory_csv import Trajectory
-from liedyn.model.description import Joint, Link, Robot
+from liedyn.model.description import Joint, Robot
+from liedyn.model.links import Link
 from liedyn.simulation.trajectory_columns import (
     bind_columns,
     bind_wrench_rate,

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import liedyn as ld
-from liedyn.model.description import WORLD, Joint, Link, Loop, Pose, Robot
+from liedyn.model.description import WORLD, Joint, Loop, Robot
+from liedyn.model.links import Link, Pose
 
 X, Y, Z = ((1.0, 0.0, 0.0),), ((0.0, 1.0, 0.0),), ((0.0, 0.0, 1.0),)
 GRAVITY = np.array([0.4, -3.0, -9.0])

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 import liedyn as ld
-from liedyn.model.description import BALL, FREE, LOOP_TYPES, WORLD, Coordinate, Coupling, Joint, Loop, Pose, Robot
+from liedyn.model.description import BALL, FREE, LOOP_TYPES, WORLD, Coordinate, Coupling, Joint, Loop, Robot
+from liedyn.model.links import Pose
 from loop_reference import turn_of
 from matrices import exp, inverse, pose
 from zoo import MOVING, ROBOTS, SIMPLE, floats, random_link, random_pose, random_robot, unit

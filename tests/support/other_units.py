@@ -1,7 +1,8 @@
 """A robot description in other units of length, mass and time: the same robot, with other numbers."""
 from dataclasses import replace
 
-from liedyn.model.description import Coordinate, Joint, Link, Mimic, Pose, Robot
+from liedyn.model.description import Coordinate, Joint, Mimic, Robot
+from liedyn.model.links import Link, Pose
 
 
 def in_units(robot: Robot, length: float = 1.0, mass: float = 1.0, time: float = 1.0) -> Robot:

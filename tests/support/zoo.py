@@ -14,7 +14,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 import liedyn as ld
-from liedyn.model.description import JOINT_TYPES, WORLD, Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.description import JOINT_TYPES, WORLD, Coordinate, Joint, Robot
+from liedyn.model.links import Link, Pose
 
 MOVING = tuple(kind for kind in JOINT_TYPES if kind != "fixed")
 SIMPLE = ("revolute", "continuous", "prismatic", "helical")        # one degree of freedom, one axis

@@ -34,7 +34,8 @@ from liedyn.errors import ComputationError, ConfigurationError, LiedynWarning, S
 from liedyn.immutable import Immutable
 from liedyn.io.yaml_values import Overrides, override_texts
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.model.description import FREE, ONE_DOF, Pose
+from liedyn.model.description import FREE, ONE_DOF
+from liedyn.model.links import Pose
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
 from liedyn.robot_files import robot_file_warnings

@@ -25,7 +25,8 @@ from liedyn.io.column_map import MapArgument
 from liedyn.io.robots.robot_formats import format_of_file
 from liedyn.io.ros_bag import BASE, BagOptions
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
-from liedyn.model.description import LinkVisuals, Robot
+from liedyn.model.description import Robot
+from liedyn.model.links import LinkVisuals
 from liedyn.model.model import Model, build
 from liedyn.robot_files import read_model, without_couplings
 from liedyn.simulation.control.joint_control import with_armatures

@@ -23,7 +23,8 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.errors import NameLookupError, nearest
-from liedyn.model.description import JOINT_TYPES, ONE_DOF, WORLD, Joint, Link, Pose, Robot, coordinate_name, vector
+from liedyn.model.description import JOINT_TYPES, ONE_DOF, WORLD, Joint, Robot, coordinate_name
+from liedyn.model.links import Link, Pose, vector
 from liedyn.model.model import Model, ModelJoint, _ModelBuilder, joint_screws
 from liedyn.model.model_cache import ModelValue
 from liedyn.model.spatial import (

@@ -27,7 +27,8 @@ import numpy as np
 
 from liedyn.arrays import Array, Integers
 from liedyn.immutable import Immutable
-from liedyn.model.description import COUPLING, FREE, LOOP_TYPES, NV, ONE_DOF, Coupling, Loop, Robot, Vector, coordinate_name
+from liedyn.model.description import COUPLING, FREE, LOOP_TYPES, NV, ONE_DOF, Coupling, Loop, Robot, coordinate_name
+from liedyn.model.links import Vector
 from liedyn.model.spatial import pose, pose_to_array, rotation_of_z
 from liedyn.model.validate import mimic_couplings
 

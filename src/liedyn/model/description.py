@@ -1,7 +1,8 @@
 """Robot description: immutable, in SI units.
 
-Loaders (`io`) create a `Robot`, `model.validate` checks it, and `model.model` builds the arrays of the kernels from it.
-Numbers are plain floats in tuples, so that descriptions can be compared and hashed.
+Loaders (`io`) and users create a `Robot`, `model.validate` checks it, and `model.model` builds the arrays of the kernels from it.
+Constructors take arrays, lists and tuples, under the names of the keys of robot files. Numbers are stored as plain floats in
+tuples, so that descriptions can be compared and hashed.
 
 At zero coordinates, the child frame of a joint is at `origin` in the parent link. Axes and screws are given in this
 joint frame. The pose of the child is `origin · motion(q)`.
@@ -10,13 +11,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import SupportsFloat
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from liedyn.arrays import Array, Base
-from liedyn.errors import LiedynWarning, Place, of_level
-from liedyn.model.spatial import rotation_by_rows, screw_frame
+import numpy as np
+
+from liedyn.arrays import Array, ArrayLike, Base
+from liedyn.errors import LiedynWarning, ModelError, Place, nearest, of_level
+from liedyn.model.element_values import (
+    as_each,
+    as_elements,
+    as_float,
+    as_floats,
+    as_vectors,
+    element_location,
+    set_fields,
+)
+from liedyn.model.links import Link, LinkVisuals, Pose, PoseLike, Vector, as_pose, vector
+from liedyn.model.spatial import screw_frame
+from liedyn.public_calls import check_names, explained
 
 # The three kinds of joint of the kernels. The model builder expands every other joint into screws -----------------------
 
@@ -46,70 +59,17 @@ WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR, BALL_CLOSURE, UNIVERSAL, DISTANC
 
 # description ------------------------------------------------------------------------------------------------------------
 
-Vector = tuple[float, float, float]
-Rotation = tuple[float, float, float, float, float, float, float, float, float]   # by rows
 Screw = tuple[float, float, float, float, float, float]                           # [w; v]
 
 WORLD = "world"                                   # the ground, a link of every robot
-IDENTITY: Rotation = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 MAX_INPUT = 1e30                                    # of masses, lengths, inertias, gains: the cube of m r^2 is far from overflow
 STANDARD_GRAVITY: Vector = (0.0, 0.0, -9.81)
-
-
-def vector(values: Iterable[SupportsFloat]) -> Vector:
-    """Return the components of a vector as floats."""
-    return tuple(map(float, values))                    # type: ignore[return-value]  # `validate` checks that there are three
-
-
-def inertia_of(values: Iterable[float]) -> tuple[float, float, float, float, float, float]:
-    """Return the six entries xx, xy, xz, yy, yz, zz of an inertia as a tuple."""
-    xx, xy, xz, yy, yz, zz = map(float, values)
-    return xx, xy, xz, yy, yz, zz
+_NO_PLACE, _NO_MOTION = Place(), Pose()
 
 
 def coordinate_name(joint: str, label: str) -> str:
     """Return the name of a coordinate in files: that of its joint, with the label if it has one."""
     return f"{joint}.{label}" if label else joint
-
-
-@dataclass(frozen=True, slots=True)
-class Pose:
-    """T_ab: maps coordinates in b to coordinates in a."""
-
-    rotation: Rotation = IDENTITY
-    translation: Vector = (0.0, 0.0, 0.0)
-
-    @staticmethod
-    def from_xyz_rpy(xyz: Sequence[float] = (0.0, 0.0, 0.0), rpy: Sequence[float] = (0.0, 0.0, 0.0)) -> Pose:
-        """URDF's origin: fixed-axis roll, pitch, yaw, R = Rz(yaw) Ry(pitch) Rx(roll)."""
-        (sr, cr), (sp, cp), (sy, cy) = ((math.sin(x), math.cos(x)) for x in rpy)
-        return Pose((cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr,
-                     sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr,
-                     -sp, cp * sr, cp * cr), vector(xyz))
-
-    @staticmethod
-    def from_matrix(T: Array) -> Pose:
-        """From a (4, 4) pose, without negative zeros: the inverse of `spatial.pose`."""
-        return Pose(rotation_by_rows(T[:3, :3]), vector(T[:3, 3] + 0.0))
-
-    @staticmethod
-    def from_xyz_quaternion(xyz: Sequence[float], quaternion: Sequence[float]) -> Pose:
-        """From a unit quaternion x y z w."""
-        x, y, z, w = quaternion
-        return Pose((1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w),
-                     2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w),
-                     2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)), vector(xyz))
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A rigid body. `inertia` is about the centre of mass, along the link's axes: xx, xy, xz, yy, yz, zz."""
-
-    name: str
-    mass: float = 0.0
-    com: Vector = (0.0, 0.0, 0.0)
-    inertia: tuple[float, float, float, float, float, float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +92,58 @@ class Mimic:
     """Couples the only coordinate of a joint to that of another: q = multiplier · q_joint + offset.
 
     It becomes a `Coupling` with the name of the joint that follows.
+
+    Examples
+    --------
+    >>> ld.Joint("right", "prismatic", "palm", "right_finger", axis=[0, 1, 0], mimic=ld.Mimic("left", multiplier=-1)).mimic
+    Mimic(joint='left', multiplier=-1.0, offset=0.0)
     """
 
     joint: str
     multiplier: float = 1.0
     offset: float = 0.0
 
+    def __post_init__(self) -> None:
+        set_fields(self, multiplier=as_float(self.multiplier), offset=as_float(self.offset))
 
-@dataclass(frozen=True, slots=True)
+
+EachCoordinate = float | Sequence[float] | Array | None            # a number for all coordinates of a joint, or one for each
+Limits = Sequence[Any] | Mapping[str, Any] | Array | None
+_LIMITS = ("lower", "upper", "velocity", "effort")
+
+
+def _of_coordinates(name: str) -> Any:
+    """Return a property: a field of the coordinates of a joint, a number if there is one coordinate, else a tuple."""
+    def values(joint: Joint) -> float | tuple[float, ...]:
+        each = tuple(getattr(coordinate, name) for coordinate in joint.coordinate_parameters)
+        return each[0] if len(each) == 1 else each
+
+    return property(values, doc=f"The {name} of the coordinate, or a tuple with one for each coordinate.")
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class Joint:
-    """A joint between two links. `JOINT_TYPES` lists which of these fields its type needs.
+    """A joint that moves the link `child` relative to the link `parent`; the parent "world" is the ground.
 
-    axes      as many as the type has
-    pitch     metres of advance per radian
-    sequence  three letters, intrinsic, e.g. "zyx": R = Rz(q1) Ry(q2) Rx(q3)
-    screws    up to six [w; v] in the joint frame; motion = exp(S1 q1) … exp(Sk qk)
+    type      fixed, revolute, continuous, prismatic, helical, ball, free, universal, cylindrical, planar, euler or screws
+    origin    pose of the joint frame in the parent link: a position [m], a `Pose`, or a (4, 4) matrix
+    axis      of joints with one axis: a vector in the joint frame
+    axes      of joints with two axes
+    pitch     of helical joints: metres of advance per radian
+    sequence  of euler joints: three letters, intrinsic, e.g. "zyx": R = Rz(q1) Ry(q2) Rx(q3)
+    screws    of screws joints: up to six [w; v] in the joint frame; motion = exp(S1 q1) … exp(Sk qk)
+    limits    (lower, upper) position [rad | m], or a dict with any of lower, upper, velocity and effort
+    damping, friction, armature, stiffness, rest   as in a robot file
+    mimic     `Mimic`: the joint follows another one
+
+    Limits, damping, friction, armature, stiffness and rest are a number for all coordinates of the joint, or a sequence with one
+    for each. They replace those of `coordinates`, a tuple with all parameters of each coordinate.
+
+    Examples
+    --------
+    >>> elbow = ld.Joint("elbow", "revolute", "upper", "lower", origin=[0, 0, -0.5], axis=[0, 1, 0], limits=(-2, 2), damping=0.1)
+    >>> elbow.axes, elbow.damping, elbow.coordinates[0].upper
+    (((0.0, 1.0, 0.0),), 0.1, 2.0)
     """
 
     name: str
@@ -161,6 +158,52 @@ class Joint:
     coordinates: tuple[Coordinate, ...] = ()
     mimic: Mimic | None = None
     place: Place = field(default=Place(), compare=False)
+
+    @explained
+    def __init__(self, name: str, type: str, parent: str, child: str, origin: PoseLike = _NO_MOTION,           # noqa: PLR0913
+                 axes: ArrayLike = (), pitch: float = 0.0, sequence: str = "", screws: ArrayLike = (),
+                 coordinates: Iterable[Coordinate] = (), mimic: Mimic | None = None, place: Place = _NO_PLACE, *,
+                 axis: ArrayLike | None = None, limits: Limits = None, damping: EachCoordinate = None,
+                 friction: EachCoordinate = None, armature: EachCoordinate = None, stiffness: EachCoordinate = None,
+                 rest: EachCoordinate = None):
+        set_fields(self, name=name, type=type, parent=parent, child=child, place=place, pitch=as_float(pitch), sequence=sequence,
+                   screws=as_vectors(screws), coordinates=tuple(coordinates), mimic=mimic)
+        set_fields(self, origin=as_pose(origin, element_location(self, "origin"), "origin"),
+                   axes=as_vectors(axes) if axis is None else (as_floats(axis),))
+        if axis is not None and np.size(axes):
+            raise ModelError("both axis and axes", place=element_location(self, "axis"), expected="one of them")
+        values = {"damping": damping, "friction": friction, "armature": armature, "stiffness": stiffness, "rest": rest}
+        self._set_coordinates(self._limits(limits) | {key: value for key, value in values.items() if value is not None})
+
+    def _limits(self, limits: Limits) -> dict[str, Any]:
+        """Return limits by their names."""
+        if limits is None:
+            return {}
+        if isinstance(limits, Mapping):
+            check_names("limits", limits, _LIMITS)
+            return dict(limits)
+        try:
+            lower, upper = limits
+        except (TypeError, ValueError):
+            raise ModelError("wrong limits", place=element_location(self, "limits"), found=limits,
+                             expected="(lower, upper), or a dict with any of lower, upper, velocity and effort") from None
+        return {"lower": lower, "upper": upper}
+
+    def _set_coordinates(self, values: Mapping[str, Any]) -> None:
+        """Set fields of the coordinates. Raise ModelError if the joint has no coordinate, or another number of them."""
+        if not values:
+            return
+        check_joint_type(self)
+        labels = self.labels
+        if not labels:
+            raise ModelError(f"a {self.type} joint has no {next(iter(values))}", place=element_location(self, next(iter(values))))
+        each = {name: as_each(value, len(labels), element_location(self, "limits" if name in _LIMITS else name), name)
+                for name, value in values.items()}
+        set_fields(self, coordinates=tuple(replace(coordinate, **{name: entries[k] for name, entries in each.items()})
+                                     for k, coordinate in enumerate(self.coordinate_parameters)))
+
+    damping, friction, armature = _of_coordinates("damping"), _of_coordinates("friction"), _of_coordinates("armature")
+    stiffness, rest = _of_coordinates("stiffness"), _of_coordinates("rest")
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -270,18 +313,34 @@ JOINT_TYPES: dict[str, JointType] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+def check_joint_type(joint: Joint) -> None:
+    """Raise ModelError if the type of the joint does not exist."""
+    if joint.type not in JOINT_TYPES:
+        raise ModelError("unknown joint type", place=element_location(joint, "type"), found=joint.type,
+                         expected="one of " + ", ".join(JOINT_TYPES), hint=nearest(joint.type, JOINT_TYPES))
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class Loop:
     """A loop closure: a constraint between frame A, fixed in link `a`, and frame B, fixed in link `b`.
 
-    a, b            names of links; WORLD is the ground
-    pose_a, pose_b  poses of the frames in their links
+    type            weld, revolute, prismatic, cylindrical, planar, ball, universal, distance or rolling
+    a, b            names of links; "world" is the ground
+    pose_a, pose_b  poses of the frames in their links: a position [m], a `Pose`, or a (4, 4) matrix
     axes            revolute, prismatic, cylindrical: the axis; planar: the normal; rolling disc: the axle (frame B); one, written
                     in both frames, which share it; default z. universal: two, the first in frame A, the second in frame B,
                     which stay perpendicular; default x and y. The others have none
     length          distance: between the origins of the frames [m]
     radius, shape   rolling: of the disc or sphere about the origin of B [m]; the plane is z = 0 of frame A
     driven          frame A moves within its link by a motion that is given in time, beyond `pose_a`
+    axis            in place of `axes` if there is one
+
+    Examples
+    --------
+    >>> robot = ld.load_description("robots/double_pendulum.yaml")
+    >>> pin = ld.Loop("pin", "revolute", "world", "lower", pose_a=[0.3, 0, -0.8], pose_b=[0, 0, -0.5], axis=[0, 1, 0])
+    >>> ld.build(dataclasses.replace(robot, loops=[pin])).nc
+    5
     """
 
     name: str
@@ -296,6 +355,18 @@ class Loop:
     shape: str = "disc"
     driven: bool = False
     place: Place = field(default=Place(), compare=False)
+
+    @explained
+    def __init__(self, name: str, type: str, a: str, b: str, pose_a: PoseLike = _NO_MOTION,                    # noqa: PLR0913
+                 pose_b: PoseLike = _NO_MOTION, axes: ArrayLike = (), length: float = 0.0, radius: float = 0.0,
+                 shape: str = "disc", driven: bool = False, place: Place = _NO_PLACE, *, axis: ArrayLike | None = None):
+        set_fields(self, name=name, type=type, a=a, b=b, length=as_float(length), radius=as_float(radius), shape=shape,
+                   driven=bool(driven), place=place)
+        set_fields(self, pose_a=as_pose(pose_a, element_location(self, "a"), "frame"),
+                   pose_b=as_pose(pose_b, element_location(self, "b"), "frame"),
+                   axes=as_vectors(axes) if axis is None else (as_floats(axis),))
+        if axis is not None and np.size(axes):
+            raise ModelError("both axis and axes", place=element_location(self, "axis"), expected="one of them")
 
 
 # Types of closure. The equations of each are in `joints.loop_joints`. -----------------------------------------------------
@@ -338,11 +409,19 @@ LOOP_TYPES: dict[str, LoopType] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Coupling:
     """The constraint sum_k c_k q_k = offset between joint coordinates (not of ball and free joints): gears, belts, cables.
 
-    Each term is (joint, label, c_k). The label is empty if the joint has one coordinate.
+    terms  {coordinate: c_k}, with the coordinate "joint", or "joint.label" for a joint with several; or (joint, label, c_k) of
+           each. The label is empty if the joint has one coordinate.
+
+    Examples
+    --------
+    >>> robot = ld.load_description("robots/double_pendulum.yaml")
+    >>> gear = ld.Coupling("gear", {"shoulder": 1, "elbow": -2})
+    >>> ld.build(dataclasses.replace(robot, couplings=[gear])).independent
+    ('shoulder',)
     """
 
     name: str
@@ -350,12 +429,26 @@ class Coupling:
     offset: float = 0.0
     place: Place = field(default=Place(), compare=False)
 
+    @explained
+    def __init__(self, name: str, terms: Mapping[str, float] | Iterable[tuple[str, str, float]], offset: float = 0.0,
+                 place: Place = _NO_PLACE):
+        each = [(joint, "", factor) for joint, factor in terms.items()] if isinstance(terms, Mapping) else terms
+        set_fields(self, name=name, terms=tuple((joint, label, as_float(factor)) for joint, label, factor in each),
+                   offset=as_float(offset), place=place)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, init=False)
 class Actuator:
     """A thruster (AGF (28)) on a link, with the scalar command u [N].
 
     Its wrench is u · [p x n + torque_ratio n; n], with the unit axis n and the position p in the link frame.
+
+    Examples
+    --------
+    >>> ld.Actuator("rotor", "frame", position=[0.2, 0, 0], torque_ratio=0.02).axis
+    (0.0, 0.0, 1.0)
+    >>> ld.load_description("robots/hexarotor_arms.yaml").actuators[0].name
+    'rotor1'
     """
 
     name: str
@@ -365,68 +458,27 @@ class Actuator:
     torque_ratio: float = 0.0
     place: Place = field(default=Place(), compare=False)
 
-
-Colour = tuple[float, float, float]                 # red, green, blue from 0 to 1
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A primitive for drawing. Cylinders and capsules lie along z.
-
-    sizes  [m], as listed in `mass_properties.SHAPES`
-    pose   pose of the shape in the link
-    """
-
-    kind: str
-    sizes: tuple[float, ...]
-    pose: Pose
-    colour: Colour | None = None
+    @explained
+    def __init__(self, name: str, link: str, position: ArrayLike = (0.0, 0.0, 0.0), axis: ArrayLike = (0.0, 0.0, 1.0),
+                 torque_ratio: float = 0.0, place: Place = _NO_PLACE):
+        set_fields(self, name=name, link=link, position=as_floats(position), axis=as_floats(axis),
+                   torque_ratio=as_float(torque_ratio), place=place)
 
 
-Shapes = Mapping[str, tuple[Shape, ...]]        # by link
-
-
-@dataclass(frozen=True, slots=True)
-class LinkMesh:
-    """A mesh for drawing.
-
-    name    name in the robot file
-    pose    pose of the mesh in the frame of the link
-    colour  None: the colour of the mesh file
-    file    path found by `io.robots.visual_shapes.link_meshes`
-    """
-
-    name: str
-    pose: Pose
-    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    colour: Colour | None = None
-    file: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LinkVisuals:
-    """Shapes and meshes of a link for drawing.
-
-    shapes     visible primitives
-    collision  collision primitives
-    meshes     visible meshes
-    complete   whether `shapes` are everything that the file has for drawing
-    """
-
-    shapes: tuple[Shape, ...] = ()
-    collision: tuple[Shape, ...] = ()
-    meshes: tuple[LinkMesh, ...] = ()
-    complete: bool = True
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Robot:
     """A tree of links and joints. A joint whose parent is `world` is attached to the ground. Otherwise the one link that is
     not the child of a joint is the root, welded to the ground (`base` fixed) or free (`base` floating). `loops` and `couplings`
     constrain the tree. `actuated` names the joints with motors, which inverse dynamics of robots with loops requires.
 
+    `ld.build` checks a robot and returns its model. The order of links and joints has no effect but on the order of coordinates.
+
     Examples
     --------
+    >>> rod = ld.Link("rod", mass=1.2, com=[0, 0, -0.25], shape=ld.Shape.cylinder(radius=0.02, length=0.5))
+    >>> pivot = ld.Joint("pivot", "continuous", parent="world", child="rod", axis=[0, 1, 0], damping=0.01)
+    >>> ld.build(ld.Robot("pendulum", links=[rod], joints=[pivot]))
+    <Model pendulum: 1 joint, nq 1, nv 1, fixed base; 1 link, 1.2 kg>
     >>> robot = ld.load_description("robots/double_pendulum.yaml")
     >>> robot, robot.links[0].mass
     (<Robot double_pendulum: 3 links, 3 joints, fixed base>, 1.0)
@@ -443,7 +495,19 @@ class Robot:
     actuated: tuple[str, ...] = ()         # joints with motors; empty: the file does not say
     warnings: tuple[LiedynWarning, ...] = field(default=(), compare=False)   # of the loader
     source: str | None = field(default=None, compare=False)
-    visuals: Mapping[str, LinkVisuals] = field(default_factory=dict, compare=False)    # by link, of those that the file draws
+    visuals: Mapping[str, LinkVisuals] = field(default_factory=dict, compare=False)    # by link, of those that are drawn
+
+    @explained
+    def __init__(self, name: str, links: Iterable[Link], joints: Iterable[Joint] = (), base: Base = "fixed",   # noqa: PLR0913
+                 gravity: ArrayLike = STANDARD_GRAVITY, actuators: Iterable[Actuator] = (), loops: Iterable[Loop] = (),
+                 couplings: Iterable[Coupling] = (), actuated: Iterable[str] = (), warnings: Iterable[LiedynWarning] = (),
+                 source: str | None = None, visuals: Mapping[str, LinkVisuals] | None = None):
+        elements = {"links": (links, Link), "joints": (joints, Joint), "actuators": (actuators, Actuator), "loops": (loops, Loop),
+                    "couplings": (couplings, Coupling), "actuated": (actuated, str)}
+        set_fields(self, name=name, base=base, gravity=as_floats(gravity), warnings=tuple(warnings), source=source,
+                   **{key: as_elements(values, kind, "Robot", key) for key, (values, kind) in elements.items()})
+        shapes = {link.name: LinkVisuals(link.shapes) for link in self.links if link.shapes}
+        set_fields(self, visuals={**shapes, **(visuals or {})} if shapes else visuals or {})
 
     def __repr__(self) -> str:
         """Return a short summary: the fields contain the whole robot."""

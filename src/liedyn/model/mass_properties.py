@@ -4,14 +4,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from liedyn.errors import ModelError, Place, nearest
 from liedyn.model.spatial import pose
 
 if TYPE_CHECKING:
-    from liedyn.model.description import Pose, Rotation, Vector
+    from liedyn.model.links import Pose, Rotation, Shape, Vector
 
 Inertia = tuple[float, float, float, float, float, float]        # xx, xy, xz, yy, yz, zz
 
@@ -89,3 +90,48 @@ def total(parts: Sequence[Mass]) -> Mass:
                    step in zip(inertia, part.inertia, moved, strict=True)]
     xx, xy, xz, yy, yz, zz = inertia
     return Mass(mass, (x_com, y_com, z_com), (xx, xy, xz, yy, yz, zz))
+
+
+def uniform_body(shapes: Sequence[Shape], mass: float | None, density: float | None,
+                 place: Place) -> tuple[float, Vector, Inertia]:
+    """Return mass, centre of mass and inertia about it, in the link frame, of a uniform body of shapes.
+
+    Either its mass or its density is a number. Raise ModelError with the location of the link otherwise, and for sizes that are
+    not positive.
+    """
+    if (mass is None) == (density is None):
+        raise ModelError("a shape needs either mass or density", place=place, expected="one of mass, density")
+    for shape in shapes:
+        _check_shape(shape, place)
+    unit_bodies = [(shape, *uniform(shape.kind, shape.sizes)) for shape in shapes]
+    volume = math.fsum(of_shape for _, of_shape, _ in unit_bodies)
+    body = total([_part(1.0 if len(shapes) == 1 else of_shape / volume, inertia).seen_from(shape.pose)
+                  for shape, of_shape, inertia in unit_bodies])
+    if density is not None:
+        _check_positive(density, place, "density")
+        mass = density * volume
+    scale = mass if isinstance(mass, float) else 0.0                         # `validate` reports a mass that is not a number
+    xx, xy, xz, yy, yz, zz = (scale * x for x in body.inertia)
+    return mass, body.com, (xx, xy, xz, yy, yz, zz)                          # type: ignore[return-value]
+
+
+def _part(mass: float, inertia: Inertia) -> Mass:
+    """Return a body from its inertia for a mass of 1 kg."""
+    xx, xy, xz, yy, yz, zz = (mass * x for x in inertia)
+    return Mass(mass, inertia=(xx, xy, xz, yy, yz, zz))
+
+
+def _check_shape(shape: Shape, place: Place) -> None:
+    if shape.kind not in SHAPES:
+        raise ModelError("unknown shape", place=place, found=shape.kind, expected="one of " + ", ".join(SHAPES),
+                         hint=nearest(shape.kind, SHAPES))
+    names = SHAPES[shape.kind]
+    if not isinstance(shape.sizes, tuple) or len(shape.sizes) != len(names):
+        raise ModelError(f"wrong sizes of a {shape.kind}", place=place, found=shape.sizes, expected=", ".join(names))
+    for name, size in zip(names, shape.sizes, strict=True):
+        _check_positive(size, place, f"{name} of the {shape.kind}")
+
+
+def _check_positive(value: Any, place: Place, quantity: str) -> None:
+    if not isinstance(value, float) or not 0 < value < math.inf:
+        raise ModelError(f"wrong {quantity}", place=place, found=value, expected="a number above 0")

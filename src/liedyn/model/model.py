@@ -28,14 +28,11 @@ from liedyn.model.description import (
     TRANSLATES,
     WORLD,
     Joint,
-    Link,
-    Pose,
     Robot,
-    inertia_of,
-    vector,
 )
-from liedyn.model.element_values import element_location
+from liedyn.model.element_values import as_each, as_inertia, element_location
 from liedyn.model.link_tree import LinkTree, build_link_tree, reduced_inertias
+from liedyn.model.links import Link, as_pose, vector
 from liedyn.model.model_cache import ModelCache, ModelValue
 from liedyn.model.spatial import (
     adjoint,
@@ -411,28 +408,7 @@ def _unknown_name(kind: str, name: object, names: Iterable[str]) -> NameLookupEr
 # bodies, with massless bodies between where a joint has several (DESIGN §2).
 
 def build(robot: Robot) -> Model:
-    """Validate a robot description and return its model.
-
-    Parameters
-    ----------
-    robot : Robot
-        From `load_description`, or made in Python.
-
-    Returns
-    -------
-    Model
-
-    Raises
-    ------
-    ModelError
-        If the robot is not valid, or its couplings contradict each other.
-
-    Examples
-    --------
-    >>> robot = ld.load_description("robots/asymmetric_body.yaml")
-    >>> ld.build(dataclasses.replace(robot, gravity=(0.0, 0.0, -1.62))).gravity
-    array([ 0.  ,  0.  , -1.62])
-    """
+    """Validate a robot description and return its model, as `liedyn.build` without issuing a warning."""
     return build_validated(validate(robot))
 
 
@@ -679,8 +655,6 @@ def _names(joints: list[Joint]) -> tuple[tuple[str, ...], ...]:
 # A model with other numbers: its description is changed and assembled again, of which only what has changed is checked ---
 
 _Changes = Mapping[str, ArrayLike]           # by name of the link, joint or coordinate
-_UPPER = np.triu_indices(3)
-_SYMMETRIC = 1e-9          # of the maximum entry of an inertia matrix: rounding of a product R I R^T
 
 
 def apply_changes(model: Model, gravity: ArrayLike | None, of_links: Mapping[str, _Changes | None], origins: _Changes | None,
@@ -710,7 +684,7 @@ def _changed_robot(robot: Robot, gravity: Any, of_links: Mapping[str, _Changes |
             links[name] = _replace_link_value(link, key, value)
     for name, T in _named_values(origins, "origin"):
         joint = _look_up(joints, name, "joint")
-        joints[name] = replace(joint, origin=_pose(joint, T))
+        joints[name] = replace(joint, origin=as_pose(T, element_location(joint, "origin"), "origin"))
     for key, values in of_coordinates.items():
         for name, value in _named_values(values, key):
             joint, indices = _find_coordinates(joints, name)
@@ -742,26 +716,9 @@ def _replace_link_value(link: Link, field: str, value: Any) -> Link:
     if field == "com":
         check_finite(value, 3, place, "centre of mass")
         return replace(link, com=vector(value))
-    if np.shape(value) == (3, 3):
-        I = np.asarray(value, dtype=float)
-        if not np.allclose(I, I.T, rtol=0.0, atol=_SYMMETRIC * np.abs(I).max()):
-            raise ModelError("the inertia is not symmetric", place=place, found=I.tolist(), expected="a symmetric matrix")
-        value = I[_UPPER]
-    elif np.shape(value) == (3,):
-        value = np.diag(value)[_UPPER]
-    check_finite(value, 6, place, "inertia")
-    return replace(link, inertia=inertia_of(np.asarray(value)))
-
-
-def _pose(joint: Joint, value: ArrayLike) -> Pose:
-    try:
-        T = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        T = np.empty(0)
-    if T.shape != (4, 4) or not np.array_equal(T[3], [0, 0, 0, 1]):
-        raise ModelError("the origin is not a pose", place=element_location(joint, "origin"), found=T.tolist(),
-                         expected="a (4, 4) matrix whose last row is 0 0 0 1")
-    return Pose.from_matrix(T)
+    entries = as_inertia(value, place)
+    check_finite(entries, 6, place, "inertia")
+    return replace(link, inertia=entries)
 
 
 def _find_coordinates(joints: Mapping[str, Joint], name: str) -> tuple[Joint, list[int]]:
@@ -774,14 +731,7 @@ def _find_coordinates(joints: Mapping[str, Joint], name: str) -> tuple[Joint, li
 
 def _replace_coordinates(joint: Joint, indices: list[int], field: str, value: Any) -> Joint:
     """Return the joint with one number for all coordinates `indices`, or one for each, in a field of `Coordinate`."""
-    place = element_location(joint, field)
-    values = [value] * len(indices) if np.ndim(value) == 0 else list(value)
-    if len(values) != len(indices):
-        raise ModelError(f"wrong {field}", place=place, found=len(values), expected=f"one number, or {len(indices)}")
-    try:
-        values = [float(x) for x in values]
-    except (TypeError, ValueError):
-        raise ModelError(f"wrong {field}", place=place, found=value, expected="numbers") from None
+    values = as_each(value, len(indices), element_location(joint, field), field)
     coordinates = list(joint.coordinate_parameters)
     for k, x in zip(indices, values, strict=True):
         coordinates[k] = replace(coordinates[k], **{field: x})

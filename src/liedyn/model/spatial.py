@@ -12,7 +12,7 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike
 
 if TYPE_CHECKING:
-    from liedyn.model.description import Link, Pose, Rotation
+    from liedyn.model.links import Link, Pose, Rotation
 
 _ROUNDING = 1e-15         # of a screw's linear part: what is left along an axis that does not pass through the origin
 # of a unit vector: below it what lies across z is rounding, and the turn from z is half a turn about x

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -24,13 +24,12 @@ from liedyn.model.description import (
     Coordinate,
     Coupling,
     Joint,
-    Link,
+    JointType,
     Loop,
-    Pose,
+    LoopType,
     Robot,
-    Vector,
+    check_joint_type,
     coordinate_name,
-    vector,
 )
 from liedyn.model.element_values import element_location
 from liedyn.model.link_tree import (
@@ -42,6 +41,7 @@ from liedyn.model.link_tree import (
     merge_links,
     principal_inertias,
 )
+from liedyn.model.links import Link, Pose, Vector, vector
 from liedyn.model.spatial import symmetric_matrix
 from liedyn.model.warnings import is_not_semidefinite, robot_warnings
 
@@ -195,6 +195,7 @@ def _validate_loop(loop: Loop, tree: LinkTree, body_of: dict[str, str]) -> Loop:
     axes = loop.axes or default
     check_axes(axes, len(default), f"a {loop.type} closure" + (" of a sphere" if loop.shape == "sphere" else ""),
                element_location(loop, "axis"))
+    _check_no_other_parameters(loop, LOOP_TYPES, "closure")
     for name in ("length", "radius"):
         value = getattr(loop, name)
         check_finite((value,), 1, element_location(loop, name), name)
@@ -203,6 +204,15 @@ def _validate_loop(loop: Loop, tree: LinkTree, body_of: dict[str, str]) -> Loop:
                              expected="a number above 0",
                              hint="use ball for points that coincide" if name == "length" else None)
     return replace(loop, axes=axes)
+
+
+def _check_no_other_parameters(element: Joint | Loop, types: Mapping[str, JointType] | Mapping[str, LoopType], noun: str) -> None:
+    """Raise ModelError for a parameter of other types, such as the pitch of a revolute joint, that is not at its default."""
+    defaults = {item.name: item.default for item in fields(element)}
+    for name in dict.fromkeys(name for entry in types.values() for name in entry.parameters):
+        if name not in types[element.type].parameters and getattr(element, name) != defaults[name]:
+            raise ModelError(f"a {element.type} {noun} has no {name}", place=element_location(element, name),
+                             found=getattr(element, name))
 
 
 def _check_end(loop: Loop, part: str, links: Mapping[str, Link]) -> None:
@@ -360,11 +370,10 @@ def _check_inertia(links: list[Link], body: Body) -> None:
 
 def _validate_joint(joint: Joint) -> Joint:
     """Return the joint with one `Coordinate` for each velocity coordinate. Raise ModelError if it is not valid."""
-    if joint.type not in JOINT_TYPES:
-        raise ModelError("unknown joint type", place=element_location(joint, "type"), found=joint.type,
-                         expected="one of " + ", ".join(JOINT_TYPES), hint=nearest(joint.type, JOINT_TYPES))
+    check_joint_type(joint)
     check_pose(joint.origin, element_location(joint, "origin"), "origin")
     _check_axes(joint)
+    _check_no_other_parameters(joint, JOINT_TYPES, "joint")
     for name in JOINT_TYPES[joint.type].parameters:
         if isinstance(value := getattr(joint, name), int | float):
             check_finite((value,), 1, element_location(joint, name), name)

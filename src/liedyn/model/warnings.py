@@ -8,9 +8,10 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.errors import LiedynWarning, Place
-from liedyn.model.description import Joint, Link, Loop, Robot, Screw
+from liedyn.model.description import Joint, Loop, Robot, Screw
 from liedyn.model.element_values import element_location
 from liedyn.model.link_tree import Body, Element, LinkTree, links_by_body, principal_inertias
+from liedyn.model.links import Link
 from liedyn.model.spatial import symmetric_matrix
 
 TRIANGLE_ROUNDING = 1e-6             # of the maximum principal inertia: below it is the rounding of a printed number

@@ -12,7 +12,8 @@ from typing import Any
 from liedyn.arrays import Base
 from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, escape_nonprintable, of_level
 from liedyn.io.robots.write_robot_yaml import LIMITS, PASSIVE
-from liedyn.model.description import Coordinate, Coupling, Joint, Loop, Pose, coordinate_name
+from liedyn.model.description import Coordinate, Coupling, Joint, Loop, coordinate_name
+from liedyn.model.links import Pose
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.validate import mimic_couplings
 from liedyn.robot_files import read_model

@@ -27,7 +27,7 @@ from liedyn.kernels.simulation.contact import (
     STIFFNESS,
     Contacts,
 )
-from liedyn.model.description import Pose
+from liedyn.model.links import Pose
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
 from liedyn.simulation.name_binding import (

@@ -14,8 +14,8 @@ from liedyn.integrators.run_state import Record
 from liedyn.io.scenarios.action_schema import Attach
 from liedyn.io.scenarios.scenario import PHASE_START, Constant, Event, Phase, Prescribe, Rule, Scenario
 from liedyn.joints.loop_joints import CONSTRAINT_MOTION_SIZE
-from liedyn.model.description import Link
 from liedyn.model.link_tree import combine_bodies
+from liedyn.model.links import Link
 from liedyn.model.model import Model, build
 from liedyn.model.spatial import symmetric_matrix
 from liedyn.simulation.input_schedule import compile_schedule

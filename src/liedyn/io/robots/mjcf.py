@@ -22,7 +22,8 @@ from liedyn.io.robots.mjcf_geometry import (
     shape_of,
 )
 from liedyn.io.robots.xml_elements import XmlElement, read_mjcf_tree
-from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, LinkVisuals, Loop, Pose, Robot, vector
+from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, Loop, Robot
+from liedyn.model.links import LinkVisuals, Pose, vector
 from liedyn.model.spatial import inverse, pose
 
 # actuators --------------------------------------------------------------------------------------------------------------

@@ -31,7 +31,8 @@ from liedyn.io.robots.mjcf_geometry import (
     unit,
 )
 from liedyn.io.robots.xml_elements import XmlElement
-from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Vector, inertia_of, vector
+from liedyn.model.description import WORLD, Coordinate, Joint
+from liedyn.model.links import Link, Pose, Vector, inertia_of, vector
 from liedyn.model.mass_properties import Mass, total
 
 _TYPES = ("hinge", "slide", "ball", "free")

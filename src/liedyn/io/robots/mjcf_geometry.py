@@ -10,7 +10,8 @@ import numpy as np
 
 from liedyn.errors import nearest
 from liedyn.io.robots.xml_elements import LocatedText, Numbers, XmlElement
-from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, Pose, Rotation, Shape, Vector, inertia_of, vector
+from liedyn.model.description import STANDARD_GRAVITY
+from liedyn.model.links import IDENTITY, Pose, Rotation, Shape, Vector, inertia_of, vector
 from liedyn.model.mass_properties import Inertia, Mass, rotated_inertia, uniform
 from liedyn.model.spatial import exp3, pose, rotation_by_rows, rotation_of_z
 

@@ -15,7 +15,8 @@ from liedyn.errors import ModelError, Place
 
 if TYPE_CHECKING:
     from liedyn.io.robots.write_robot_yaml import Subset
-    from liedyn.model.description import Robot, Shapes
+    from liedyn.model.description import Robot
+    from liedyn.model.links import Shapes
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,19 +22,8 @@ from liedyn.io.file_schema import (
     one_of,
 )
 from liedyn.io.yaml_nodes import Node
-from liedyn.model.description import (
-    JOINT_TYPES,
-    LOOP_TYPES,
-    MAX_INPUT,
-    Actuator,
-    Coordinate,
-    JointType,
-    Link,
-    LoopType,
-    Mimic,
-    Pose,
-    Robot,
-)
+from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, MAX_INPUT, Actuator, Coordinate, JointType, LoopType, Mimic, Robot
+from liedyn.model.links import Link, Pose
 from liedyn.model.mass_properties import SHAPES, Inertia
 
 # Limits of joints in files: numbers are finite there, and some formats require a limit where there is none --------------

@@ -18,22 +18,10 @@ from liedyn.io.robots.robot_schema import (
     ROBOT,
     read_limit,
 )
-from liedyn.io.robots.visual_shapes import visuals_of_yaml
 from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import override
-from liedyn.model.description import (
-    JOINT_TYPES,
-    STANDARD_GRAVITY,
-    Actuator,
-    Coordinate,
-    Coupling,
-    Joint,
-    Link,
-    Loop,
-    Pose,
-    Robot,
-)
-from liedyn.model.mass_properties import Inertia, rotated_inertia, uniform
+from liedyn.model.description import JOINT_TYPES, STANDARD_GRAVITY, Actuator, Coordinate, Coupling, Joint, Loop, Robot
+from liedyn.model.links import Link, Pose, Shape
 
 # What robot files in YAML have in common: elements by name, and where each stands ---------------------------------------
 
@@ -156,34 +144,25 @@ def read_robot_yaml(path: str | os.PathLike[str], overrides: Iterable[str] = ())
                  base=ROBOT.value(nodes, "base", "fixed"), gravity=ROBOT.value(nodes, "gravity", STANDARD_GRAVITY),
                  actuators=named(root, "actuators", _actuator), loops=named(root, "loops", _loop),
                  couplings=named(root, "couplings", _coupling), actuated=actuated,
-                 source=os.fspath(path), visuals=visuals_of_yaml(root.require("links").mapping()))
+                 source=os.fspath(path))
 
 
 # links --------------------------------------------------------------------------------------------------------------
 
 def _link(name: str, node: Node) -> Link:
     values = LINK.values(node)
-    com = values.get("com", (0.0, 0.0, 0.0))
-    if "shape" in values:
-        mass, inertia = _uniform_body(node, values)
-        return Link(name, mass, com, inertia, place_of_keys(node, inertia="shape"))
-    for key in ("density", "rpy"):
-        if key in values:
-            raise node.value[key].problem(f"{key} needs a shape", hint="without a shape, give mass and inertia")
-    return Link(name, **values, place=place_of_keys(node))
-
-
-def _uniform_body(node: Node, values: dict[str, Any]) -> tuple[float, Inertia]:
-    """Return the mass and the inertia of a uniform shape, about its centre along the link axes."""
+    if "shape" not in values:
+        for key in ("density", "rpy"):
+            if key in values:
+                raise node.value[key].problem(f"{key} needs a shape", hint="without a shape, give mass and inertia")
+        return Link(name, **values, place=place_of_keys(node))
     if "inertia" in values:
         raise node.value["inertia"].problem("both a shape and an inertia", expected="one of them")
     if ("mass" in values) == ("density" in values):
         raise node.problem("a shape needs either mass or density", found=list(values), expected="one of mass, density")
-    volume, inertia = uniform(*values["shape"])
-    mass = values["mass"] if "mass" in values else values["density"] * volume
-    if "rpy" in values:
-        inertia = rotated_inertia(Pose.from_xyz_rpy(rpy=values["rpy"]).rotation, inertia)
-    return mass, tuple(mass * x for x in inertia)
+    (kind, sizes), pose = values["shape"], Pose.from_xyz_rpy(rpy=values.get("rpy", (0.0, 0.0, 0.0)))
+    return Link(name, values.get("mass"), values.get("com"), shape=Shape(kind, sizes, pose), density=values.get("density"),
+                place=place_of_keys(node, inertia="shape"))
 
 
 # joints -------------------------------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from liedyn.io.robots.robot_schema import read_limit
 from liedyn.io.robots.visual_shapes import visuals_of_urdf
 from liedyn.io.robots.xml_elements import XACRO_HINT, XmlElement, is_finite_number, read_urdf_tree
 from liedyn.io.yaml_nodes import NUMBER
-from liedyn.model.description import Coordinate, Joint, Link, Mimic, Pose, Robot, vector
+from liedyn.model.description import Coordinate, Joint, Mimic, Robot
+from liedyn.model.links import Link, Pose, vector
 from liedyn.model.mass_properties import rotated_inertia
 
 _TYPES = {"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic", "fixed": "fixed",

@@ -1,4 +1,4 @@
-"""Shapes of robot files for drawing: uniform bodies of a robot YAML, primitives and meshes of a URDF."""
+"""Shapes of robots for drawing, and the primitives and meshes of a URDF."""
 from __future__ import annotations
 
 import math
@@ -7,13 +7,11 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
-from liedyn.io.robots.robot_schema import LINK
 from liedyn.io.robots.xml_elements import XmlElement
-from liedyn.io.yaml_nodes import Node
-from liedyn.model.description import Colour, LinkMesh, LinkVisuals, Pose, Robot, Shape, vector
+from liedyn.model.description import Robot
+from liedyn.model.links import Colour, LinkMesh, LinkVisuals, Pose, Shape, vector
 from liedyn.model.mass_properties import SHAPES
 
 Materials = Mapping[str | None, Colour | None]
@@ -52,18 +50,6 @@ def link_meshes(robot: Robot, folders: Sequence[str | os.PathLike[str]] = ()) ->
     path = Path(robot.source or "")
     places = [*map(Path, folders), *path.absolute().parents, *_ros_packages()]
     return {link: tuple(replace(mesh, file=_file(mesh.name, path, places)) for mesh in group) for link, group in meshes.items()}
-
-
-def visuals_of_yaml(links: Mapping[str, Node]) -> dict[str, LinkVisuals]:
-    """Return the visuals of the links of a robot YAML that was read without an error."""
-    visuals = {}
-    for name, node in links.items():
-        if node.get("shape"):
-            values: dict[str, Any] = LINK.values(node)
-            at, rpy = (values.get(key, (0.0, 0.0, 0.0)) for key in ("com", "rpy"))
-            kind, sizes = values["shape"]
-            visuals[name] = LinkVisuals((Shape(kind, sizes, Pose.from_xyz_rpy(at, rpy)),))
-    return visuals
 
 
 def visuals_of_urdf(robot: XmlElement) -> dict[str, LinkVisuals]:

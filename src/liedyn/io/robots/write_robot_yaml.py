@@ -11,7 +11,6 @@ from liedyn.errors import escape_nonprintable
 from liedyn.io.robots.robot_schema import MIMIC, written_limit
 from liedyn.io.yaml_values import plain, to_yaml
 from liedyn.model.description import (
-    IDENTITY,
     JOINT_TYPES,
     LOOP_TYPES,
     STANDARD_GRAVITY,
@@ -19,15 +18,11 @@ from liedyn.model.description import (
     Coordinate,
     Coupling,
     Joint,
-    Link,
     Loop,
-    Pose,
     Robot,
-    Rotation,
-    Vector,
     coordinate_name,
-    vector,
 )
+from liedyn.model.links import IDENTITY, Link, Pose, Rotation, Vector, vector
 
 # write rotation ---------------------------------------------------------------------------------------------------------
 

@@ -12,22 +12,9 @@ from liedyn.errors import escape_nonprintable
 from liedyn.io.robots.robot_schema import written_limit
 from liedyn.io.robots.visual_shapes import simple_shapes
 from liedyn.io.robots.write_robot_yaml import Omission, Subset, rpy_of
-from liedyn.model.description import (
-    IDENTITY,
-    STANDARD_GRAVITY,
-    WORLD,
-    Coordinate,
-    Coupling,
-    Joint,
-    Link,
-    Mimic,
-    Pose,
-    Robot,
-    Shape,
-    coordinate_name,
-    vector,
-)
+from liedyn.model.description import STANDARD_GRAVITY, WORLD, Coordinate, Coupling, Joint, Mimic, Robot, coordinate_name
 from liedyn.model.link_tree import build_link_tree
+from liedyn.model.links import IDENTITY, Link, Pose, Shape, vector
 from liedyn.model.model import base_joint_name, joint_screws
 from liedyn.model.validate import normalize_axes
 

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from liedyn.errors import ComputationError, LiedynWarning, UsageError, WarningLog
 from liedyn.io.robots.visual_shapes import link_meshes, link_shapes, simple_shapes
-from liedyn.model.description import FREE, WORLD, Link, LinkMesh, Shape
+from liedyn.model.description import FREE, WORLD
+from liedyn.model.links import Link, LinkMesh, Shape
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import pose, pose_to_array, screw_frame, symmetric_matrix
 from liedyn.report.plots.plot_data import Point, carried, rolling_rims, stick_figure

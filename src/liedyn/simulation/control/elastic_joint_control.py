@@ -19,7 +19,8 @@ from liedyn.io.scenarios.scenario import Control, Rule, Scenario, Signal
 from liedyn.kernels.simulation.elastic_joint_law import REFERENCE_COEFFICIENTS, MotorLaw, rigid_workspace_size
 from liedyn.kernels.simulation.signal_series import series_stack_size
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.model.description import Coordinate, Joint, Pose
+from liedyn.model.description import Coordinate, Joint
+from liedyn.model.links import Pose
 from liedyn.model.model import Model, ModelJoint, build
 from liedyn.model.spatial import adjoint, pose, rotation_by_rows
 from liedyn.simulation.control.control_law import error_gains
