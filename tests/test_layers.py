@@ -24,7 +24,8 @@ ABOVE_ALL = {"__init__", "__main__"}                        # names of the packa
 CONFINED = {"numba": {"numba_tools", "lie", "kernels"}, "llvmlite": {"numba_tools", "lie", "kernels", "codegen"},
             "click": {"cli"}, "matplotlib": {"report"}, "urdf_parser_py": {"io"}, "yaml": {"io"},
             "pyarrow": {"batch", "report"}, "distributed": {"batch"}, "jax": {"interop"},
-            "torch": {"interop"}, "trimesh": {"report"}, "fast_simplification": {"report"}, "mcap": {"report"},
+            "torch": {"interop"}, "gymnasium": {"interop"},
+            "trimesh": {"report"}, "fast_simplification": {"report"}, "mcap": {"report"},
             "imageio_ffmpeg": {"report"}, "rosbags": {"io"}}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -119,7 +120,7 @@ def test_imports_without_cycles_inside_the_package():
 def test_every_module_is_imported_by_another():
     """One that nobody imports is dead; or, where it teaches compiled code a number, was imported for something else by chance."""
     import liedyn
-    used = {"report.plots.drawing", "interop.jax", "interop.torch",
+    used = {"report.plots.drawing", "interop.gymnasium", "interop.jax", "interop.torch",
             *liedyn._HOME.values()}       # a process; names of the package
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
