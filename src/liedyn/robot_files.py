@@ -235,6 +235,9 @@ def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = Fa
     form where there is one: a universal joint, for example, becomes two revolute joints with a massless link between them. Loops
     and couplings of a URDF are written to a loops file next to it, `arm.loops.yaml` next to `arm.urdf`, which `load` reads.
 
+    A robot that was read from a URDF, and is written as one, keeps the text of its file, with meshes and comments. Only what
+    differs changes.
+
     Parameters
     ----------
     model : Model, or Robot as `load_description` returns it
@@ -266,7 +269,7 @@ def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = Fa
     <Model double_pendulum: 2 joints, nq 2, nv 2, fixed base; 4 links, 2 kg>
     """
     path = Path(path)
-    converted = convert(model, format_of(path), path.name)
+    converted = convert(model, format_of(path), path.name, path.parent)
     converted.check(lossy=lossy, source=model.source)
     write(converted, path, force=force)
     warn(converted.warnings)
@@ -284,11 +287,12 @@ def format_of(path: Path) -> str:
     return endings[path.suffix.lower()]
 
 
-def convert(model: Model | Robot, format: str, name: str | None = None) -> Conversion:
+def convert(model: Model | Robot, format: str, name: str | None = None, folder: Path | None = None) -> Conversion:
     """Validate a robot and return its text in a format such as "urdf", with the parts that the format cannot describe.
 
-    name  file name, which names the loops file of a URDF. None: there is no loops file, so loops and couplings of a URDF are
-          reported as losses
+    name    file name, which names the loops file of a URDF. None: there is no loops file, so loops and couplings of a URDF are
+            reported as losses
+    folder  of the file, to which paths in it are relative; None: they stay as they are
     """
     robot = model if isinstance(model, Robot) else model.description
     build_model(robot)
@@ -297,6 +301,9 @@ def convert(model: Model | Robot, format: str, name: str | None = None) -> Conve
         raise UsageError(f"unknown format {format!r}; expected {in_words(list(written_formats()))}")
     shapes, lost = _shapes(robot, target)
     subset, text = target.write(robot, shapes)
+    patched = target.patch(subset.robot, folder) if target.patch else None
+    if patched is not None:
+        text, lost = patched, ()
     constraints: tuple[Loop | Coupling, ...] = (*robot.loops, *robot.couplings)
     if constraints and not target.has_constraints:
         if name is None:

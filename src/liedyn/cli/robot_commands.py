@@ -98,7 +98,8 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
     Numbers are preserved exactly, rotations up to rounding. URDF cannot describe every robot. Where possible, an equivalent
     form is written, with a warning: a universal joint becomes two revolute joints with a massless link between them; loops and
     couplings are written to a loops file next to the URDF. Springs, armatures, ball and helical joints, and a gravity other than
-    the default have no equivalent: such a robot requires --lossy. Meshes and shapes of contacts are not written.
+    the default have no equivalent: such a robot requires --lossy. A URDF of a URDF keeps all else of the file: meshes, collision
+    shapes, transmissions, comments. In other conversions, meshes and shapes of contacts are not written.
 
     \b
     Example:  liedyn convert robots/ur5.yaml -o ur5.urdf
@@ -126,7 +127,8 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
         raise click.UsageError("`-o -` and --json would both write to stdout.")
     path = Path(output)
     description = load_description(source, base, loops)
-    result = convert_description(description, format or format_of(path), None if output == STDIO else path.name)
+    name, folder = (None, None) if output == STDIO else (path.name, path.parent)
+    result = convert_description(description, format or format_of(path), name, folder)
     result.check(lossy=lossy, source=source)
     console.warn(*result.warnings)
     if output == STDIO:

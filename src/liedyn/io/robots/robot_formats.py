@@ -28,6 +28,7 @@ class RobotFormat:
     read             robot of a file, not yet validated, with what is drawn of it; with `has_keys`, also after overrides
     write            the part of a robot that the format can describe, and the text of the file, from the robot and shapes for
                      drawing; None: the format is only read
+    patch            the text of the file from which such a part was read, with its changes, for a folder; None: not supported
     ambiguous        other endings that files may have, where no other format claims the file
     matches          whether a file with one of `endings` is of this format; None: all of them are
     has_keys         whether a file is read by keys, which overrides replace
@@ -39,6 +40,7 @@ class RobotFormat:
     endings: tuple[str, ...]
     read: Callable[..., Robot]
     write: Callable[[Robot, Shapes], tuple[Subset, str]] | None = None
+    patch: Callable[[Robot, Path | None], str | None] | None = None
     ambiguous: tuple[str, ...] = ()
     matches: Callable[[Path], bool] | None = None
     has_keys: bool = False
@@ -57,6 +59,11 @@ def _write_urdf(robot: Robot, shapes: Shapes) -> tuple[Subset, str]:
     from liedyn.io.robots.write_urdf import as_urdf, urdf
     subset = as_urdf(robot)
     return subset, urdf(subset.robot, shapes)
+
+
+def _patch_urdf(robot: Robot, folder: Path | None) -> str | None:
+    from liedyn.io.robots.patch_urdf import patched_urdf
+    return patched_urdf(robot, folder)
 
 
 def _read_yaml(path: Path, overrides: tuple[str, ...] = ()) -> Robot:
@@ -81,7 +88,8 @@ def _read_mjcf(path: Path) -> Robot:
 
 
 FORMATS: dict[str, RobotFormat] = {
-    "urdf": RobotFormat("URDF", (".urdf",), _read_urdf, _write_urdf, ambiguous=(".xml", ".xacro"), writes_shapes=True),
+    "urdf": RobotFormat("URDF", (".urdf",), _read_urdf, _write_urdf, _patch_urdf, ambiguous=(".xml", ".xacro"),
+                        writes_shapes=True),
     "yaml": RobotFormat("robot YAML", (".yaml", ".yml"), _read_yaml, _write_yaml, has_keys=True, has_constraints=True),
     "mjcf": RobotFormat("MJCF", (".xml", ".mjcf"), _read_mjcf, matches=_is_mjcf),
 }
