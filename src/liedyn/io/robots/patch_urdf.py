@@ -22,7 +22,8 @@ from liedyn.io.robots.urdf import read_urdf
 from liedyn.io.robots.write_urdf import as_urdf, urdf
 from liedyn.io.robots.xml_syntax import repair
 from liedyn.io.yaml_nodes import read_bytes
-from liedyn.model.description import IDENTITY, Robot
+from liedyn.model.description import Robot
+from liedyn.model.links import IDENTITY
 from liedyn.model.model import build
 
 _ENCODINGS = ("utf-8", "utf8", "us-ascii", "ascii")
