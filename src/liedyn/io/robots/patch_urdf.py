@@ -66,10 +66,10 @@ def _reads_back(text: str, robot: Robot) -> bool:
             models = build(read_urdf(path)), build(replace(robot, loops=(), couplings=()))
         except ModelError:
             return False
-    found, expected = (as_urdf(model.description).robot for model in models)
+    read, expected = (as_urdf(model.description).robot for model in models)
     rotations = [np.array([joint.origin.rotation for joint in sorted(x.joints, key=lambda joint: joint.name)])
-                 for x in (found, expected)]
-    return (_without_rotations(found) == _without_rotations(expected) and models[0].joint_names == models[1].joint_names
+                 for x in (read, expected)]
+    return (_without_rotations(read) == _without_rotations(expected) and models[0].joint_names == models[1].joint_names
             and bool((np.abs(rotations[0] - rotations[1]) <= _SAME_ROTATION).all()))
 
 
@@ -234,10 +234,10 @@ class _SourceText:
         """Return the match of an attribute with the blank before it, whose second group is the value with its quotes."""
         at = element.start
         pattern = re.compile(rb"""\s+([^\s=<>"'/]+)\s*=\s*("[^"]*"|'[^']*')""")
-        while (found := pattern.search(self.source, at, element.head_end)) is not None:
-            if found[1] == key.encode():
-                return found
-            at = found.end()
+        while (attribute := pattern.search(self.source, at, element.head_end)) is not None:
+            if attribute[1] == key.encode():
+                return attribute
+            at = attribute.end()
         return None
 
     def _end_of_attributes(self, element: _Span) -> int:
