@@ -130,6 +130,6 @@ def state_of(mechanism: Mechanism, model) -> State:
     f, free, step = rng.standard_normal(6), rng.standard_normal(model.nv), rng.uniform(-0.2, 0.2, model.nv)
     rows = sum(len(one.units) for one in model.constraints)
     mask = rng.random(model.nv) < 0.5
-    if model.has_only_couplings:               # the order decides which of several prescribed followers has the force
+    if model.has_only_linear_couplings:               # the order decides which of several prescribed followers has the force
         mask[model.elimination().follower] = False
     return State(q, v, a, tau, {tip: f}, free, step, rng.standard_normal(rows), mask)

@@ -306,7 +306,7 @@ def observables(model, same_order: bool = True) -> dict[str, Observable]:
     """
     if not model.constraints:
         return TREE
-    of_tree = model.has_only_couplings and (same_order or not model.description.couplings)
+    of_tree = model.has_only_linear_couplings and (same_order or not model.description.couplings)
     return (TREE if of_tree else {name: TREE[name] for name in _KINEMATIC}) | CONSTRAINED
 
 

@@ -348,7 +348,7 @@ def derivatives_along(model: Model, trajectory: Trajectory, *, of: str = "invers
     CheckFailed
         With `verify`, if a difference is larger than 1e-6 and than the uncertainty of finite differences.
     """
-    if not model.has_only_couplings:
+    if not model.has_only_linear_couplings:
         raise UsageError(f"the robot {model.name} has loops: derivatives along a trajectory are not available; use liedyn "
                          "linearize, or constrained_inverse_derivatives in Python")
     request = derivative_request(model, of, prescribed, by, joints)

@@ -91,12 +91,12 @@ def actuated_joints(model: Model, motion: SampledMotion, selected: Mask) -> tupl
     if selected.any():
         return selected, []
     actuated: Mask = np.abs(motion.tau_or_zero).max(axis=0) > 0.0
-    if model.actuated and not model.has_only_couplings:
+    if model.actuated and not model.has_only_linear_couplings:
         motors = actuated_mask(model, None)
         names = ", ".join(model.v_names[k] for k in np.flatnonzero(actuated & ~motors))
         message = f"the trajectory has forces of {names}, which the robot file does not call actuated: they are not used"
         return motors, [LiedynWarning("actuated-joints", message)] if names else []
-    if model.has_only_couplings:
+    if model.has_only_linear_couplings:
         independent = np.zeros(model.nv, dtype=bool)
         independent[model.elimination(actuated).independent] = True
         return independent, []
@@ -451,7 +451,7 @@ def higher_order_along(model: Model, trajectory: Trajectory, order: int, *, of: 
     UsageError
         For a robot with loops, and for a pattern that matches nothing.
     """
-    if not model.has_only_couplings:
+    if not model.has_only_linear_couplings:
         raise UsageError(f"the robot {model.name} has loops: time derivatives of its dynamics are "
                          "not available; omit --order and --smooth")
     from liedyn.simulation.run import SilentProgress

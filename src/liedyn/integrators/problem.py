@@ -180,7 +180,7 @@ class InitialValueProblem:
     def _laws_depend_on_loops(self) -> bool:
         """Whether forces of joint laws are those of a robot with loops."""
         laws = self.joint_laws
-        return (laws is not None and self.constraints is not None and not self.model.has_only_couplings
+        return (laws is not None and self.constraints is not None and not self.model.has_only_linear_couplings
                 and bool(laws.active_laws[[GRAVITY, COMPUTED]].any()))
 
     def _laws_with_loops(self) -> JointLaws | None:

@@ -316,7 +316,7 @@ class Model(Immutable):
                           packed_model=none)
 
     @cached_property
-    def has_only_couplings(self) -> bool:
+    def has_only_linear_couplings(self) -> bool:
         """Whether all constraints are linear couplings and mimic joints, which dynamics eliminate; True without constraints."""
         return all(constraint.kind == COUPLING for constraint in self.constraints)
 
@@ -419,7 +419,7 @@ def build_validated(robot: Robot) -> Model:
     bodies = tree.bodies()
     without_inertia, tree.pivot_threshold = joints_without_inertia(bodies)
     model = tree.model()
-    elimination = model.elimination() if model.constraints and model.has_only_couplings else None
+    elimination = model.elimination() if model.constraints and model.has_only_linear_couplings else None
     if not without_inertia:
         return model
     joints = [tree.joint_of_body[i - 1] for i in without_inertia]

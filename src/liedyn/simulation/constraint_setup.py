@@ -184,7 +184,7 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolera
     v = solve_coupled_velocity(model, q, problem.v, masks_v, constraint_motion)
     v = _close_velocity(model, q, v, masks_v, constraint_motion, place)
     follows = np.zeros(model.nv, dtype=bool)
-    if model.has_only_couplings:
+    if model.has_only_linear_couplings:
         follows[model.elimination().follower] = True
     dq = np.where(follows & ~given_q, 0.0, difference(model, problem.q, q))
     dv = np.where(follows & ~given_v, 0.0, v - problem.v)

@@ -153,7 +153,7 @@ def _middle_if_outside(x: Array, lower: Array, upper: Array) -> Array:
 def _ranges_with_followers(model: Model) -> tuple[Array, Array]:
     """Return the (nv,) limits of positions; those of a coordinate within which coordinates that follow it alone are, too."""
     lower, upper = model.lower.copy(), model.upper.copy()
-    if not model.has_only_couplings:
+    if not model.has_only_linear_couplings:
         return lower, upper
     elimination = model.elimination()
     for f, ratios, offset in zip(elimination.follower, elimination.ratios, elimination.offset, strict=True):
@@ -176,7 +176,7 @@ def start_within_limits(scenario: Scenario, model: Model) -> Scenario:
         return scenario
     bound = {*bind_joints(scenario.initial_q, model),
              *(name for name, rule in bind_joints(scenario.joints, model).items() if isinstance(rule.value, Prescribe))}
-    followers = model.elimination().follower if model.has_only_couplings else ()
+    followers = model.elimination().follower if model.has_only_linear_couplings else ()
     lowest, highest = _ranges_with_followers(model)
     q, rules, starts = model.neutral(), [], []
     for joint in model.joints:

@@ -167,7 +167,7 @@ def bind_columns(model: Model, trajectory: Trajectory, kind: str) -> Array | Non
     present = [name for name in units if f"{kind}.{name}" in trajectory.columns]
     for name in present:
         _check_unit(trajectory, f"{kind}.{name}", units[name])
-    if present and model.nc and model.has_only_couplings:
+    if present and model.nc and model.has_only_linear_couplings:
         followers = {model.v_names[k] for k in model.elimination().follower}        # single coordinates: their names in q, too
         absent = [name for name in units if name not in present]
         if absent and followers.issuperset(absent):

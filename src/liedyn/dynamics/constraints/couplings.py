@@ -62,7 +62,7 @@ def reduced_model(model: Model, function: str, instead: str | None = None, presc
 
     Raises ModelError for a robot with loops: see `raise_for_constraints`, also for function and instead.
     """
-    if not model.has_only_couplings:
+    if not model.has_only_linear_couplings:
         raise_for_constraints(model, function, instead)
     mask = np.zeros(model.nv, dtype=bool) if prescribed is None else prescribed
     return model.cached(_ReducedModelKey(mask.tobytes()), lambda: _reduced_model(model, mask))
@@ -127,7 +127,7 @@ def expand(model: Model, y: ArrayLike, dy: ArrayLike | None = None,
     >>> ld.expand(model, y).shape == (model.nq,)
     True
     """
-    if not model.has_only_couplings:
+    if not model.has_only_linear_couplings:
         raise_for_constraints(model, "expand", "assemble")
     if ddy is not None and dy is None:
         raise UsageError("ddy is given without dy (give both)")
@@ -197,7 +197,7 @@ def follow_couplings(model: Model, *motion: Array) -> tuple[Array, ...]:
 
     Robots with loops and robots without couplings: the motion as it is.
     """
-    if not (model.nc and model.has_only_couplings):
+    if not (model.nc and model.has_only_linear_couplings):
         return motion
     elimination, (q, *rates) = model.elimination(), motion
     q, places = q.copy(), _q_of_v(model)

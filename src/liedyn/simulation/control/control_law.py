@@ -46,7 +46,7 @@ def controlled_coordinates(context: LawContext) -> Mask:
     """
     model, mask = context.model, np.zeros(context.model.nv, dtype=bool)
     rules = bind_joints(context.control.joints, model)
-    if not rules and not model.actuated and not model.has_only_couplings:
+    if not rules and not model.actuated and not model.has_only_linear_couplings:
         raise unknown_actuation_error(context)
     for name in rules or model.actuated or model.joint_names:
         joint, rule = model.joint(name), rules.get(name)

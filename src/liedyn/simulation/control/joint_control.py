@@ -208,7 +208,7 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
     places = {k: place for k, place in places.items() if not unlimited[k]} | {k: motor.rule.place for k, motor in motors.items()}
     if control is None and controlled is None and not gravity.any() and not places:
         return None
-    has_loops, driven = not model.has_only_couplings, [x.name for x in model.constraints if x.driven]
+    has_loops, driven = not model.has_only_linear_couplings, [x.name for x in model.constraints if x.driven]
     if driven and (gravity.any() or (control and control.law in _LOOP_LAWS)):
         raise ScenarioError(f"{control.law if control else 'gravity of a pd law'} does not support driven loops",
                             place=control.place if control else Place(), found=driven[0])
@@ -238,7 +238,7 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
 
 def _check_gravity_of_followers(model: Model, laws: JointLaws, place: Place) -> None:
     """Raise ScenarioError if the gravity of a coordinate is compensated that follows others whose gravity is not."""
-    if not (model.nc and model.has_only_couplings and laws.gravity.any()):
+    if not (model.nc and model.has_only_linear_couplings and laws.gravity.any()):
         return
     elimination = model.elimination()
     for f in np.flatnonzero(laws.gravity):
@@ -251,7 +251,7 @@ def _check_gravity_of_followers(model: Model, laws: JointLaws, place: Place) -> 
 
 def with_couplings(model: Model, laws: JointLaws) -> JointLaws:
     """Return the laws with the couplings of the robot for `laws.prescribed`, and the memory that they need."""
-    if not model.nc or not model.has_only_couplings:
+    if not model.nc or not model.has_only_linear_couplings:
         return laws._replace(acceleration_known=laws.prescribed)
     reduced = reduced_model(model, "control", prescribed=np.ascontiguousarray(laws.prescribed))
     couplings = coupling_views.py_func(reduced.model.index, reduced.model.constants)

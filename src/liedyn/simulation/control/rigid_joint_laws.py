@@ -44,7 +44,7 @@ def bind_gravity_compensation(context: LawContext, laws: JointLaws) -> JointLaws
 def gravity_compensation_jacobian(problem: InitialValueProblem, laws: JointLaws, q: Array) -> Array:
     """Return the derivative (nv, nv) of the gravity force with respect to q; of loops for changes that satisfy them."""
     model, rest = problem.model, np.zeros(problem.model.nv)
-    if not model.has_only_couplings:
+    if not model.has_only_linear_couplings:
         return constrained_hybrid_derivatives(model, q, rest, rest, rest, laws.gravity | problem.prescribed, passive=False).dy_dq
     by_q: Array = inverse_dynamics_derivatives(model.spanning_tree(), q, rest, rest, passive=False).dtau_dq
     if not model.nc:
@@ -165,7 +165,7 @@ def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
             if joint.v.stop - joint.v.start != 1:
                 raise ScenarioError(f"joint {joint.name} has {joint.v.stop - joint.v.start} coordinates: computed_torque "
                                     "requires joints with one coordinate", place=rule.place)
-    followers = set(model.elimination().follower) if model.has_only_couplings else set()
+    followers = set(model.elimination().follower) if model.has_only_linear_couplings else set()
     for rule in control.motion:
         if rule.pattern in model.joint_names and model.v_index(rule.pattern).start in followers:
             raise ScenarioError(f"joint {rule.pattern} follows other joints by a coupling", place=rule.place,
@@ -193,7 +193,7 @@ def check_joints_of_loop_laws(problem: InitialValueProblem, place: Place) -> Non
     determine the motion of all others.
     """
     model, laws = problem.model, problem.joint_laws
-    if laws is None or problem.constraints is None or model.has_only_couplings:
+    if laws is None or problem.constraints is None or model.has_only_linear_couplings:
         return
     A = constraint_jacobian(model, problem.q, constraint_motion=constraint_motions_at(problem, 0.0))
     for law, acts, mask in (("gravity compensation", laws.active_laws[GRAVITY], laws.gravity | problem.prescribed),
@@ -227,7 +227,7 @@ def computed_torque_jacobian(problem: InitialValueProblem, laws: JointLaws, t: f
         a[k] = ddr + laws.gains[1] * (dr - v[k]) + laws.gains[0] * (r - q[problem.schedule.q_of_v[k]])
         du[k, k], du[k, nv + k] = -laws.gains[0], -laws.gains[1]
     derivatives: Callable[..., HybridDerivatives | ConstrainedHybridDerivatives] = hybrid_dynamics_derivatives
-    if not model.has_only_couplings:
+    if not model.has_only_linear_couplings:
         derivatives = constrained_hybrid_derivatives
     elif model.nc:                                         # the state of a run satisfies couplings up to its tolerance
         q, v = follow_couplings(model, q, v)
