@@ -172,7 +172,12 @@ def test_the_default_of_the_schema_is_that_of_the_reader(tmp_path):
 # --- each key with a good and a bad value ------------------------------------------------------------------------------
 
 # what a key needs beside it that is not declared
-NEEDS = {"torque.from": {"spline": [[0, 0], [1, 1]]}, "curve.from": {"spline": [[0, 0], [1, 1]]},
+_NONLINEAR = {"follower": "elbow", "driver": "shoulder"}
+NEEDS = {"coupling.follower": {"driver": "shoulder", "function": "q"}, "coupling.driver": {"follower": "elbow", "function": "q"},
+         "coupling.function": _NONLINEAR, "coupling.table": _NONLINEAR,
+         "coupling.interpolation": _NONLINEAR | {"table": [[0, 0], [1, 1]]},
+         "coupling.periodic": _NONLINEAR | {"table": [[0, 0], [1, 0]]},
+         "torque.from": {"spline": [[0, 0], [1, 1]]}, "curve.from": {"spline": [[0, 0], [1, 1]]},
          "contact_shape.at": {"box": [1, 1, 1]}, "contact_shape.rpy": {"box": [1, 1, 1]},
          "impact.point": {"link": "a"}, "impact.normal": {"link": "a"}, "control.poles": {"law": "computed_torque"},
          "event.value": {"when": "q(a)"}, "event.direction": {"when": "q(a)"}, "event.debounce": {"when": "q(a)"},

@@ -13,7 +13,7 @@ import mechanisms as known
 from liedyn.simulation.run import Result, run_scenario
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-NAMES = ["andrews", "bennett", "bricard", "closures", "delta", "delta_computed_torque", "delta_guided", "five_bar",
+NAMES = ["andrews", "bennett", "bricard", "cam_valve", "closures", "delta", "delta_computed_torque", "delta_guided", "five_bar",
          "five_bar_redundant", "five_bar_swing", "four_bar", "gripper", "hand", "n_four_bar",
          "rolling_disc", "slider_crank", "stewart"]
 
@@ -47,6 +47,18 @@ def drive(result: Result) -> dict:
 
 def guide(t) -> np.ndarray:
     return np.stack([0.15 * np.cos(np.pi * t), 0.15 * np.sin(np.pi * t), -0.8 + 0.03 * np.sin(2 * np.pi * t)], 1)
+
+
+def test_the_cam_opens_the_valve():
+    """Elliptic gears turn the cam by Kepler's law of angles; the lift is at most 10 mm, and the energy is balanced."""
+    result = run("cam_valve")
+    q, cam, valve = (joint(result, name) for name in ("input", "cam", "valve"))
+    ratio = (1 - 0.25) / (1 + 0.25)
+    np.testing.assert_allclose(np.tan(cam / 2) * np.cos(q / 2), -ratio * np.sin(q / 2), atol=1e-9 * np.abs(np.tan(cam / 2)).max())
+    assert np.abs(cam + q).max() < 0.51 and q[-1] - q[0] > 18              # three turns without a jump
+    assert valve.max() == pytest.approx(0.01, abs=2e-5) and valve.min() > -1e-4
+    energy = result.kinetic + result.potential - result.work
+    assert np.ptp(energy) < 1e-7 * result.kinetic.max()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -30,6 +30,7 @@ LAYOUT = {
     "bennett.yaml": (3, 3, 1.8),
     "bouncing_arm.yaml": (2, 2, 900 * (0.04 * 0.04 * 0.5 + 0.03 * 0.03 * 0.4)),
     "bricard.yaml": (5, 5, 5.0),
+    "cam_valve.yaml": (3, 3, 7850 * np.pi * (0.03**2 * 0.01 + 0.02**2 * 0.012) + 0.06),
     "cart_pole.yaml": (2, 2, 1.1),
     "closures.yaml": (39, 35, None),
     "crane.yaml": (5, 4, 283.0),

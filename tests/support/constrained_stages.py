@@ -47,7 +47,7 @@ def quantities(model, q, v, a, tau, prescribed, constraint_motion=None) -> list[
     index, constants, rest = joint_model.unpack_model(workspace.packed_model)
     tree, loops = joint_model.tree_views(index, constants), loop_joints.constraint_views(*loop_joints.unpack_constraints(rest))
     n, m, passive = model.n_bodies, model.nc, model.has_passive_forces
-    stage_ws = stages.stage_workspace(d.rest, n, model.nv, len(model.constraints), m)
+    stage_ws = stages.stage_workspace(d.rest, n, model.nv, model.n_frames, m)
 
     A, gamma = loop_reference.equations(model, q, constraint_motion)[0], loop_reference.bias(model, q, v, constraint_motion)
     M, b = loop_reference.spanning_tree(model, q, v)
@@ -68,7 +68,7 @@ def quantities(model, q, v, a, tau, prescribed, constraint_motion=None) -> list[
     for c, frames in enumerate(tree_frames):
         if frames is not None:
             T = np.linalg.inv(frames[0][0]) @ frames[1][0]
-            found.append(Quantity(f"frames of {model.constraints[c].name}", "closure_frames",
+            found.append(Quantity(f"frames of {model.constraints[c].name}", "constraint_frames",
                                   stage_ws.rows.T[12 * c:12 * c + 12].copy(), np.r_[T[:3, :3].ravel(), T[:3, 3]]))
     G, spanning = A_v @ np.linalg.solve(M_v, A_v.T), A @ accelerations(np.zeros(model.nv)) + gamma
     found += [Quantity("A M^-1 A^T", "sweep_constraints, delassus_matrix", matrix, G),

@@ -4,6 +4,7 @@ references of their own in `identities`; nothing here comes from its kernels of 
 from __future__ import annotations
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
 import liedyn as ld
@@ -79,11 +80,37 @@ def rows(loop, T):
     return np.hstack([-np.array([[0, -c[2], c[1]], [c[2], 0, -c[0]], [-c[1], c[0], 0]]), np.eye(3)])
 
 
-def coupling_row(model, coupling):
-    x = np.zeros(model.nv)
-    for joint, label, c in coupling.terms:
-        x[model.v_names.index(f"{joint}.{label}" if label else joint)] = c
+def coupling_row(model, coupling, q):
+    x, names = np.zeros(model.nv), [f"{joint}.{label}" if label else joint for joint, label, _ in coupling.terms]
+    for name, (*_, c) in zip(names, coupling.terms, strict=True):
+        x[model.v_names.index(name)] = c
+    if coupling.function is not None:
+        x[model.v_names.index(names[1])] = -function_slope(coupling.function, q[model.q_names.index(names[1])])
     return x[None]
+
+
+def function_slope(function, x):
+    """f' of a nonlinear coupling: of an expression by a complex step, of a table by SciPy."""
+    if function.points:
+        points = np.array(function.points).T
+        return CubicSpline(*points)(np.clip(x, points[0, 0], points[0, -1]), 1)      # straight lines continue it
+    return function_value(function, x + 1e-30j).imag / 1e-30
+
+
+def function_value(function, x, names=np):
+    """f at x, with the functions of a module that has those of NumPy."""
+    stack, two = [], {"add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,
+                      "divide": lambda a, b: a / b, "power": lambda a, b: a**b}
+    for name, value in function.operations:
+        if name in ("literal", "driver"):
+            stack.append(x if name == "driver" else value)
+        elif name in two:
+            b, a = stack.pop(), stack.pop()
+            stack.append(two[name](a, b))
+        else:
+            a = stack.pop()
+            stack.append(-a if name == "negative" else getattr(names, name)(a))
+    return stack[-1]
 
 
 def equations(model, q, constraint_motion=None):
@@ -91,7 +118,7 @@ def equations(model, q, constraint_motion=None):
     A, u = [], []
     for one in described(model):
         if isinstance(one, Coupling):
-            A.append(coupling_row(model, one))
+            A.append(coupling_row(model, one, q))
             u.append(np.zeros(1))
             continue
         (T_a, J_a), (T_b, J_b), V_d = frames(model, q, one, constraint_motion)

@@ -8,11 +8,23 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
 import liedyn as ld
-from liedyn.model.description import BALL, FREE, LOOP_TYPES, WORLD, Coordinate, Coupling, Joint, Loop, Robot
+from liedyn.model.description import (
+    BALL,
+    FREE,
+    LOOP_TYPES,
+    WORLD,
+    Coordinate,
+    Coupling,
+    CouplingFunction,
+    Joint,
+    Loop,
+    Robot,
+)
 from liedyn.model.links import Pose
-from loop_reference import turn_of
+from loop_reference import function_value, turn_of
 from matrices import exp, inverse, pose
 from zoo import MOVING, ROBOTS, SIMPLE, floats, random_link, random_pose, random_robot, unit
 
@@ -79,6 +91,35 @@ def random_coupling(rng, name: str, model, q, terms: int = 2) -> Coupling | None
     return Coupling(name, terms, float(offset))
 
 
+def random_function_coupling(rng, name: str, model, q, kind: str, taken) -> Coupling:
+    """q_f = f(q_d) of two coordinates that q obeys. Followers are chosen from the end and drivers before them."""
+    where = [(joint.name, label_of(model, joint.name, v), joint.q.start + v - joint.v.start) for joint in model.joints
+             if joint.kind not in (BALL, FREE) for v in range(joint.v.start, joint.v.stop)]
+    j = next(j for j in range(len(where) - 1, 0, -1) if where[j][:2] not in taken)
+    follower, driver = where[j], where[int(rng.integers(j))]
+    if kind == "table":
+        x = q[driver[2]] + np.linspace(-1.0, 1.0, 8)
+        y = rng.uniform(-0.5, 0.5, 8)
+        y += q[follower[2]] - CubicSpline(x, y)(q[driver[2]])
+        function = CouplingFunction(points=tuple(zip(floats(x), floats(y), strict=True)))
+    else:
+        function = CouplingFunction(kind, FUNCTIONS[kind])
+        shift = q[follower[2]] - function_value(function, q[driver[2]])
+        function = CouplingFunction(kind, (*FUNCTIONS[kind], ("literal", float(shift)), ("add", 0.0)))
+    return Coupling(name, ((*follower[:2], 1.0), (*driver[:2], 0.0)), function=function)
+
+
+def _postfix(text: str):
+    return tuple(("literal", float(word)) if word[0].isdigit() else (word, 0.0) for word in text.split())
+
+
+# functions of nonlinear couplings, in postfix notation; a table has random values
+FUNCTIONS = {"table": None, "elliptic": _postfix("driver sin 0.6 multiply driver cos 1.3 multiply 2.1 add divide"),
+             "slot": _postfix("driver 2 power 1.5 add sqrt driver multiply"),
+             "growth": _postfix("driver 0.5 multiply exp driver 2 power 2 add log add driver tanh subtract"),
+             "constant": _postfix("0.3"), "dwell": _postfix("driver driver multiply driver multiply 0.2 multiply")}
+
+
 def label_of(model, joint: str, v: int) -> str:
     name = model.v_names[v]
     return name[len(joint) + 1:]
@@ -114,6 +155,10 @@ def looped_robot(robot: Robot, seed: int, kinds, *, redundant: bool = False, dri
     for k, kind in enumerate(kinds):
         if kind == "coupling":
             couplings.append(random_coupling(rng, f"gear{k}", model, q))
+            continue
+        if kind in FUNCTIONS:
+            taken = {one.terms[0][:2] for one in couplings if one is not None}
+            couplings.append(random_function_coupling(rng, f"cam{k}", model, q, kind, taken))
             continue
         a = b = WORLD
         while bodies[a] == bodies[b]:
@@ -152,6 +197,10 @@ _MADE = {
     "more rows than freedom": (random_robot(43, 4, types=("revolute", "prismatic")), 43, ("weld", "distance", "coupling"), {}),
     "driven": (random_robot(44, 11, base="floating"), 44, ("ball", "revolute", "distance"), {"driven": True}),
     "driven, lower pairs": (random_robot(45, 33, base="floating"), 45, ("weld", *_AXIAL), {"driven": True}),
+    **{f"nonlinear: {kind}": (random_robot(350 + k, 8, base="floating" if k % 2 else "fixed"), 350 + k, (kind,), {})
+       for k, kind in enumerate(FUNCTIONS)},
+    "nonlinear and linear couplings, loops": (random_robot(47, 14, base="floating"), 47,
+                                              ("table", "coupling", "slot", "growth", "ball", "elliptic"), {}),
     "driven, the others": (random_robot(46, 33, base="floating"), 46, KINDS[5:-1], {"driven": True}),
 }
 LOOPED = tuple(_MADE)

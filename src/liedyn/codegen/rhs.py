@@ -133,11 +133,12 @@ class MechanismTracing:
         """workspace_values: numbers of the workspace; None: zeros."""
         sizes = constraint_workspace_dimensions(model, has_wrenches)
         n, _, nv, m, *_ = sizes
-        self.kernels, self.tree, nc = traced_module("kernels.constraints.stages"), tree, len(model.constraints)
+        self.kernels, self.tree, frames = traced_module("kernels.constraints.stages"), tree, model.n_frames
         self.loops = traced_module("joints.loop_joints").constraint_views(model.loop_index, model.loop_constants)
         workspace_values = zeros(constraint_workspace_size(*sizes, 0)) if workspace_values is None else workspace_values
         self.constraint_ws = traced_module("kernels.constraints.stages").constraint_workspace_views(workspace_values, *sizes)
-        self.workspace = self.kernels.stage_workspace(zeros(self.kernels.stage_workspace_size(n, nv, nc, m)), n, nv, nc, m)
+        self.workspace = self.kernels.stage_workspace(zeros(self.kernels.stage_workspace_size(n, nv, frames, m)), n, nv,
+                                                      frames, m)
 
     def write(self, stage: str, *options) -> None:
         """Call a stage by name: write("pfaffian", mask, holonomic) calls `write_pfaffian` of `kernels.constraints.stages`."""

@@ -230,6 +230,9 @@ def _is_nonzero(x) -> bool:
     return isinstance(x, tracer.Tracer) or x != 0.0
 
 
+_LIBM = "atan2", "exp", "log", "floor"               # functions of `lie.simd`
+
+
 @cache
 def _substitute_modules() -> dict[str, types.ModuleType]:
     """Return the modules that replace those with Numba."""
@@ -243,7 +246,8 @@ def _substitute_modules() -> dict[str, types.ModuleType]:
     vars(views).update(split_workspace=split_workspace)
     known = {name: getattr(tracer, name) for name in (
         "load", "store", "number_like", "where_less", "maximum", "absolute", "sqrt", "sincos", "all_less")}
-    vars(lanes).update(known, SIMD_WIDTH=SIMD_WIDTH, atan2=tracer.c_math.atan2, **dict.fromkeys(("Lanes", "lanes"), _NUMBA_STUB),
+    vars(lanes).update(known, SIMD_WIDTH=SIMD_WIDTH, **{name: getattr(tracer.c_math, name) for name in _LIBM},
+                       **dict.fromkeys(("Lanes", "lanes"), _NUMBA_STUB),
                        **dict.fromkeys(("lane", "with_lane", "simd_width", "nearest", "sincos_of_number"), tracer.not_traceable))
     return dict(zip(names, (decorators, views, lanes), strict=True))
 

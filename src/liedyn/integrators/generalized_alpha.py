@@ -178,7 +178,7 @@ def write_residuals(tree, loops, system, schedule, signals, constraints, t, with
     residuals(loops, ws.q, method_ws.balance.rows, method_ws.position_residual)
     if with_jacobians:
         balance_derivatives_ws = balance_derivatives_workspace(method_ws.rates_buffer, tree.parent.size, ws.v.size,
-                                                               loops.record.shape[0])
+                                                               method_ws.balance.rows.g.size // 3)
         balance_derivatives(tree, loops, ws.q, ws.v, ws.a, method_ws.multipliers, ws.v[:0], ws.F, method_ws.constraint_motion,
                             passive, method_ws.rates, balance_derivatives_ws)
     return True
@@ -583,13 +583,13 @@ def method_parameters(rho: float, step: float) -> np.ndarray:
 
 
 def _make_workspace(model: Model, constraints: ConstrainedSystem | None, method: Array) -> AlphaWorkspace:
-    n, nq, nv, m, nc = model.n_bodies, model.nq, model.nv, model.nc, len(model.constraints)
+    n, nq, nv, m, nf = model.n_bodies, model.nq, model.nv, model.nc, model.n_frames
     units = model_scales(model)
     method[MIN_FORCE] = _MIN_FORCE * units.unit_scale("N m")
     if constraints is None:
-        m = nc = 0
+        m = nf = 0
     N = nv + m
-    rows = FrameWorkspace(np.zeros(12 * nc), np.zeros(12 * nc), np.zeros(3 * nc))
+    rows = FrameWorkspace(np.zeros(12 * nf), np.zeros(12 * nf), np.zeros(3 * nf))
     tree = NewtonEulerWorkspace._make((np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv)))
     order = (np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64), np.zeros(1, dtype=np.int64))
     solver = PivotWorkspace(np.zeros((N, N)), np.zeros(N), np.zeros(N), np.zeros(N), *order, np.zeros((m, m)),
@@ -598,5 +598,5 @@ def _make_workspace(model: Model, constraints: ConstrainedSystem | None, method:
     rates = balance_derivatives_views.py_func(np.zeros(balance_derivatives_size(nv, m)), nv, m)
     return AlphaWorkspace._make((
         method, np.zeros(nq), *np.zeros((7, nv)), *np.zeros((3, m)), np.zeros(nv), np.zeros(m), rates, constraint_motion, solver,
-        BalanceWorkspace(tree, rows, np.zeros(6 * n)), np.zeros(balance_derivatives_workspace_size(n, nv, nc)),
+        BalanceWorkspace(tree, rows, np.zeros(6 * n)), np.zeros(balance_derivatives_workspace_size(n, nv, nf)),
         equation_weights(model) if m else np.zeros(0), units.unit_scales(model.v_units)))

@@ -18,7 +18,7 @@ from liedyn.lie.simd import maximum, sqrt, where_less
 from liedyn.lie.so3 import log3
 from liedyn.lie.vectors import add3, add_cross, cross, dot3, rotate_back, scale3, sub3
 from liedyn.model.description import BALL_CLOSURE, DISTANCE, PRISMATIC, ROLLING, UNIVERSAL, WELD
-from liedyn.numba_tools.decorators import inline_kernel
+from liedyn.numba_tools.decorators import inline_kernel, jitable
 from liedyn.numba_tools.numba_internals import split_workspace
 
 HEADER = 8
@@ -43,32 +43,42 @@ class Constraints(NamedTuple):
     chains: np.ndarray         # bodies whose joints a constraint can move, children first
     shared_first: np.ndarray   # (nc (nc + 1)/2 + 1,) start in `shared` for each pair of constraints
     shared: np.ndarray         # coordinates that can move both constraints of a pair
+    code: np.ndarray           # instructions of the functions of nonlinear couplings (`model.coupling_functions`)
     pose: np.ndarray           # (24nc,) frames A and B in their bodies
     extent: np.ndarray         # (2nc,) length, radius or offset; then for rolling: negative for a sphere, else a disc
     length: np.ndarray         # (nc,) characteristic length of the loop, 0 of a coupling
     coefficient: np.ndarray    # (terms,)
+    function_constants: np.ndarray        # of `code`: literals and tables
 
 
 # fields of a record: bodies, equations, nearest common ancestor, index of the driven closure (or -1), start and number of its
 # terms and of its chain
 KIND, BODY_A, BODY_B, FIRST, EQUATION_COUNT, COMMON, DRIVEN, TERM, TERM_COUNT, CHAIN, CHAIN_LENGTH = range(RECORD_SIZE)
+CODE, CODE_SIZE = BODY_A, BODY_B      # of a nonlinear coupling, which has no bodies: start of its code, number of instructions
 
 
 @inline_kernel
 def constraint_views(index, constants):
     """Return the `Constraints` whose arrays are views into index and constants."""
     n, terms, chained = index[0], index[2], index[4]
-    views = split_workspace(index, (HEADER, RECORD_SIZE * n, terms, terms, chained, n * (n + 1) // 2 + 1))
+    pairs = n * (n + 1) // 2 + 1
+    views = split_workspace(index, (HEADER, RECORD_SIZE * n, terms, terms, chained, pairs, index[6] - pairs))
     return Constraints(views[1].reshape(n, RECORD_SIZE),
-                       *(views[2:] + split_workspace(constants, (24 * n, 2 * n, n, terms))[:-1]))
+                       *(views[2:] + split_workspace(constants, (24 * n, 2 * n, n, terms))))
+
+
+@jitable
+def frame_count(index):
+    """Return the number of frames in workspaces: one for each constraint, then those with registers of coupling functions."""
+    return index[0] + index[5]
 
 
 @inline_kernel
 def unpack_constraints(packed):
     """Return index and constants of the loops, which follow those of the tree (`model.constraint_arrays.packed_model`)."""
     index = packed.view(np.int64)
-    i = HEADER + RECORD_SIZE * index[0] + 2 * index[2] + index[4] + index[6]
-    return index[:i], split_workspace(packed, (i, 27 * index[0] + index[2]))[1]
+    i = HEADER + RECORD_SIZE * index[0] + 2 * index[2] + index[4] + index[6] + index[7]
+    return index[:i], split_workspace(packed, (i,))[1]
 
 
 # directions -------------------------------------------------------------------------------------------------------

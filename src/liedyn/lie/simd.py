@@ -137,6 +137,7 @@ def _unary(llvm_name):
 _sqrt = _unary("sqrt")
 absolute = _unary("fabs")
 nearest = _unary("rint")      # to the nearest integer, halves to even
+floor = _unary("floor")
 
 
 @intrinsic
@@ -218,6 +219,24 @@ def atan2(y, x):
     result = y + x
     for k in range(simd_width(result)):
         result = with_lane(result, k, math.atan2(lane(y, k), lane(x, k)))
+    return result
+
+
+@internal_kernel
+def exp(x):
+    """Return exp lane by lane, from the C library."""
+    result = x
+    for k in range(simd_width(result)):
+        result = with_lane(result, k, math.exp(lane(x, k)))
+    return result
+
+
+@internal_kernel
+def log(x):
+    """Return the natural logarithm lane by lane, from the C library; NaN or -inf outside its domain."""
+    result = x
+    for k in range(simd_width(result)):
+        result = with_lane(result, k, math.log(lane(x, k)))
     return result
 
 

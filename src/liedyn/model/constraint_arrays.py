@@ -1,12 +1,14 @@
 """Closures and couplings as two flat arrays for the kernels, and their names.
 
-`loop_index` (int64)  header (8): constraints, rows m, terms, driven loops, chain entries, 0, numbers of the last list, 0;
+`loop_index` (int64)  header (8): constraints, rows m, terms, driven loops, chain entries, frames of registers, numbers of the
+                      last list, numbers of the code;
                       then for each constraint
                       kind, body_a, body_b, first row, rows, common, drive, first term, terms, first chain entry, chain entries;
                       then the terms: v index, q index; then the chains; then what two chains share:
-                      for each constraint and each up to it where their list begins (and the end), and the coordinates.
+                      for each constraint and each up to it where their list begins (and the end), and the coordinates;
+                      then the code of the functions of nonlinear couplings (`model.coupling_functions`).
 `loop_constants`      pose_a and pose_b of each constraint (12 each: rotation by rows, translation); extent and sign of each;
-                      length of each; then coefficients of the terms.
+                      length of each; then coefficients of the terms; then the constants of the functions.
 
 common    the last common ancestor of both bodies, or the ground
 drive     index of the prescribed motion that moves frame A, or -1
@@ -14,6 +16,9 @@ chain     the bodies whose joints can move a frame or a term: these bodies and t
 pose      frames A and B in their bodies, turned so that the axis is z (universal: x of A, y of B)
 extent    length, radius or offset
 sign      rolling: -1 for a sphere, 1 for a disc; else 0
+body_a    nonlinear coupling: start of its code; body_b: number of its instructions
+registers of functions, which all couplings share, are in frames of the workspace after those of the constraints
+coefficient of the driver of a nonlinear coupling: a characteristic value, since -f' depends on q
 length    characteristic length of the loop (see `LeverArms`); 0 for couplings, whose equations have no lever arms
 """
 from __future__ import annotations
@@ -22,15 +27,31 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from typing import TypeAlias
 
 import numpy as np
 
 from liedyn.arrays import Array, Integers
 from liedyn.immutable import Immutable
-from liedyn.model.description import COUPLING, FREE, LOOP_TYPES, NV, ONE_DOF, Coupling, Loop, Robot, coordinate_name
+from liedyn.model.coupling_functions import FunctionProgram, characteristic_slope, function_program
+from liedyn.model.description import (
+    COUPLING,
+    FREE,
+    LOOP_TYPES,
+    NONLINEAR_COUPLING,
+    NV,
+    ONE_DOF,
+    Coupling,
+    Loop,
+    Robot,
+    coordinate_name,
+)
 from liedyn.model.links import Vector
 from liedyn.model.spatial import pose, pose_to_array, rotation_of_z
 from liedyn.model.validate import mimic_couplings
+
+FRAME_SIZE = 12         # numbers of a frame in workspaces, which also hold the registers of functions
+_CoordinateAnchor: TypeAlias = tuple[int, int, int, str]            # body, v index, q index, unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +98,7 @@ class ConstraintAnchors:
     parent: Sequence[int]                                       # of each body; -1 of the ground
     kind: Sequence[int]                                         # of each body's joint
     links: Mapping[str, tuple[int, Array]]                 # body, pose of the link in it
-    coordinates: Mapping[tuple[str, str], tuple[int, int, int, str]]    # by joint and label: body, v index, q index, unit
+    coordinates: Mapping[tuple[str, str], _CoordinateAnchor]            # by joint and label
 
     def support(self, body: int) -> list[int]:
         """Return the body and its ancestors without the ground, starting with the body."""
@@ -102,14 +123,15 @@ def pack_constraints(robot: Robot, anchors: ConstraintAnchors,
         part = _pack_closure(element, anchors, row) if isinstance(element, Loop) else _pack_coupling(element, anchors, row)
         parts.append(part)
         row = part.constraint.rows.stop
-    closures = [part for part in parts if part.constraint.kind != COUPLING]
+    closures = [part for part in parts if part.constraint.kind < COUPLING]
     lengths, of_robot = arms.closure_lengths((part.bodies, part.common, part.poses, part.extent if part.sign else 0.0)
                                              for part in closures)
     for part, length in zip(closures, lengths, strict=True):
         part.constraint = replace(part.constraint, length=length, scales=tuple(_unit_scales(part.constraint.units, length)))
+    _place_programs(parts)
     length = max(lengths, default=of_robot)
     for part in parts:
-        if part.constraint.kind == COUPLING:
+        if part.constraint.kind >= COUPLING:
             sizes = (c * unit for (*_, c), unit in zip(part.terms, _unit_scales(part.term_units, length), strict=True))
             part.constraint = replace(part.constraint, length=length, scales=(math.hypot(*sizes),))
     return tuple(part.constraint for part in parts), _index(parts, anchors), _constants(parts)
@@ -149,6 +171,7 @@ class _PackedConstraint:
     sign: float = 0.0
     terms: list[tuple[int, int, float]] = field(default_factory=list)          # v index, q index, coefficient
     term_units: tuple[str, ...] = ()
+    program: FunctionProgram | None = None
 
 
 def _pack_closure(loop: Loop, anchors: ConstraintAnchors, row: int) -> _PackedConstraint:
@@ -169,13 +192,39 @@ def _pack_closure(loop: Loop, anchors: ConstraintAnchors, row: int) -> _PackedCo
 
 def _pack_coupling(coupling: Coupling, anchors: ConstraintAnchors, row: int) -> _PackedConstraint:
     coordinates = [anchors.coordinates[joint, label] for joint, label, _ in coupling.terms]
+    if coupling.function is not None:
+        return _pack_nonlinear_coupling(coupling, coordinates, anchors, row)
     units = tuple(unit for *_, unit in coordinates)
     unit = next((unit for unit, (*_, c) in zip(units, coupling.terms, strict=True) if abs(c) == 1.0), units[0])
     constraint = ModelConstraint(coupling.name, "coupling", COUPLING, slice(row, row + 1), ("",), (unit,))
-    chain = sorted({above for body, *_ in coordinates for above in anchors.support(body)}, reverse=True)
-    return _PackedConstraint(constraint, chain=chain, extent=coupling.offset,
+    return _PackedConstraint(constraint, chain=_coupled_bodies(coordinates, anchors), extent=coupling.offset,
                              terms=[(v, q, c) for (_, v, q, _), (_, _, c) in zip(coordinates, coupling.terms, strict=True)],
                              term_units=units)
+
+
+def _coupled_bodies(coordinates: Iterable[_CoordinateAnchor], anchors: ConstraintAnchors) -> list[int]:
+    return sorted({above for body, *_ in coordinates for above in anchors.support(body)}, reverse=True)
+
+
+def _pack_nonlinear_coupling(coupling: Coupling, coordinates: Sequence[_CoordinateAnchor], anchors: ConstraintAnchors,
+                             row: int) -> _PackedConstraint:
+    """Return q_1 - f(q_2) = 0. The coefficient of q_2 is characteristic."""
+    (_, v, q, unit), (_, driver_v, driver_q, driver_unit) = coordinates
+    assert coupling.function is not None, "the coupling is nonlinear"
+    program = function_program(coupling.function)
+    constraint = ModelConstraint(coupling.name, "coupling", NONLINEAR_COUPLING, slice(row, row + 1), ("",), (unit,))
+    return _PackedConstraint(constraint, chain=_coupled_bodies(coordinates, anchors), program=program,
+                             terms=[(v, q, 1.0), (driver_v, driver_q, -characteristic_slope(coupling.function, program))],
+                             term_units=(unit, driver_unit))
+
+
+def _place_programs(parts: Sequence[_PackedConstraint]) -> None:
+    """Write start and number of the instructions of each nonlinear coupling to its `bodies`."""
+    first = 0
+    for part in parts:
+        if part.program is not None:
+            part.bodies = first, len(part.program.code)
+            first += part.program.code.size
 
 
 def _axis_rotations(loop: Loop) -> tuple[Array, Array]:
@@ -207,8 +256,12 @@ def _index(parts: list[_PackedConstraint], anchors: ConstraintAnchors) -> Intege
     shared = [[k for body in chain if body in other for k in range(first[body - 1], first[body])]
               for c, chain in enumerate(chains) for other in chains[:c + 1]]
     header[6] = len(shared) + 1 + sum(map(len, shared))
+    programs = [part.program for part in parts if part.program is not None]
+    first_constants = _offsets(len(program.constants) for program in programs)
+    code = [program.moved(first).ravel() for program, first in zip(programs, first_constants, strict=True)]
+    header[5], header[7] = -(-max((program.registers for program in programs), default=0) // FRAME_SIZE), sum(map(len, code))
     return np.concatenate([header, *table, [v for v, _, _ in terms], [q for _, q, _ in terms], *chains,
-                           _offsets([*map(len, shared), 0]), *shared]).astype(np.int64)
+                           _offsets([*map(len, shared), 0]), *shared, *code]).astype(np.int64)
 
 
 def _offsets(counts: Iterable[int]) -> list[int]:
@@ -220,7 +273,8 @@ def _constants(parts: list[_PackedConstraint]) -> Array:
     poses = [pose_to_array(T) for part in parts for T in part.poses]
     extents = [x for part in parts for x in (part.extent, part.sign)]
     lengths = [part.constraint.length for part in parts]
-    return np.concatenate([*poses, extents, lengths, [c for part in parts for _, _, c in part.terms]])
+    constants = [part.program.constants for part in parts if part.program is not None]
+    return np.concatenate([*poses, extents, lengths, [c for part in parts for _, _, c in part.terms], *constants])
 
 
 # Lever arms -------------------------------------------------------------------------------------------------------------

@@ -1,15 +1,17 @@
-"""Linear couplings and mimic joints, solved for followers: q_f = sum r q_d + c with independent coordinates d."""
+"""Couplings and mimic joints, solved for followers: q_f = sum r q_d + c, or q_f = f(q_d), with independent coordinates d."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
-from liedyn.errors import ModelError
+from liedyn.errors import ModelError, Place
 from liedyn.immutable import Immutable
+from liedyn.model.coupling_functions import FunctionProgram
 from liedyn.model.description import Coupling
 
 _VANISHING = 1e-12        # coefficients of a scaled equation below it are rounding of the elimination
@@ -41,6 +43,47 @@ class Elimination(Immutable):
         N = np.eye(self.ratios.shape[1])
         N[self.follower] = self.ratios
         return N
+
+
+class CoordinateIndex(NamedTuple):
+    """Indices of a single coordinate in q and v."""
+
+    q: int
+    v: int
+
+
+class FunctionCoupling(NamedTuple):
+    """A nonlinear coupling q_follower = f(q_driver)."""
+
+    name: str
+    follower: CoordinateIndex
+    driver: CoordinateIndex
+    program: FunctionProgram
+
+
+def check_function_couplings(couplings: Sequence[FunctionCoupling], elimination: Elimination,
+                             places: Mapping[str, Place]) -> None:
+    """Raise ModelError if the follower of a nonlinear coupling also depends on others, or on itself.
+
+    elimination: of the linear couplings, with the followers of nonlinear ones as independent coordinates where possible
+    """
+    depends = {int(k): set(np.flatnonzero(ratios).tolist())
+               for k, ratios in zip(elimination.follower, elimination.ratios, strict=True)}
+    for coupling in couplings:
+        if coupling.follower.v in depends:
+            raise ModelError(f"the follower of coupling {coupling.name} is also determined by another coupling or mimic joint",
+                             place=places[coupling.name], hint="choose another follower, or add a loop in place of one coupling")
+        depends[coupling.follower.v] = {coupling.driver.v}
+    for coupling in couplings:
+        reached, pending = set(), [coupling.driver.v]
+        while pending:
+            k = pending.pop()
+            if k == coupling.follower.v:
+                raise ModelError(f"the follower of coupling {coupling.name} depends on itself", place=places[coupling.name],
+                                 expected="a driver that does not follow it")
+            if k not in reached:
+                reached.add(k)
+                pending += depends.get(k, ())
 
 
 def eliminate(couplings: Iterable[Coupling], coordinates: Sequence[tuple[str, str]], unit: Array, mimics: Mask,

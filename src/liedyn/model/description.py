@@ -54,7 +54,8 @@ FRICTION_SPEED = 1e-2    # rad/s or m/s, a number of the model of friction, in S
                          # below it, so that it has derivatives
 
 # Kinds of constraint. A closure joins frame A to frame B; its rows are components, in frame B, of the twist of B relative to A.
-WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR, BALL_CLOSURE, UNIVERSAL, DISTANCE, ROLLING, COUPLING = range(10)
+(WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR, BALL_CLOSURE, UNIVERSAL, DISTANCE, ROLLING, COUPLING,
+ NONLINEAR_COUPLING) = range(11)
 
 
 # description ------------------------------------------------------------------------------------------------------------
@@ -409,12 +410,40 @@ LOOP_TYPES: dict[str, LoopType] = {
 }
 
 
+# operations of an expression, besides `driver` and `literal`
+UNARY_OPERATIONS = ("negative", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log", "sqrt")
+BINARY_OPERATIONS = ("add", "subtract", "multiply", "divide", "power", "atan2")
+SPLINE_DEGREES = {"cubic": 3, "quintic": 5}                  # by `CouplingFunction.interpolation`
+
+
+@dataclass(frozen=True, slots=True)
+class CouplingFunction:
+    """The function f of a nonlinear coupling, by an expression or by a table. `coupling_function` reads an expression.
+
+    text           the expression, as in a file; empty for a table
+    operations     its operations in postfix order: (name, value) with the names of UNARY_OPERATIONS, BINARY_OPERATIONS, `driver`
+                   and `literal`; the value is that of a literal
+    points         (x, f(x)) of a table, in increasing order of x
+    interpolation  of a table: `cubic` or `quintic`
+    periodic       whether f continues periodically beyond the table, with the increase of the last value over the first one
+    units          of driver and follower in a table that declares them, rad or m
+    """
+
+    text: str = ""
+    operations: tuple[tuple[str, float], ...] = ()
+    points: tuple[tuple[float, float], ...] = ()
+    interpolation: str = "cubic"
+    periodic: bool = False
+    units: tuple[str, str] = ("", "")
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Coupling:
     """The constraint sum_k c_k q_k = offset between joint coordinates (not of ball and free joints): gears, belts, cables.
 
     terms  {coordinate: c_k}, with the coordinate "joint", or "joint.label" for a joint with several; or (joint, label, c_k) of
-           each. The label is empty if the joint has one coordinate.
+           each. The label is empty if the joint has one coordinate. With a `function` f, the coupling is nonlinear: q_1 =
+           f(q_2) for its two terms, the follower and the driver, whose coefficients have no effect.
 
     Examples
     --------
@@ -428,13 +457,14 @@ class Coupling:
     terms: tuple[tuple[str, str, float], ...]
     offset: float = 0.0
     place: Place = field(default=Place(), compare=False)
+    function: CouplingFunction | None = None
 
     @explained
     def __init__(self, name: str, terms: Mapping[str, float] | Iterable[tuple[str, str, float]], offset: float = 0.0,
-                 place: Place = _NO_PLACE):
+                 place: Place = _NO_PLACE, function: CouplingFunction | None = None):
         each = [(joint, "", factor) for joint, factor in terms.items()] if isinstance(terms, Mapping) else terms
         set_fields(self, name=name, terms=tuple((joint, label, as_float(factor)) for joint, label, factor in each),
-                   offset=as_float(offset), place=place)
+                   offset=as_float(offset), place=place, function=function)
 
 
 @dataclass(frozen=True, slots=True, init=False)

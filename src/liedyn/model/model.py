@@ -13,7 +13,8 @@ from liedyn.errors import LiedynWarning, ModelError, NameLookupError, Place, Usa
 from liedyn.immutable import Immutable, read_only
 from liedyn.model.articulated_inertia import BodyTree, joints_without_inertia, vanishing_coordinates
 from liedyn.model.constraint_arrays import ConstraintAnchors, LeverArms, ModelConstraint, pack_constraints, packed_model
-from liedyn.model.couplings import Elimination, eliminate
+from liedyn.model.coupling_functions import function_program
+from liedyn.model.couplings import CoordinateIndex, Elimination, FunctionCoupling, check_function_couplings, eliminate
 from liedyn.model.description import (
     COUPLING,
     FREE,
@@ -29,6 +30,7 @@ from liedyn.model.description import (
     WORLD,
     Joint,
     Robot,
+    coordinate_name,
 )
 from liedyn.model.element_values import as_each, as_inertia, element_location
 from liedyn.model.link_tree import LinkTree, build_link_tree, reduced_inertias
@@ -268,6 +270,11 @@ class Model(Immutable):
         """Number of constraint equations."""
         return self.constraints[-1].rows.stop if self.constraints else 0
 
+    @property
+    def n_frames(self) -> int:
+        """Number of frames in workspaces of constraints: see `joints.loop_joints.frame_count`."""
+        return len(self.constraints) + int(self.loop_index[5]) if self.constraints else 0
+
     @cached_property
     def driven(self) -> int:
         """Number of driven loops."""
@@ -317,11 +324,33 @@ class Model(Immutable):
 
     @cached_property
     def has_only_linear_couplings(self) -> bool:
-        """Whether all constraints are linear couplings and mimic joints, which dynamics eliminate; True without constraints."""
+        """Whether all constraints are linear couplings and mimic joints, which dynamics eliminate; True without constraints.
+
+        Loops and nonlinear couplings have multipliers.
+        """
         return all(constraint.kind == COUPLING for constraint in self.constraints)
 
+    @cached_property
+    def has_only_couplings(self) -> bool:
+        """Whether the robot has no loops: its constraints are couplings, also nonlinear ones, and mimic joints."""
+        return all(constraint.kind >= COUPLING for constraint in self.constraints)
+
+    @cached_property
+    def function_couplings(self) -> tuple[FunctionCoupling, ...]:
+        """Nonlinear couplings, in the order of the file."""
+        couplings = []
+        for coupling in self.description.couplings:
+            if coupling.function is not None:
+                follower, driver = (self._single_coordinate(joint, label) for joint, label, _ in coupling.terms)
+                couplings.append(FunctionCoupling(coupling.name, follower, driver, function_program(coupling.function)))
+        return tuple(couplings)
+
+    def _single_coordinate(self, joint: str, label: str) -> CoordinateIndex:
+        name = coordinate_name(joint, label)                   # of one coordinate: the same in q and v
+        return CoordinateIndex(self.q_names.index(name), self.v_names.index(name))
+
     def elimination(self, prescribed: Mask | None = None) -> Elimination:
-        """Return the followers of couplings and mimic joints, and their values by independent coordinates.
+        """Return the followers of linear couplings and mimic joints, and their values by independent coordinates.
 
         prescribed: (nv,) bool, coordinates that are independent where the couplings allow it. Raises ModelError if couplings
         contradict each other.
@@ -337,12 +366,29 @@ class Model(Immutable):
         unit = np.array([length if unit == "m" else 1.0 for unit in self.v_units])
         mimics = np.array([not label and names[joint].mimic is not None if joint in names else False
                            for joint, label in coordinates], dtype=bool)
-        return eliminate((*robot.couplings, *mimic_couplings(robot)), coordinates, unit, mimics, prescribed)
+        linear = (coupling for coupling in robot.couplings if coupling.function is None)
+        return eliminate((*linear, *mimic_couplings(robot)), coordinates, unit, mimics, prescribed)
 
     @property
     def independent(self) -> tuple[str, ...]:
         """Names of the velocity coordinates that no coupling and no mimic joint determines: the drivers."""
-        return tuple(self.v_names[k] for k in self.elimination().independent)
+        if not self.function_couplings:
+            return tuple(self.v_names[k] for k in self.elimination().independent)
+        return tuple(self.v_names[k] for k in np.flatnonzero(~self.follows))
+
+    @cached_property
+    def follows(self) -> Mask:
+        """(nv,) bool, coordinates that couplings and mimic joints determine."""
+        follows = self.function_followers.copy()
+        follows[self.elimination(self.function_followers).follower] = True
+        return follows
+
+    @cached_property
+    def function_followers(self) -> Mask:
+        """(nv,) bool, coordinates that nonlinear couplings determine."""
+        follows = np.zeros(self.nv, dtype=bool)
+        follows[[coupling.follower.v for coupling in self.function_couplings]] = True
+        return follows
 
     @property
     def actuated(self) -> tuple[str, ...]:
@@ -420,6 +466,9 @@ def build_validated(robot: Robot) -> Model:
     without_inertia, tree.pivot_threshold = joints_without_inertia(bodies)
     model = tree.model()
     elimination = model.elimination() if model.constraints and model.has_only_linear_couplings else None
+    if model.function_couplings:
+        check_function_couplings(model.function_couplings, model.elimination(model.function_followers),
+                                 {coupling.name: coupling.place for coupling in robot.couplings})
     if not without_inertia:
         return model
     joints = [tree.joint_of_body[i - 1] for i in without_inertia]

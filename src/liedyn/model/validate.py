@@ -14,11 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from liedyn.errors import ModelError, Place, WarningLog, nearest
+from liedyn.model.coupling_functions import check_operations
 from liedyn.model.description import (
     JOINT_TYPES,
     LOOP_TYPES,
     MAX_INPUT,
     ONE_DOF,
+    SPLINE_DEGREES,
     WORLD,
     Actuator,
     Coordinate,
@@ -251,11 +253,61 @@ def _validate_coupling(coupling: Coupling, coordinates: dict[str, tuple[str, str
         if coordinates[written] in terms:
             raise ModelError(f'the coordinate "{written}" appears twice', place=place, expected="one term per coordinate")
         terms[coordinates[written]] = float(coefficient)
-    if not any(terms.values()):
+    if coupling.function is not None:
+        _check_function(coupling, terms, joints)
+    elif not any(terms.values()):
         raise ModelError("a coupling without terms", place=place, found=[term[2] for term in coupling.terms],
                          expected="at least one coefficient other than 0")
     check_finite((coupling.offset,), 1, element_location(coupling, "offset"), "offset")
     return replace(coupling, terms=tuple((*coordinate, c) for coordinate, c in terms.items()), offset=float(coupling.offset))
+
+
+_TURN = 2.0 * math.pi
+_PERIOD_ROUNDING = 1e-9           # of the range of a periodic table: difference of its last value from the first one
+_MAX_POINTS = 2000                # of a table: each piece is a selection in generated code
+
+
+def _check_function(coupling: Coupling, terms: Mapping[tuple[str, str], float], joints: tuple[Joint, ...]) -> None:
+    """Raise ModelError for a function that is not an expression of operations, nor a table that can be interpolated."""
+    function, place = coupling.function, element_location(coupling, "function")
+    assert function is not None, "the coupling is nonlinear"
+    if len(terms) != 2:
+        raise ModelError("a nonlinear coupling has a follower and a driver", place=place, found=len(terms),
+                         expected="two coordinates")
+    if not function.points:
+        check_operations(function, place)
+        return
+    if function.interpolation not in SPLINE_DEGREES:
+        raise ModelError("unknown interpolation", place=place, found=function.interpolation,
+                         expected="one of " + ", ".join(SPLINE_DEGREES), hint=nearest(function.interpolation, SPLINE_DEGREES))
+    minimum = SPLINE_DEGREES[function.interpolation] + 1
+    if not minimum <= len(function.points) <= _MAX_POINTS:
+        raise ModelError(f"wrong number of points for {function.interpolation} interpolation", place=place,
+                         found=len(function.points), expected=f"{minimum} to {_MAX_POINTS}")
+    for point in function.points:
+        check_finite(point, 2, place, "table")
+    for (x, _), (following, _) in zip(function.points, function.points[1:], strict=False):
+        if not following > x:
+            raise ModelError("the driver's positions in a table must increase", place=place, found=following,
+                             expected=f"a number above {x:g}")
+    units = [unit_of_coordinate(joints, *coordinate) for coordinate in terms]
+    for unit, declared, name in zip(units[::-1], function.units, ("driver", "follower"), strict=True):
+        if declared and declared != unit:
+            raise ModelError(f"the column of the {name} has the unit of another quantity", place=place, found=declared,
+                             expected=unit)
+    if function.periodic:
+        values = [y for _, y in function.points]
+        increase, turn = values[-1] - values[0], _TURN if units[0] == "rad" else math.inf
+        rest = math.remainder(increase, turn)
+        if abs(rest) > _PERIOD_ROUNDING * max(max(values) - min(values), abs(increase)):
+            raise ModelError("the last value of a periodic table must be the first one" + (", or whole turns more"
+                             if units[0] == "rad" else ""), place=place, found=values[-1], expected=f"{values[-1] - rest:g}")
+
+
+def unit_of_coordinate(joints: Iterable[Joint], name: str, label: str) -> str:
+    """Return the unit of a coordinate, rad or m."""
+    joint = next(joint for joint in joints if joint.name == name)
+    return joint.units[joint.labels.index(label)]
 
 
 def _coordinate_error(written: str, coordinates: Iterable[str], joints: tuple[Joint, ...], place: Place) -> ModelError:

@@ -11,8 +11,9 @@ from typing import Any
 
 from liedyn.arrays import Base
 from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, escape_nonprintable, of_level
+from liedyn.io.robots.coupling_function import function_to_dict
 from liedyn.io.robots.write_robot_yaml import LIMITS, PASSIVE
-from liedyn.model.description import Coordinate, Coupling, Joint, Loop, coordinate_name
+from liedyn.model.description import Coordinate, Coupling, CouplingFunction, Joint, Loop, coordinate_name
 from liedyn.model.links import Pose
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.validate import mimic_couplings
@@ -77,10 +78,17 @@ def equation(coupling: Coupling) -> str:
     It is solved for its first coordinate if the coefficient of this is 1.
     """
     (first, *other_terms), offset = coupling.terms, coupling.offset
+    if coupling.function is not None:
+        (driver, label, _), = other_terms
+        return f"{coordinate_name(*first[:2])} = {_function(coupling.function)}, q = {coordinate_name(driver, label)}"
     if first[2] == 1.0:
         right_side = _sum([(name, label, -c) for name, label, c in other_terms], offset)
         return f"{coordinate_name(*first[:2])} = {right_side or '0'}"
     return f"{_sum(coupling.terms, 0.0)} = {offset:g}"
+
+
+def _function(function: CouplingFunction) -> str:
+    return function.text or f"table of {len(function.points)} points, {function.interpolation}{', periodic' * function.periodic}"
 
 
 def _sum(terms: Sequence[Term], offset: float) -> str:
@@ -117,7 +125,10 @@ def _frame_to_dict(link: str, pose: Pose) -> dict[str, Any]:
 
 
 def _coupling_to_dict(coupling: Coupling) -> dict[str, Any]:
-    return {"terms": {coordinate_name(joint, label): c for joint, label, c in coupling.terms}, "offset": coupling.offset}
+    names = [coordinate_name(joint, label) for joint, label, _ in coupling.terms]
+    if coupling.function is not None:
+        return {"follower": names[0], "driver": names[1], **function_to_dict(coupling.function)}
+    return {"terms": {name: c for name, (*_, c) in zip(names, coupling.terms, strict=True)}, "offset": coupling.offset}
 
 
 # robot text -------------------------------------------------------------------------------------------------------------

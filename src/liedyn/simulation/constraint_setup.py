@@ -36,13 +36,16 @@ from liedyn.simulation.signals.signal_compiler import SignalCompiler
 
 # Initial states that satisfy couplings and mimic joints, before loops are closed ----------------------------------------
 
-# Couplings are linear. A mimic joint follows its driver: the driver keeps its value, and no other joint moves. A driver moves
-# only where its follower is given or prescribed. The other couplings change their coordinates by the minimum.
+# A mimic joint and the follower of a nonlinear coupling follow their driver: the driver keeps its value, and no other joint
+# moves. A driver moves only where its follower is given or prescribed. The other couplings change their coordinates by the
+# minimum. Newton's method solves nonlinear couplings.
 
 LoopMotions: TypeAlias = dict[str, tuple[Array, Array, Array]]        # pose, twist and its rate of driven loops, by name
 
 _CONTRADICTION = 1e-9       # maximum residual of the couplings, relative to the maximum coordinate and to one unit. Rounding is
                             # 1e-15, and the closing of loops removes smaller residuals
+_MAX_STEPS = 30             # of Newton's method; a chain of nonlinear couplings needs as many as its length
+_ROUNDING_STEP = 1e-14      # [rad | m] of Newton's method
 
 
 def solve_coupled_position(model: Model, q: Array, fixed_masks: tuple[Mask, ...],
@@ -53,9 +56,15 @@ def solve_coupled_position(model: Model, q: Array, fixed_masks: tuple[Mask, ...]
 
     Returns q if there is none.
     """
-    residual = constraint_residual(model, q, constraint_motion=constraint_motion)
-    step = _coupling_step(model, q, residual, fixed_masks, constraint_motion, np.abs(q).max(initial=1.0))
-    return q if step is None else integrate(model, q, step)
+    for _ in range(_MAX_STEPS if model.function_couplings else 1):
+        residual = constraint_residual(model, q, constraint_motion=constraint_motion)
+        step = _coupling_step(model, q, residual, fixed_masks, constraint_motion, np.abs(q).max(initial=1.0))
+        if step is None:
+            break
+        q = integrate(model, q, step)
+        if np.abs(step).max(initial=0.0) <= _ROUNDING_STEP:
+            break
+    return q
 
 
 def solve_coupled_velocity(model: Model, q: Array, v: Array, fixed_masks: tuple[Mask, ...],
@@ -79,7 +88,9 @@ def _coupling_step(model: Model, q: Array, residual: Array, fixed_masks: tuple[M
         return None
     C = constraint_jacobian(model, q, constraint_motion=constraint_motion)[rows]
     mimics, unit = {joint.name for joint in model.description.joints if joint.mimic}, coordinate_scales(model)
-    followers = np.array([model.v_index(coupling.name).start if coupling.name in mimics else -1 for coupling in couplings])
+    functions = {coupling.name: coupling.follower.v for coupling in model.function_couplings}
+    followers = np.array([model.v_index(coupling.name).start if coupling.name in mimics else functions.get(coupling.name, -1)
+                          for coupling in couplings])
     for mask in fixed_masks:
         follows = np.array([k >= 0 and not mask[k] for k in followers])
         F, leaders = followers[follows], np.setdiff1d(np.arange(model.nv), followers[follows])
@@ -184,8 +195,8 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolera
     v = solve_coupled_velocity(model, q, problem.v, masks_v, constraint_motion)
     v = _close_velocity(model, q, v, masks_v, constraint_motion, place)
     follows = np.zeros(model.nv, dtype=bool)
-    if model.has_only_linear_couplings:
-        follows[model.elimination().follower] = True
+    if model.has_only_couplings:
+        follows |= model.follows
     dq = np.where(follows & ~given_q, 0.0, difference(model, problem.q, q))
     dv = np.where(follows & ~given_v, 0.0, v - problem.v)
     return q, v, _projection_warnings(model, dq, dv)

@@ -176,7 +176,7 @@ def start_within_limits(scenario: Scenario, model: Model) -> Scenario:
         return scenario
     bound = {*bind_joints(scenario.initial_q, model),
              *(name for name, rule in bind_joints(scenario.joints, model).items() if isinstance(rule.value, Prescribe))}
-    followers = model.elimination().follower if model.has_only_linear_couplings else ()
+    followers = np.flatnonzero(model.follows) if model.has_only_couplings else ()
     lowest, highest = _ranges_with_followers(model)
     q, rules, starts = model.neutral(), [], []
     for joint in model.joints:

@@ -167,17 +167,27 @@ def bind_columns(model: Model, trajectory: Trajectory, kind: str) -> Array | Non
     present = [name for name in units if f"{kind}.{name}" in trajectory.columns]
     for name in present:
         _check_unit(trajectory, f"{kind}.{name}", units[name])
-    if present and model.nc and model.has_only_linear_couplings:
-        followers = {model.v_names[k] for k in model.elimination().follower}        # single coordinates: their names in q, too
+    if present and model.nc and model.has_only_couplings:
+        followers = {model.v_names[k] for k in np.flatnonzero(model.follows)}       # single coordinates: their names in q, too
         absent = [name for name in units if name not in present]
         if absent and followers.issuperset(absent):
-            return _with_followers(model, kind, np.column_stack([
-                trajectory.columns.get(f"{kind}.{name}", np.zeros(len(trajectory.t))) for name in units]), absent)
+            x = np.column_stack([trajectory.columns.get(f"{kind}.{name}", np.zeros(len(trajectory.t))) for name in units])
+            if not model.function_couplings or _split_kind(kind)[0] == "tau":
+                return _with_followers(model, kind, x, absent)
+            if kind in _MOTION:
+                bound = [bind_columns(model, trajectory, each) for each in _MOTION[:_MOTION.index(kind)]]
+                lower = [each for each in bound if each is not None]
+                if len(lower) == len(bound):
+                    followed, names = follow_couplings(model, *lower, x)[-1], list(units)
+                    return _replaced(x, followed, [names.index(name) for name in absent])
     return _stack_columns(trajectory, kind, list(units), present)
 
 
+_MOTION = ("q", "v", "a")          # rates of followers of nonlinear couplings depend on the kinds before
+
+
 def _with_followers(model: Model, kind: str, x: Array, absent: list[str]) -> Array:
-    """Return x (N, n) with the values of the absent coordinates, which couplings determine."""
+    """Return x (N, n) with the values of the absent coordinates, which linear couplings determine."""
     quantity, _ = _split_kind(kind)
     if quantity == "tau":
         return x
@@ -185,6 +195,10 @@ def _with_followers(model: Model, kind: str, x: Array, absent: list[str]) -> Arr
         followed, places = follow_couplings(model, x)[0], [model.q_names.index(name) for name in absent]
     else:
         followed, places = x @ model.elimination().projection.T, [model.v_names.index(name) for name in absent]
+    return _replaced(x, followed, places)
+
+
+def _replaced(x: Array, followed: Array, places: list[int]) -> Array:
     x[:, places] = followed[:, places]
     return x
 

@@ -225,7 +225,7 @@ def balance_derivatives(  # noqa: PLR0913 - independent options of a public call
     nv, m = model.nv, model.nc
     x = np.zeros(nv) if x is None else x
     out = evaluate(model, ("balance", bool(passive), x is NONE), balance_derivatives_batch,
-                   lambda n, nq, nv, n_links: balance_batch_workspace_size(n, nq, nv, n_links, len(model.constraints), m,
+                   lambda n, nq, nv, n_links: balance_batch_workspace_size(n, nq, nv, n_links, model.n_frames, m,
                                                                            model.driven),
                    {"q": q, "v": v, "a": a, "multipliers": multipliers, "x": x, "f_ext": f_ext,
                     "constraint_motion": constraint_motion}, (balance_derivatives_size(nv, m),),

@@ -68,14 +68,14 @@ def constraint_workspace_for(model: Model, masks: Sequence[Mask], passive: bool,
     frequency: of Baumgarte's stabilization [1/s]; forced: whether external wrenches act; stage_set, generic: see
     `stage_addresses`.
     """
-    n, nq, nv, nc, m = model.n_bodies, model.nq, model.nv, len(model.constraints), model.nc
+    n, nq, nv, frames, m = model.n_bodies, model.nq, model.nv, model.n_frames, model.nc
     driven = model.driven
     passive, stabilized = bool(passive and model.has_passive_forces), frequency > 0.0
     size = stages.constraint_workspace_size(n, nq, nv, m, driven, forced, 0)
-    buffer = cache_aligned(size + stage_workspace_size(n, nv, nc, m), at=size)
+    buffer = cache_aligned(size + stage_workspace_size(n, nv, frames, m), at=size)
     header, packed_model = buffer.view(np.int64), model._arrays.packed_model
-    header[[stages.N, stages.NQ, stages.NV, stages.NC, stages.M, stages.DRIVEN_COUNT, stages.HAS_WRENCHES, stages.PASSIVE,
-            stages.SIZE]] = (n, nq, nv, nc, m, driven, forced, passive, buffer.size)
+    header[[stages.N, stages.NQ, stages.NV, stages.FRAMES, stages.M, stages.DRIVEN_COUNT, stages.HAS_WRENCHES, stages.PASSIVE,
+            stages.SIZE]] = (n, nq, nv, frames, m, driven, forced, passive, buffer.size)
     header[[stages.PACKED_MODEL, stages.PACKED_MODEL_SIZE]] = packed_model.ctypes.data, packed_model.size
     workspace = traced_module("kernels.constraints.stages").constraint_workspace_views(buffer, n, nq, nv, m, driven, forced)
     workspace.frequency[0] = frequency
@@ -412,7 +412,7 @@ def check_has_constraints(model: Model) -> None:
 def _constraint_states(model: Model, quantity: int, q: ArrayLike, v: ArrayLike,
                        constraint_motion: Mapping[str, Any] | None) -> Array:
     check_has_constraints(model)
-    sizes = len(model.constraints), model.nc, model.driven
+    sizes = model.n_frames, model.nc, model.driven
     shape = (model.nc, model.nv) if quantity == JACOBIAN else (model.nc,)
     return evaluate(model, ("constraints", quantity), constraint_states,
                     lambda n, nq, nv, _: constraint_state_workspace_size(n, nq, nv, *sizes),
@@ -614,6 +614,7 @@ def _wrenches_on_bodies(model: Model, q: ArrayLike, multipliers: ArrayLike, cons
     check_has_constraints(model)
     nc = len(model.constraints)
     return evaluate(model, "closure_wrenches", kinematics.closure_wrenches,
-                    lambda n, nq, nv, _: kinematics.closure_wrenches_workspace_size(n, nq, nv, nc, model.nc, model.driven),
+                    lambda n, nq, _nv, _: kinematics.closure_wrenches_workspace_size(n, nq, nc, model.n_frames, model.nc,
+                                                                                     model.driven),
                     {"q": q, "constraint_motion": constraint_motion, "multipliers": multipliers}, (nc, 2, 6),
                     static_arguments=model._arrays[2:4])

@@ -4,6 +4,7 @@
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn, overload
 
@@ -14,10 +15,11 @@ from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.batching.calls import check_finite, follower_values, raise_for_followers
 from liedyn.dynamics.constraints.rank import coordinate_scales
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ModelError, UsageError
+from liedyn.errors import ConfigurationError, ModelError, UsageError
 from liedyn.joints.joint_model import FOLLOWER_COUNT, TERM_COUNT, tree_views
 from liedyn.kernels.couplings import FOLLOWER_TOLERANCE, coupling_views
-from liedyn.model.couplings import Elimination
+from liedyn.model.coupling_functions import evaluate
+from liedyn.model.couplings import Elimination, FunctionCoupling
 from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
 
@@ -98,7 +100,7 @@ def expand(model: Model, y: ArrayLike, dy: ArrayLike | None = None,
            ddy: ArrayLike | None = None) -> Array | tuple[Array, ...]:
     """Return the configuration of a robot, or also v and a, from its independent coordinates.
 
-    Couplings and mimic joints determine the other coordinates: q = G y + c.
+    Couplings and mimic joints determine the other coordinates: q = G y + c, or q_f = f(q_d) where they are nonlinear.
 
     Parameters
     ----------
@@ -127,17 +129,17 @@ def expand(model: Model, y: ArrayLike, dy: ArrayLike | None = None,
     >>> ld.expand(model, y).shape == (model.nq,)
     True
     """
-    if not model.has_only_linear_couplings:
+    if not model.has_only_couplings:
         raise_for_constraints(model, "expand", "assemble")
     if ddy is not None and dy is None:
         raise UsageError("ddy is given without dy (give both)")
-    elimination, moving = model.elimination(), _moving_positions(model)
-    n = model.nv - len(elimination.follower)
+    independent, moving = np.flatnonzero(~model.follows), _moving_positions(model)
+    n = len(independent)
     rates = [as_array(x, name, (n,)) for name, x in (("dy", dy), ("ddy", ddy)) if x is not None]
     parts = [as_array(y, "y", (len(moving),)), *rates]
     full = [np.zeros((*x.shape[:-1], model.nv if level else model.nq)) for level, x in enumerate(parts)]
     for level, (whole, part) in enumerate(zip(full, parts, strict=True)):
-        whole[..., elimination.independent if level else moving] = part
+        whole[..., independent if level else moving] = part
     motion = follow_couplings(model, *full)
     return motion if len(motion) > 1 else motion[0]
 
@@ -178,18 +180,19 @@ def reduce(model: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike 
     >>> ld.reduce(model, ld.expand(model, np.zeros(len(model.independent)))).tolist() == [0.0] * len(model.independent)
     True
     """
-    reduced = reduced_model(model, "reduce")
+    if not model.has_only_couplings:
+        raise_for_constraints(model, "reduce")
     if a is not None and v is None:
         raise UsageError("a is given without v (give both)")
-    motion = closed_motion(reduced, *(x for x in (q, v, a) if x is not None))
-    places = (_moving_positions(model), *(model.elimination().independent,) * 2)
+    motion = checked_motion(model, *(x for x in (q, v, a) if x is not None))
+    places = (_moving_positions(model), *(np.flatnonzero(~model.follows),) * 2)
     parts = tuple(x[..., k] for x, k in zip(motion, places, strict=False))
     return parts if len(parts) > 1 else parts[0]
 
 
 def _moving_positions(model: Model) -> Integers:
     """Return the indices in q of the coordinates that do not follow others."""
-    return np.setdiff1d(np.arange(model.nq), _q_of_v(model)[model.elimination().follower])
+    return np.setdiff1d(np.arange(model.nq), _q_of_v(model)[model.follows])
 
 
 def follow_couplings(model: Model, *motion: Array) -> tuple[Array, ...]:
@@ -197,13 +200,58 @@ def follow_couplings(model: Model, *motion: Array) -> tuple[Array, ...]:
 
     Robots with loops and robots without couplings: the motion as it is.
     """
-    if not (model.nc and model.has_only_linear_couplings):
+    if not (model.nc and model.has_only_couplings):
         return motion
-    elimination, (q, *rates) = model.elimination(), motion
+    elimination, functions = model.elimination(model.function_followers), model.function_couplings
+    if functions:                                              # rates depend on q
+        lead = np.broadcast_shapes(*(x.shape[:-1] for x in motion))
+        motion = tuple(np.broadcast_to(x, (*lead, x.shape[-1])) for x in motion)
+    motion = _follow_linear_couplings(model, elimination, *motion)
+    for _ in functions:                                        # each pass gives the followers of those that are right before it
+        motion = _follow_linear_couplings(model, elimination, *_follow_functions(functions, *motion))
+    return motion
+
+
+def _follow_linear_couplings(model: Model, elimination: Elimination, q: Array, *rates: Array) -> tuple[Array, ...]:
     q, places = q.copy(), _q_of_v(model)
     q[..., places[elimination.follower]] = (q[..., places[elimination.independent]]
                                             @ elimination.ratios[:, elimination.independent].T + elimination.offset)
     return q, *(x @ elimination.projection.T for x in rates)
+
+
+def _follow_functions(functions: Sequence[FunctionCoupling], q: Array, *rates: Array) -> tuple[Array, ...]:
+    """Write q_f = f(q_d), v_f = f' v_d and a_f = f' a_d + f'' v_d^2 to the arrays, and return them."""
+    for coupling in functions:
+        f, df, ddf, _ = evaluate(coupling.program, q[..., coupling.driver.q])
+        q[..., coupling.follower.q] = f
+        for level, x in enumerate(rates):
+            x[..., coupling.follower.v] = df * x[..., coupling.driver.v] + (ddf * rates[0][..., coupling.driver.v]**2 if level
+                                                                            else 0.0)
+    return q, *rates
+
+
+def checked_motion(model: Model, *motion: ArrayLike) -> tuple[Array, ...]:
+    """Return q (…, nq), v and a (…, nv), as many as are given, with the values of followers, also of nonlinear couplings.
+
+    Raises ConfigurationError where a value of a follower contradicts its couplings.
+    """
+    if not model.function_couplings:
+        return closed_motion(reduced_model(model, "reduce"), *motion)
+    arrays = tuple(as_array(x, name, (model.nv if level else model.nq,))
+                  for level, (name, x) in enumerate(zip(("q", "v", "a"), motion, strict=False)))
+    for level, (name, x) in enumerate(zip("qva", arrays, strict=False)):
+        check_finite(name, x, model.v_names if level else model.q_names)
+    followed, units, places = follow_couplings(model, *arrays), coordinate_scales(model), _q_of_v(model)
+    for level, (name, array, expected) in enumerate(zip("qva", arrays, followed, strict=False)):
+        x, y = (z if level else z[..., places] for z in (np.broadcast_to(array, expected.shape), expected))
+        sizes = np.maximum(np.abs(y), units / model_scales(model).time**level)
+        errors = np.where(model.follows, np.abs(x - y) / sizes, 0.0)
+        if not errors.max(initial=0.0) <= FOLLOWER_TOLERANCE:
+            at = np.unravel_index(np.argmax(errors), errors.shape)
+            raise ConfigurationError(f"{name} ({model.v_names[at[-1]]}) contradicts the couplings of robot {model.name}; found "
+                                     f"{x[at]:.12g}, expected {y[at]:.12g} (ld.expand computes it; model.spanning_tree() is the "
+                                     "robot without couplings)")
+    return followed
 
 
 def _q_of_v(model: Model) -> Integers:

@@ -122,7 +122,7 @@ def _scales(model: Model) -> tuple[Array, Array]:
 
 def _constraint_scales(model: Model) -> tuple[Array, Array]:
     reach, sliding, unit = entry_bounds(model), np.array(model.v_units) == "m", np.zeros(model.nv)
-    for constraint in (constraint for constraint in model.constraints if constraint.kind != COUPLING):
+    for constraint in (constraint for constraint in model.constraints if constraint.kind < COUPLING):
         moved = (reach[constraint.rows] > 0.0).any(axis=0)
         unit[moved] = np.maximum(unit[moved], constraint.length)
     longest = max((constraint.length for constraint in model.constraints), default=1.0)
@@ -141,7 +141,7 @@ def entry_bounds(model: Model) -> Array:
     term_v = model.loop_index[HEADER + RECORD_SIZE * count:][:terms]
     coefficients = model.loop_constants[27 * count:]
     for constraint, record in zip(model.constraints, records, strict=True):
-        if constraint.kind == COUPLING:
+        if constraint.kind >= COUPLING:
             mine = slice(record[TERM], record[TERM] + record[TERM_COUNT])
             np.maximum.at(reach[record[FIRST]], term_v[mine], np.abs(coefficients[mine]))
             continue

@@ -21,8 +21,21 @@ from liedyn.io.file_schema import (
     default_of,
     one_of,
 )
+from liedyn.io.robots.coupling_function import read_points
 from liedyn.io.yaml_nodes import Node
-from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, MAX_INPUT, Actuator, Coordinate, JointType, LoopType, Mimic, Robot
+from liedyn.model.description import (
+    JOINT_TYPES,
+    LOOP_TYPES,
+    MAX_INPUT,
+    SPLINE_DEGREES,
+    Actuator,
+    Coordinate,
+    CouplingFunction,
+    JointType,
+    LoopType,
+    Mimic,
+    Robot,
+)
 from liedyn.model.links import Link, Pose
 from liedyn.model.mass_properties import SHAPES, Inertia
 
@@ -231,13 +244,23 @@ LOOP = Schema("loop", (
         kinds=Names(LOOP_TYPES, lambda loop: len(loop.axes) == 1), example=[0, 1, 0])), kind="type",
     lacks="a {} closure has no {}")
 COUPLING = Schema("coupling", (
-    Field("terms", Named(Number(), "joint"), "coefficients by coordinate: `joint`, or `joint.label` for a joint with several "
-        "coordinates; not for ball and free joints", required="coefficients by joint: {joint1: 1, joint2: -2}",
-        example={"shoulder": 1, "elbow": -2}),
-    Field("offset", Number(), "right-hand side: the sum of coefficient times coordinate equals `offset`", 0, example=0.1)))
+    Field("terms", Named(Number(), "joint"), "linear coupling: coefficients by coordinate: `joint`, or `joint.label` for a joint "
+        "with several coordinates; not for ball and free joints", example={"shoulder": 1, "elbow": -2}),
+    Field("offset", Number(), "right-hand side: the sum of coefficient times coordinate equals `offset`", 0, example=0.1),
+    Field("follower", Text(), "nonlinear coupling: coordinate that is a function of the driver", example="elbow"),
+    Field("driver", Text(), "nonlinear coupling: coordinate of which the follower is a function", example="shoulder"),
+    Field("function", Text(), "position of the follower as an expression of that of the driver, by its name or `q` [rad or m]",
+        example="0.5*sin(shoulder)"),
+    Field("table", OneOf((Text(), List(Vector(2), 2)), "table", read_points), "the same by points `[driver, follower]` "
+        "[rad or m], or by a CSV with two columns, whose titles may have units", example=[[0, 0], [1, 0.4], [2, 0.6], [3, 0.7]]),
+    Field("interpolation", Choice(tuple(SPLINE_DEGREES)), "of the table, by a spline: `cubic` has two continuous derivatives, "
+        "`quintic` four", default_of(CouplingFunction, "interpolation"), example="quintic"),
+    Field("periodic", Boolean(), "true: the table is one period of the driver; the last value is the first one, or whole turns "
+        "more. false: straight lines continue it", default_of(CouplingFunction, "periodic"), example=True)),
+    one_of=(("terms", "function", "table"),))
 _CONSTRAINTS = (
     Field("loops", Named(LOOP, "loop"), "joints that close a loop, by name: see [closed loops](loops.md)"),
-    Field("couplings", Named(COUPLING, "coupling"), "linear equations between joint coordinates, by name"),
+    Field("couplings", Named(COUPLING, "coupling"), "equations between joint coordinates, by name"),
     Field("actuated", List(Text(), 1, words="names of joints"), "names of the joints with motors, for inverse dynamics of robots "
         "with loops", "not known", example=["shoulder"]))
 LOOPS_FILE = Schema("loops_file", (

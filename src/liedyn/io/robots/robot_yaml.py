@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from liedyn.errors import ElementPlace, LiedynWarning, ModelError, Place
+from liedyn.io.file_schema import File
+from liedyn.io.robots.coupling_function import read_csv, read_expression
 from liedyn.io.robots.robot_schema import (
     ACTUATOR,
     COUPLING,
@@ -20,7 +22,17 @@ from liedyn.io.robots.robot_schema import (
 )
 from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import override
-from liedyn.model.description import JOINT_TYPES, STANDARD_GRAVITY, Actuator, Coordinate, Coupling, Joint, Loop, Robot
+from liedyn.model.description import (
+    JOINT_TYPES,
+    STANDARD_GRAVITY,
+    Actuator,
+    Coordinate,
+    Coupling,
+    CouplingFunction,
+    Joint,
+    Loop,
+    Robot,
+)
 from liedyn.model.links import Link, Pose, Shape
 
 # What robot files in YAML have in common: elements by name, and where each stands ---------------------------------------
@@ -111,9 +123,37 @@ def _loop(name: str, node: Node) -> Loop:
 
 
 def _coupling(name: str, node: Node) -> Coupling:
-    values = COUPLING.values(node)
-    return Coupling(name, tuple((joint, "", factor) for joint, factor in values["terms"].items()), values.get("offset", 0.0),
-                    place_of_keys(node))
+    values, place = COUPLING.values(node), place_of_keys(node, terms="terms", function="table")
+    forms = [key for key in ("terms", "function", "table") if key in values]
+    if len(forms) > 1:
+        raise node.problem("a coupling takes one of terms, function, table", found=", ".join(forms))
+    if forms in ([], ["terms"]) and "follower" not in values:
+        node.require("terms", "coefficients by joint: {joint1: 1, joint2: -2}, or follower, driver and function or table")
+    linear = forms == ["terms"]
+    for key in values:
+        if key in (("follower", "driver", "interpolation", "periodic") if linear else ("offset",)):
+            raise node.value[key].problem(f"{key} does not apply to a {'linear' if linear else 'nonlinear'} coupling")
+        if key in ("interpolation", "periodic") and "table" not in values:
+            raise node.value[key].problem(f"{key} needs a table")
+    if linear:
+        return Coupling(name, tuple((joint, "", factor) for joint, factor in values["terms"].items()), values.get("offset", 0.0),
+                        place=place)
+    for key in ("follower", "driver"):
+        node.require(key, "a joint's name, or joint.label")
+    if not forms:
+        node.require("function", "an expression of the driver, or a table")
+    return Coupling(name, ((values["follower"], "", 1.0), (values["driver"], "", 0.0)), place=place,
+                    function=_function(node, values))
+
+
+def _function(node: Node, values: dict[str, Any]) -> CouplingFunction:
+    if "function" in values:
+        return read_expression(values["function"], values["driver"], node.value["function"].place)
+    points, units = values["table"], ("", "")
+    if isinstance(points, str):
+        points, units = read_csv(File("CSV file").read(node.value["table"]))
+    options = {key: values[key] for key in ("interpolation", "periodic") if key in values}
+    return CouplingFunction(points=points, units=units, **options)
 
 
 # robot yaml -------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from liedyn.errors import escape_nonprintable
+from liedyn.io.robots.coupling_function import function_to_dict
 from liedyn.io.robots.robot_schema import MIMIC, written_limit
 from liedyn.io.yaml_values import plain, to_yaml
 from liedyn.model.description import (
@@ -192,6 +193,9 @@ def _frame(link: str, pose: Pose) -> str | dict[str, Any]:
 
 def _coupling(coupling: Coupling) -> dict[str, Any]:
     terms = {coordinate_name(joint, label): factor for joint, label, factor in coupling.terms}
+    if coupling.function is not None:
+        follower, driver = terms
+        return {"follower": follower, "driver": driver, **function_to_dict(coupling.function)}
     return {"terms": terms, "offset": coupling.offset or None}
 
 

@@ -26,17 +26,21 @@ from liedyn.joints.loop_joints import (
     closure_equation,
     constraint_views,
     equation_rate,
+    frame_count,
 )
 from liedyn.kernels.batch_blocks import BAD_F_EXT, BAD_RESULT, OK, all_finite, load_block, load_motion, store_block
 from liedyn.kernels.constraints.equations import (
     FrameWorkspace,
     accelerations,
-    closure_frames,
+    constraint_frames,
+    coupling_driver,
     frame_workspace,
+    frame_workspace_size,
     leg_end,
     load_closure_direction,
     store_constraint_jacobian,
     store_loop_columns,
+    term_coefficient,
     velocities,
 )
 from liedyn.kernels.inverse_dynamics_derivatives import (
@@ -50,7 +54,7 @@ from liedyn.kernels.newton_euler import NewtonEulerWorkspace, newton_euler
 from liedyn.lie.se3 import Ad_inv, ad, add, dAd_inv, dot, neg, neg_dad, scale, sub, zero6
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
 from liedyn.lie.vectors import add3, add_to_twist, load_pose, load_twist, store_twist
-from liedyn.model.description import BALL_CLOSURE, COUPLING, NV
+from liedyn.model.description import BALL_CLOSURE, COUPLING, NONLINEAR_COUPLING, NV
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, jitable
 from liedyn.numba_tools.numba_internals import split_workspace
 
@@ -247,6 +251,19 @@ def velocity_derivatives(tree, loops, c, x, constraint_motion, rows, ws, Xq):
             i = tree.parent[i]
 
 
+# a nonlinear coupling ---------------------------------------------------------------------------------------------
+@inline_kernel
+def coupling_derivatives(loops, c, v, a, multipliers, x, frames, rates):
+    """Write the derivatives of q_f = f(q_d): of a_f - f' a_d - f'' v_d^2, of A^T lambda, and of A x, all with respect to d."""
+    nv, first, d = v.shape[0], loops.record[c, FIRST], coupling_driver(loops, c)
+    ddf, dddf, v_d = load(frames.T, 12 * c + 2), load(frames.T, 12 * c + 3), load(v, d)
+    store(rates.Rq, first * nv + d, -(ddf * load(a, d) + dddf * v_d * v_d))
+    store(rates.Rv, first * nv + d, -2.0 * ddf * v_d)
+    store(rates.Dq, d * nv + d, load(rates.Dq, d * nv + d) + ddf * load(multipliers, first))
+    if x.shape[0]:
+        store(rates.Xq, first * nv + d, -ddf * load(x, d))
+
+
 # constrained derivatives ------------------------------------------------------------------------------------------------
 
 class BalanceWorkspace(NamedTuple):
@@ -264,15 +281,16 @@ def balance_residuals(tree, loops, q, v, a, multipliers, f_ext, constraint_motio
     f_ext: 6n wrenches on bodies, or empty.
     """
     joint_poses(tree, q, ws.tree.T)
-    closure_frames(tree, loops, ws.tree.T, constraint_motion, ws.rows)
+    constraint_frames(tree, loops, q, ws.tree.T, constraint_motion, ws.rows)
     gather_wrenches(tree, loops, multipliers, f_ext, ws.F, ws.rows)
     newton_euler(tree, tree.J, q, v, a, ws.F, passive, force, ws.tree)
     for c in range(loops.record.shape[0]):
-        if loops.record[c, KIND] == COUPLING:
+        if loops.record[c, KIND] >= COUPLING:
             for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERM_COUNT]):
                 k = loops.term_v[t]
-                store(force, k, load(force, k) - load(loops.coefficient, t) * load(multipliers, loops.record[c, FIRST]))
-    accelerations(loops, a, ws.tree.V, ws.tree.dV, constraint_motion, ws.rows, rate)
+                coefficient = term_coefficient(loops, c, t, ws.rows)
+                store(force, k, load(force, k) - coefficient * load(multipliers, loops.record[c, FIRST]))
+    accelerations(loops, v, a, ws.tree.V, ws.tree.dV, constraint_motion, ws.rows, rate)
 
 
 @inline_kernel
@@ -282,7 +300,7 @@ def gather_wrenches(tree, loops, multipliers, f_ext, F, rows):
     for i in range(tree.parent.size):
         store_twist(F, i, add(rest, load_twist(f_ext, i)) if f_ext.size else rest)
     for c in range(loops.record.shape[0]):
-        if loops.record[c, KIND] == COUPLING:
+        if loops.record[c, KIND] >= COUPLING:
             continue
         W, g = rest, load_closure_direction(rows, c)
         for r in range(loops.record[c, EQUATION_COUNT]):
@@ -339,15 +357,16 @@ class BalanceDerivativesWorkspace(NamedTuple):
 
 
 @inline_kernel
-def balance_derivatives_workspace(memory, n, nv, nc):
-    """Return the `BalanceDerivativesWorkspace` for nc constraints whose arrays are views into `memory`."""
-    tree, rows, loop, _ = split_workspace(memory, (derivatives_workspace_size(n, nv), 27 * nc, loop_workspace_size(n, nv)))
-    return BalanceDerivativesWorkspace(derivatives_workspace(tree, n, nv), frame_workspace(rows, nc), loop_workspace(loop, n, nv))
+def balance_derivatives_workspace(memory, n, nv, nf):
+    """Return the `BalanceDerivativesWorkspace` for nf frames whose arrays are views into `memory`."""
+    tree, rows, loop, _ = split_workspace(memory, (derivatives_workspace_size(n, nv), frame_workspace_size(nf),
+                                                   loop_workspace_size(n, nv)))
+    return BalanceDerivativesWorkspace(derivatives_workspace(tree, n, nv), frame_workspace(rows, nf), loop_workspace(loop, n, nv))
 
 
-def balance_derivatives_workspace_size(n, nv, nc):
+def balance_derivatives_workspace_size(n, nv, nf):
     """Return the size (numbers) of the memory of `BalanceDerivativesWorkspace`."""
-    return derivatives_workspace_size(n, nv) + 27 * nc + loop_workspace_size(n, nv)
+    return derivatives_workspace_size(n, nv) + frame_workspace_size(nf) + loop_workspace_size(n, nv)
 
 
 @inline_kernel
@@ -358,14 +377,16 @@ def balance_derivatives(tree, loops, q, v, a, multipliers, x, f_ext, constraint_
     """
     zero = number_like(q, 0.0)
     inverse_derivatives(tree, q, v, a, f_ext, passive, rates.Dq, rates.Dv, rates.M, ws.tree)
-    closure_frames(tree, loops, ws.tree.T, constraint_motion, ws.rows)
+    constraint_frames(tree, loops, q, ws.tree.T, constraint_motion, ws.rows)
     for k in range(rates.A.shape[0]):
         store(rates.Rq, k, zero)
         store(rates.Rv, k, zero)
         store(rates.Xq, k, zero)
     store_constraint_jacobian(tree, loops, ws.tree.T, ws.rows, ws.loop.s, rates.A)
     for c in range(loops.record.shape[0]):
-        if loops.record[c, KIND] != COUPLING:
+        if loops.record[c, KIND] == NONLINEAR_COUPLING:
+            coupling_derivatives(loops, c, v, a, multipliers, x, ws.rows, rates)
+        elif loops.record[c, KIND] != COUPLING:
             store_loop_columns(tree, loops, c, ws.tree.T, ws.rows.T_a, ws.loop.s)
             closure_derivatives(tree, loops, c, v, a, constraint_motion, ws.rows, ws.loop, rates.Rq, rates.Rv)
             force_derivatives(tree, loops, c, multipliers, ws.rows, ws.loop.s, rates.Dq)
@@ -374,12 +395,12 @@ def balance_derivatives(tree, loops, q, v, a, multipliers, x, f_ext, constraint_
 
 
 # batches ----------------------------------------------------------------------------------------------------------------
-def balance_batch_workspace_size(n, nq, nv, nl, nc, m, driven):
+def balance_batch_workspace_size(n, nq, nv, nl, nf, m, driven):
     """Return the size (numbers) of the workspace of `balance_derivatives_batch` for one state.
 
-    n, nq, nv, nl: `Model.sizes`; nc constraints with m equations, `driven` of them driven.
+    n, nq, nv, nl: `Model.sizes`; nf: `loop_joints.frame_count`; m equations, `driven` driven closures.
     """
-    return (balance_derivatives_workspace_size(n, nv, nc) + balance_derivatives_size(nv, m)
+    return (balance_derivatives_workspace_size(n, nv, nf) + balance_derivatives_size(nv, m)
             + nq + 3 * nv + m + 6 * nl + 6 * n + CONSTRAINT_MOTION_SIZE * driven)
 
 
@@ -396,12 +417,12 @@ def balance_derivatives_batch(index, constants, memory, loop_index, loop_constan
     out                (N, 3 nv nv + 4 m nv): `BalanceDerivatives`
     """
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
+    m, driven = loop_index[1], loop_index[3]
     size = sum(balance_derivatives_sizes(nv, m))
     tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
     Q, V, A, X, mu, D, links, bodies, Out, y = split_workspace(
         memory, (nq, nv, nv, x.shape[1], m, CONSTRAINT_MOTION_SIZE * driven, 6 * nl, 6 * n, size))
-    ws, rates = balance_derivatives_workspace(y, n, nv, nc), balance_derivatives_views(Out, nv, m)
+    ws, rates = balance_derivatives_workspace(y, n, nv, frame_count(loop_index)), balance_derivatives_views(Out, nv, m)
     for k in range(first, last, SIMD_WIDTH):
         code = load_motion(tree, q, v, a, k, Q, V, A)
         load_block(multipliers, k, mu)

@@ -25,34 +25,41 @@ from liedyn.joints.loop_joints import (
     loop_closure_error,
     pose_like,
 )
+from liedyn.kernels.constraints.coupling_functions import store_coupling_function
 from liedyn.lie.se3 import Ad_inv, ad, add, compose, dAd_inv, dot, inverse, neg, scale, screw_dot, sub, zero6
 from liedyn.lie.simd import load, maximum, number_like, store
 from liedyn.lie.vectors import add_to_twist, dot3, load3, load_pose, load_twist, store3, store_pose, store_twist
-from liedyn.model.description import COUPLING, NV, ONE_DOF, ROLLING
+from liedyn.model.description import COUPLING, NONLINEAR_COUPLING, NV, ONE_DOF, ROLLING
 from liedyn.numba_tools.decorators import inline_kernel, jitable
 from liedyn.numba_tools.numba_internals import split_workspace
 
 
 class FrameWorkspace(NamedTuple):
-    """Frames that `closure_frames` writes."""
+    """Frames that `constraint_frames` writes: one for each of nc constraints, then registers of coupling functions."""
 
-    T: np.ndarray       # (12nc,) pose of frame B in frame A
-    T_a: np.ndarray     # (12nc,) pose of frame B in the body of A
-    g: np.ndarray       # (3nc,) directions of closures that have one
+    T: np.ndarray       # (12nf,) pose of frame B in frame A; of a nonlinear coupling f and its derivatives; then registers
+    T_a: np.ndarray     # (12nf,) pose of frame B in the body of A
+    g: np.ndarray       # (3nf,) directions of closures that have one
 
 
 @inline_kernel
-def frame_workspace(memory, nc):
-    """Return the `FrameWorkspace` for nc constraints whose arrays are views into `memory`."""
-    return FrameWorkspace(*split_workspace(memory, (12 * nc, 12 * nc, 3 * nc))[:-1])
+def frame_workspace(memory, nf):
+    """Return the `FrameWorkspace` for nf frames (`loop_joints.frame_count`) whose arrays are views into `memory`."""
+    return FrameWorkspace(*split_workspace(memory, (12 * nf, 12 * nf, 3 * nf))[:-1])
+
+
+@jitable
+def frame_workspace_size(nf):
+    """Return the size (numbers) of the memory of `FrameWorkspace`."""
+    return 27 * nf
 
 
 class EquationWorkspace(NamedTuple):
     """Frames of the closures, and the sweep of the equations through the tree."""
 
-    T: np.ndarray       # (12nc,) pose of frame B in frame A
-    T_a: np.ndarray     # (12nc,) pose of frame B in the body of A
-    g: np.ndarray       # (3nc,) directions of closures that have one
+    T: np.ndarray       # (12nf,) as in `FrameWorkspace`
+    T_a: np.ndarray     # (12nf,)
+    g: np.ndarray       # (3nf,)
     W: np.ndarray       # (6n,) wrenches of a coupling's equation on bodies
     X: np.ndarray       # (m nv,) L^-T A^T (see below), for coordinates on the chains of a constraint only
     size: np.ndarray    # (m,) diagonal of A M^-1 A^T if nothing cancelled
@@ -70,21 +77,21 @@ class EquationMotion(NamedTuple):
 
 
 @jitable
-def equation_sizes(n, nv, nc, m):
-    """Return the sizes of the arrays of `EquationWorkspace` for nc constraints with m equations."""
-    return 12 * nc, 12 * nc, 3 * nc, 6 * n, m * nv, m, m
+def equation_sizes(n, nv, nf, m):
+    """Return the sizes of the arrays of `EquationWorkspace` for nf frames and m equations."""
+    return 12 * nf, 12 * nf, 3 * nf, 6 * n, m * nv, m, m
 
 
 @inline_kernel
-def equation_workspace(memory, n, nv, nc, m):
+def equation_workspace(memory, n, nv, nf, m):
     """Return the `EquationWorkspace` whose arrays are views into `memory`."""
-    return EquationWorkspace(*split_workspace(memory, equation_sizes(n, nv, nc, m))[:-1])
+    return EquationWorkspace(*split_workspace(memory, equation_sizes(n, nv, nf, m))[:-1])
 
 
 @jitable
-def equation_workspace_size(n, nv, nc, m):
+def equation_workspace_size(n, nv, nf, m):
     """Return the size (numbers) of the memory of `EquationWorkspace`."""
-    return sum(equation_sizes(n, nv, nc, m))
+    return sum(equation_sizes(n, nv, nf, m))
 
 
 # frames -----------------------------------------------------------------------------------------------------------
@@ -99,11 +106,16 @@ def pose_in_ancestor(tree, T, body, frame, common):
 
 
 @inline_kernel
-def closure_frames(tree, loops, T, constraint_motion, ws):
-    """Write ws.T, ws.T_a and ws.g. constraint_motion (24 per driven closure): the motions of their frames A."""
+def constraint_frames(tree, loops, q, T, constraint_motion, ws):
+    """Write ws.T, ws.T_a and ws.g: frames of closures, and functions of nonlinear couplings.
+
+    T (12n): poses in parents at q; constraint_motion (24 per driven closure): the motions of their frames A.
+    """
     zero = number_like(T, 0.0)
     for c in range(loops.record.shape[0]):
-        if loops.record[c, KIND] != COUPLING:
+        if loops.record[c, KIND] == NONLINEAR_COUPLING:
+            store_coupling_function(loops, c, q, ws.T)
+        elif loops.record[c, KIND] != COUPLING:
             a, b, common = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, COMMON]
             in_body, d = pose_like(load_pose(loops.pose, 2 * c), zero), loops.record[c, DRIVEN]
             T_a = pose_in_ancestor(tree, T, a, in_body, common)
@@ -150,11 +162,13 @@ def relative_body_acceleration(loops, c, dV, ws):
 # residuals and their rates ------------------------------------------------------------------------------------------
 @inline_kernel
 def residuals(loops, q, ws, out):
-    """Write the residual (m,) of each equation, after `closure_frames`."""
+    """Write the residual (m,) of each equation, after `constraint_frames`."""
     for c in range(loops.record.shape[0]):
         first, kind = loops.record[c, FIRST], loops.record[c, KIND]
         if kind == COUPLING:
-            store(out, first, coupling_sum(loops, c, q, loops.term_q) - load(loops.extent, 2 * c))
+            store(out, first, coupling_sum(loops, c, q, loops.term_q, ws) - load(loops.extent, 2 * c))
+        elif kind == NONLINEAR_COUPLING:
+            store(out, first, load(q, loops.term_q[loops.record[c, TERM]]) - load(ws.T, 12 * c))
         else:
             T_ab, g = load_pose(ws.T, c), load_closure_direction(ws, c)
             error = loop_closure_error(kind, T_ab)
@@ -163,12 +177,35 @@ def residuals(loops, q, ws, out):
 
 
 @inline_kernel
-def coupling_sum(loops, c, x, indices):
+def term_coefficient(loops, c, t, ws):
+    """Return the coefficient of term t in A: of a nonlinear coupling 1 for the follower and -f' for the driver."""
+    if loops.record[c, KIND] == NONLINEAR_COUPLING and t > loops.record[c, TERM]:
+        return -load(ws.T, 12 * c + 1)
+    return number_like(ws.T, 0.0) + load(loops.coefficient, t)
+
+
+@inline_kernel
+def coupling_sum(loops, c, x, indices, ws):
     """Return sum_k c_k x_k of a coupling."""
     total = number_like(x, 0.0)
     for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERM_COUNT]):
-        total = total + load(loops.coefficient, t) * load(x, indices[t])
+        total = total + term_coefficient(loops, c, t, ws) * load(x, indices[t])
     return total
+
+
+@inline_kernel
+def coupling_driver(loops, c):
+    """Return the velocity coordinate of the driver of a nonlinear coupling."""
+    return loops.term_v[loops.record[c, TERM] + 1]
+
+
+@inline_kernel
+def coupling_bias(loops, c, v, ws):
+    """Return gamma of a coupling: -f'' v_d^2."""
+    if loops.record[c, KIND] == COUPLING:
+        return number_like(ws.T, 0.0)
+    x = load(v, coupling_driver(loops, c))
+    return -load(ws.T, 12 * c + 2) * x * x
 
 
 @inline_kernel
@@ -176,8 +213,8 @@ def velocities(loops, v, V, constraint_motion, ws, out):
     """Write A v minus the velocity of driven closures (m,)."""
     for c in range(loops.record.shape[0]):
         first, kind = loops.record[c, FIRST], loops.record[c, KIND]
-        if kind == COUPLING:
-            store(out, first, coupling_sum(loops, c, v, loops.term_v))
+        if kind >= COUPLING:
+            store(out, first, coupling_sum(loops, c, v, loops.term_v, ws))
         else:
             g = load_closure_direction(ws, c)
             rel, _ = closure_motion(loops, c, V, constraint_motion, ws)
@@ -186,7 +223,7 @@ def velocities(loops, v, V, constraint_motion, ws, out):
 
 
 @inline_kernel
-def accelerations(loops, a, V, dV, constraint_motion, ws, out):
+def accelerations(loops, v, a, V, dV, constraint_motion, ws, out):
     """Write A a + gamma (m,): zero if the accelerations obey the constraints.
 
     With a = dV = None: only the part of gamma that `EquationWorkspace.rate` does not contain. That part is the sum of W · eta
@@ -194,11 +231,11 @@ def accelerations(loops, a, V, dV, constraint_motion, ws, out):
     """
     for c in range(loops.record.shape[0]):
         first, kind = loops.record[c, FIRST], loops.record[c, KIND]
-        if kind == COUPLING:
+        if kind >= COUPLING:
             if a is None:
-                store(out, first, number_like(V, 0.0))
+                store(out, first, coupling_bias(loops, c, v, ws))
             else:
-                store(out, first, coupling_sum(loops, c, a, loops.term_v))
+                store(out, first, coupling_sum(loops, c, a, loops.term_v, ws) + coupling_bias(loops, c, v, ws))
         else:
             T_ab, g = load_pose(ws.T, c), load_closure_direction(ws, c)
             rel, rate = closure_motion(loops, c, V, constraint_motion, ws)
@@ -242,9 +279,9 @@ def store_constraint_jacobian(tree, loops, T, ws, s, A):
         store(A, k, zero)
     for c in range(loops.record.shape[0]):
         kind, first = loops.record[c, KIND], loops.record[c, FIRST]
-        if kind == COUPLING:
+        if kind >= COUPLING:
             for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERM_COUNT]):
-                store(A, first * nv + loops.term_v[t], zero + load(loops.coefficient, t))
+                store(A, first * nv + loops.term_v[t], zero + term_coefficient(loops, c, t, ws))
         else:
             store_loop_columns(tree, loops, c, T, ws.T_a, s)
             for leg in range(2):
@@ -277,7 +314,7 @@ def sweep_constraints(tree, loops, prescribed, T, U, Psi, ws, holonomic=False, m
     motion     `EquationMotion` or None; given: write ws.rate, too
     """
     for c in range(loops.record.shape[0]):
-        if loops.record[c, KIND] == COUPLING:
+        if loops.record[c, KIND] >= COUPLING:
             sweep_coupling(tree, loops, c, prescribed, T, U, Psi, ws, motion)
         else:
             for r in range(loops.record[c, EQUATION_COUNT]):
@@ -336,7 +373,7 @@ def sweep_coupling(tree, loops, c, prescribed, T, U, Psi, ws, motion):
             store(ws.X, j * nv + o, zero)
     sums, ground = (zero, zero, zero, zero), rest
     for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERM_COUNT]):
-        store(ws.X, j * nv + loops.term_v[t], zero + load(loops.coefficient, t))
+        store(ws.X, j * nv + loops.term_v[t], zero + term_coefficient(loops, c, t, ws))
     for k in range(chain.size):                                 # children first
         i = chain[k]
         W, sums = sweep_joint(tree, i, j, load_twist(ws.W, i), sums, zero, True, prescribed, U, Psi, ws, motion)

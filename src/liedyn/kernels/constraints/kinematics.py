@@ -1,6 +1,14 @@
 """Residuals of constraints, A v, gamma (A a + gamma = 0), A; wrenches of multipliers."""
 from liedyn.joints.joint_model import tree_views
-from liedyn.joints.loop_joints import CONSTRAINT_MOTION_SIZE, EQUATION_COUNT, FIRST, KIND, closure_equation, constraint_views
+from liedyn.joints.loop_joints import (
+    CONSTRAINT_MOTION_SIZE,
+    EQUATION_COUNT,
+    FIRST,
+    KIND,
+    closure_equation,
+    constraint_views,
+    frame_count,
+)
 from liedyn.kernels.batch_blocks import (
     BAD_F_EXT,
     BAD_RESULT,
@@ -14,8 +22,9 @@ from liedyn.kernels.batch_blocks import (
 )
 from liedyn.kernels.constraints.equations import (
     accelerations,
-    closure_frames,
+    constraint_frames,
     frame_workspace,
+    frame_workspace_size,
     load_closure_direction,
     residuals,
     store_constraint_jacobian,
@@ -42,21 +51,21 @@ def constraint_state(tree, loops, q, v, constraint_motion, quantity, zeros, ws, 
         body_motions(tree, q, v, zeros, ws)
     else:
         joint_poses(tree, q, ws.T)
-    closure_frames(tree, loops, ws.T, constraint_motion, frames)
+    constraint_frames(tree, loops, q, ws.T, constraint_motion, frames)
     if quantity == RESIDUAL:
         residuals(loops, q, frames, out)
     elif quantity == VELOCITY:
         velocities(loops, v, ws.V, constraint_motion, frames, out)
     elif quantity == BIAS:
-        accelerations(loops, zeros, ws.V, ws.dV, constraint_motion, frames, out)
+        accelerations(loops, v, zeros, ws.V, ws.dV, constraint_motion, frames, out)
     else:
         store_constraint_jacobian(tree, loops, ws.T, frames, columns, out)
 
 
 # batches ----------------------------------------------------------------------------------------------------------------
-def constraint_state_workspace_size(n, nq, nv, nc, m, driven):
+def constraint_state_workspace_size(n, nq, nv, nf, m, driven):
     """Return the size (numbers) of the workspace of `constraint_states` for one state."""
-    return 24 * n + 27 * nc + nq + 8 * nv + CONSTRAINT_MOTION_SIZE * driven + m * nv + m
+    return 24 * n + frame_workspace_size(nf) + nq + 8 * nv + CONSTRAINT_MOTION_SIZE * driven + m * nv + m
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, f8[:,::1], i8, i8)",
@@ -64,12 +73,12 @@ def constraint_state_workspace_size(n, nq, nv, nc, m, driven):
 def constraint_states(index, constants, memory, loop_index, loop_constants, q, v, constraint_motion, quantity, out, first, last):
     """States first … last - 1. constraint_motion (N, 24 driven). out (N, m), or (N, m nv) of JACOBIAN."""
     n, nq, nv = index[0], index[1], index[2]
-    nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
+    m, driven = loop_index[1], loop_index[3]
     size = m * nv if quantity == JACOBIAN else m
     tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
     Q, V, zeros, D, columns, Out, T, W, dW, x = split_workspace(
         memory, (nq, nv, nv, CONSTRAINT_MOTION_SIZE * driven, 6 * nv, size, 12 * n, 6 * n, 6 * n))
-    ws, frames = BodyMotion(T, W, dW), frame_workspace(x, nc)
+    ws, frames = BodyMotion(T, W, dW), frame_workspace(x, frame_count(loop_index))
     clear(zeros)
     for k in range(first, last, SIMD_WIDTH):
         code = load_state(tree, q, v, k, Q, V)
@@ -87,9 +96,9 @@ def constraint_states(index, constants, memory, loop_index, loop_constants, q, v
 
 # Constraint forces as wrenches: sums of multipliers times equations -----------------------------------------------------
 
-def closure_wrenches_workspace_size(n, nq, nv, nc, m, driven):
+def closure_wrenches_workspace_size(n, nq, nc, nf, m, driven):
     """Return the size (numbers) of the workspace of `closure_wrenches` for one state."""
-    return 27 * nc + 12 * n + nq + CONSTRAINT_MOTION_SIZE * driven + m + 12 * nc
+    return frame_workspace_size(nf) + 12 * n + nq + CONSTRAINT_MOTION_SIZE * driven + m + 12 * nc
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
@@ -103,7 +112,7 @@ def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, co
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
     tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
     T, Q, D, block, Out, x = split_workspace(memory, (12 * n, nq, CONSTRAINT_MOTION_SIZE * driven, m, 12 * nc))
-    ws = frame_workspace(x, nc)
+    ws = frame_workspace(x, frame_count(loop_index))
     for s in range(first, last, SIMD_WIDTH):
         code = load_configuration(tree, q, s, Q)
         load_block(multipliers, s, block)
@@ -112,7 +121,7 @@ def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, co
         if code != OK:
             return code
         joint_poses(tree, Q, T)
-        closure_frames(tree, loops, T, D, ws)
+        constraint_frames(tree, loops, Q, T, D, ws)
         store_wrenches(loops, block, ws, Out)
         unpack_block(Out, out, s)
     return OK
@@ -125,7 +134,7 @@ def store_wrenches(loops, multipliers, ws, out):
     for c in range(loops.record.shape[0]):
         W = zero6(zero)
         on_a, on_b = W, W
-        if loops.record[c, KIND] != COUPLING:
+        if loops.record[c, KIND] < COUPLING:
             for r in range(loops.record[c, EQUATION_COUNT]):
                 row = closure_equation(loops.record[c, KIND], r, load_closure_direction(ws, c))
                 W = add(W, scale(load(multipliers, loops.record[c, FIRST] + r), row))

@@ -26,7 +26,7 @@ from liedyn.kernels.constraints.equations import (
     EquationWorkspace,
     accelerations,
     add_multipliers,
-    closure_frames,
+    constraint_frames,
     equation_workspace,
     equation_workspace_size,
     load_closure_direction,
@@ -54,7 +54,7 @@ from liedyn.numba_tools.numba_internals import split_workspace
 HEADER = 24
 # Entries of the header, which are integers: sizes; address and length of the packed model; addresses of
 # `driver.run_constraint_operation` and of the stages.
-(N, NQ, NV, NC, M, DRIVEN_COUNT, HAS_WRENCHES, PASSIVE, SIZE, PACKED_MODEL, PACKED_MODEL_SIZE, OPERATION_ADDRESS,
+(N, NQ, NV, FRAMES, M, DRIVEN_COUNT, HAS_WRENCHES, PASSIVE, SIZE, PACKED_MODEL, PACKED_MODEL_SIZE, OPERATION_ADDRESS,
  STAGE_ADDRESSES) = range(13)
 
 # Entries of ConstraintWorkspace.statistics.
@@ -147,15 +147,15 @@ class StageWorkspace(NamedTuple):
 
 
 @inline_kernel
-def stage_workspace(memory, n, nv, nc, m):
+def stage_workspace(memory, n, nv, nf, m):
     """Return the `StageWorkspace` whose arrays are views into `memory`."""
-    tree, rows, buffer, _ = split_workspace(memory, (hybrid_workspace_size(n, nv), equation_workspace_size(n, nv, nc, m), m))
-    return StageWorkspace(hybrid_workspace(tree, n, nv), equation_workspace(rows, n, nv, nc, m), buffer)
+    tree, rows, buffer, _ = split_workspace(memory, (hybrid_workspace_size(n, nv), equation_workspace_size(n, nv, nf, m), m))
+    return StageWorkspace(hybrid_workspace(tree, n, nv), equation_workspace(rows, n, nv, nf, m), buffer)
 
 
-def stage_workspace_size(n, nv, nc, m):
+def stage_workspace_size(n, nv, nf, m):
     """Return the size (numbers) of the memory of `StageWorkspace`."""
-    return hybrid_workspace_size(n, nv) + equation_workspace_size(n, nv, nc, m) + m
+    return hybrid_workspace_size(n, nv) + equation_workspace_size(n, nv, nf, m) + m
 
 
 # Forward and hybrid dynamics under constraints (K2 (54), (55)): ---------------------------------------------------------
@@ -176,8 +176,8 @@ def multiplier_system(tree, loops, prescribed, q, v, a, tau, f_ext, constraint_m
     vanishes.
     """
     deficit = forward_backward_pass(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
-    closure_frames(tree, loops, ws.T, constraint_motion, equation_ws)
-    accelerations(loops, None, ws.V, None, constraint_motion, equation_ws, rhs)
+    constraint_frames(tree, loops, q, ws.T, constraint_motion, equation_ws)
+    accelerations(loops, v, None, ws.V, None, constraint_motion, equation_ws, rhs)
     if stabilized:
         add_baumgarte(loops, q, v, ws.V, constraint_motion, frequency, equation_ws, rhs, other)
     sweep_constraints(tree, loops, prescribed, ws.T, ws.U, ws.Psi, equation_ws, False, EquationMotion(v, a, ws.u, ws.V, ws.dV))
@@ -248,7 +248,7 @@ def constraint_motion_rates(loops, constraint_motion, rows, out):
 def write_residuals(tree, loops, constraint_ws, ws):
     """Write the residuals at q."""
     joint_poses(tree, constraint_ws.q, ws.tree.T)
-    closure_frames(tree, loops, ws.tree.T, constraint_ws.constraint_motion, ws.rows)
+    constraint_frames(tree, loops, constraint_ws.q, ws.tree.T, constraint_ws.constraint_motion, ws.rows)
     residuals(loops, constraint_ws.q, ws.rows, constraint_ws.residual)
 
 
@@ -257,7 +257,7 @@ def write_velocities(tree, loops, constraint_ws, ws):
     """Write A v minus the velocity of driven closures."""
     joint_poses(tree, constraint_ws.q, ws.tree.T)
     body_twists(tree, ws.tree.T, constraint_ws.v, ws.tree.V)
-    closure_frames(tree, loops, ws.tree.T, constraint_ws.constraint_motion, ws.rows)
+    constraint_frames(tree, loops, constraint_ws.q, ws.tree.T, constraint_ws.constraint_motion, ws.rows)
     velocities(loops, constraint_ws.v, ws.tree.V, constraint_ws.constraint_motion, ws.rows, constraint_ws.velocity)
 
 
@@ -268,7 +268,7 @@ def write_pfaffian(tree, loops, prescribed, holonomic, constraint_ws, ws):
     t = ws.tree
     deficit = factor_articulated(tree, prescribed, constraint_ws.q, FactorWorkspace(t.T, t.AI, t.U, t.Psi))
     store(constraint_ws.deficit, 0, deficit)
-    closure_frames(tree, loops, t.T, constraint_ws.constraint_motion, ws.rows)
+    constraint_frames(tree, loops, constraint_ws.q, t.T, constraint_ws.constraint_motion, ws.rows)
     if not holonomic:
         body_twists(tree, t.T, constraint_ws.v, t.V)
         velocities(loops, constraint_ws.v, t.V, constraint_ws.constraint_motion, ws.rows, constraint_ws.velocity)
@@ -303,7 +303,7 @@ def unpack_arguments(address):
     d, nv = constraint_workspace_of(array_at(address, h[SIZE])), h[NV]
     masks = d.mask.view(np.bool_)[:nv], d.fixed.view(np.bool_)[:nv], d.fixed_velocity.view(np.bool_)[:nv]
     return (d, masks, tree_views(index, constants), constraint_views(loop_index, loop_constants),
-            stage_workspace(d.rest, h[N], nv, h[NC], h[M]),
+            stage_workspace(d.rest, h[N], nv, h[FRAMES], h[M]),
             h[PASSIVE] != 0)
 
 

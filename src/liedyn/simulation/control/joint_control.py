@@ -213,7 +213,8 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
         raise ScenarioError(f"{control.law if control else 'gravity of a pd law'} does not support driven loops",
                             place=control.place if control else Place(), found=driven[0])
     if model.nc and control and (control.law == "task_space" or (has_loops and control.law not in _LOOP_LAWS)):
-        raise ScenarioError(f"{control.law} does not support robots with {'loops' if has_loops else 'couplings'}",
+        kind = "couplings" if not has_loops else "nonlinear couplings" if model.has_only_couplings else "loops"
+        raise ScenarioError(f"{control.law} does not support robots with {kind}",
                             place=control.place, found=model.constraints[0].name)
     laws = empty_joint_laws(model, limit, prescribed, gravity)
     if controlled is not None:

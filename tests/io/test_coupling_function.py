@@ -1,0 +1,127 @@
+"""Nonlinear couplings in robot files: expressions, tables, CSV files with units, what is an error, and writing."""
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.errors import ModelError
+from liedyn.model.coupling_functions import evaluate
+
+HEAD = """links: {a: {mass: 1, inertia: [1, 1, 1]}, b: {mass: 1, inertia: [1, 1, 1]}}
+joints:
+  cam: {type: continuous, parent: world, child: a, axis: [0, 0, 1]}
+  valve-1: {type: prismatic, parent: a, child: b, axis: [0, 0, 1], limits: {lower: -1, upper: 1}}
+couplings:
+"""
+
+
+def write(tmp_path, coupling, name="robot.yaml"):
+    path = tmp_path / name
+    path.write_text(f"{HEAD}  lobe: {{follower: valve-1, driver: cam, {coupling}}}\n")
+    return path
+
+
+def value(path, x):
+    return evaluate(ld.load(path).function_couplings[0].program, x)
+
+
+@pytest.mark.parametrize("text", ["0.1*(1 - cos(cam))", "0.1*(1 - cos(q))", "0.1 - 0.1*cos(cam)*1"])
+def test_the_driver_has_two_names(tmp_path, text):
+    f, df, _, _ = value(write(tmp_path, f'function: "{text}"'), 0.7)
+    np.testing.assert_allclose([f, df], [0.1 * (1 - np.cos(0.7)), 0.1 * np.sin(0.7)], rtol=1e-14)
+
+
+def test_a_driver_with_any_name(tmp_path):
+    """Also one that is no name of Python."""
+    path = write(tmp_path, "function: 2*q")
+    text = path.read_text().replace("cam:", "arm/cam-1:").replace("driver: cam", 'driver: "arm/cam-1"')
+    path.write_text(text.replace("2*q", '"2*arm/cam-1 + q"'))
+    assert value(path, 0.7)[0] == pytest.approx(2.1)
+
+
+def test_a_csv_with_units(tmp_path):
+    x, y = np.linspace(-180.0, 180.0, 25), 10.0 * (1 + np.cos(np.linspace(-np.pi, np.pi, 25)))
+    rows = "\n".join(f"{a!r},{b!r}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
+    (tmp_path / "lobe.csv").write_text(f"# a cam\ncam[deg],valve-1[mm]\n{rows}\n")
+    path = write(tmp_path, "table: lobe.csv, interpolation: quintic, periodic: true")
+    f, df, ddf, _ = value(path, 7.0)
+    np.testing.assert_allclose([f, df, ddf], [0.01 * (1 + np.cos(7)), -0.01 * np.sin(7), -0.01 * np.cos(7)], atol=2e-7)
+    model = ld.load(path)
+    ld.save(model, tmp_path / "out.yaml")
+    assert ld.load(tmp_path / "out.yaml").loop_constants.tolist() == model.loop_constants.tolist()
+
+
+@pytest.mark.parametrize("coupling", [
+    'function: "0.1*(1 - cos(cam))**2 + 1e-3*exp(-cam)"', "table: [[-1, 0.1], [0, 0.2], [1, 0.1], [2, 0.3]]",
+    "table: [[-1, 0.1], [0, 0.2], [1, 0.1], [2, 0.3], [3, 0.1], [4, 0.1]], interpolation: quintic, periodic: true"])
+def test_a_written_robot_is_the_same(tmp_path, coupling):
+    model = ld.load(write(tmp_path, coupling))
+    ld.save(model, tmp_path / "out.yaml")
+    other = ld.load(tmp_path / "out.yaml")
+    for name in ("loop_index", "loop_constants"):
+        np.testing.assert_array_equal(getattr(other, name), getattr(model, name))
+    assert other.description.couplings == model.description.couplings
+    ld.save(model, tmp_path / "out.urdf")                                  # with a loops file
+    assert ld.load(tmp_path / "out.urdf").loop_constants.tolist() == model.loop_constants.tolist()
+
+
+FOUR = "table: [[0, 1], [1, 2], [2, 2], [3, 1.5]]"
+BROKEN = {
+    'function: "abs(cam)"': "lobe.function: abs has kinks or jumps, but a coupling must be smooth; found 'abs(cam)'",
+    'function: "sin(t)"': "lobe.function: unknown name t; found 'sin(t)'; expected cam or q, pi, e (t is not available",
+    'function: "sine(cam)"': "lobe.function: unknown function sine; found 'sine(cam)'",
+    'function: "sin(cam, 1)"': "lobe.function: wrong arguments of sin; found 'sin(cam, 1)'; expected 1 argument",
+    'function: "cam/0"': "lobe.function: a division by zero",
+    'function: "cam^2"': "lobe.function: the operator ^ is not allowed in an expression",
+    'function: "__import__(\'os\')"': "lobe.function: the character",
+    "interpolation: cubic": "lobe.interpolation: interpolation needs a table",
+    "table: [[0, 1], [1, 2]]": "lobe.table: wrong number of points for cubic interpolation; found 2; expected 4 to 2000",
+    "table: [[0, 1], [1]]": "lobe.table[1]: wrong value; found [1]; expected a list of 2 numbers",
+    "table: none.csv": "lobe.table: no such CSV file; found",
+    f"{FOUR}, function: q": "lobe: a coupling takes one of terms, function, table; found 'function, table'",
+    "function: q, periodic: true": "lobe.periodic: periodic needs a table",
+    "function: q, offset: 1": "lobe.offset: offset does not apply to a nonlinear coupling",
+    "terms: {cam: 1}": "lobe.follower: follower does not apply to a linear coupling",
+    f"{FOUR}, interpolation: linear": "lobe.interpolation: wrong value; found linear; expected one of cubic,",
+    f"{FOUR}, periodic: true": "lobe.table: the last value of a periodic table must be the first one; found 1.5; expected 1",
+}
+
+
+@pytest.mark.parametrize("coupling", BROKEN)
+def test_broken_functions(tmp_path, coupling):
+    path = write(tmp_path, coupling)
+    with pytest.raises(ModelError) as caught:
+        ld.load(path)
+    assert str(caught.value).startswith(f"{path}:6: couplings.{BROKEN[coupling]}"), str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("line, text", [
+    ("lobe: {follower: valve-1, function: q}", "lobe: the key driver is missing; expected a joint's name, or joint.label"),
+    ("lobe: {driver: cam, function: q}", "lobe: the key follower is missing"),
+    ("lobe: {driver: x, follower: valve-1, function: q}", "lobe: unknown joint in a coupling; found 'x'")])
+def test_incomplete_couplings(tmp_path, line, text):
+    path = tmp_path / "robot.yaml"
+    path.write_text(f"{HEAD}  {line}\n")
+    with pytest.raises(ModelError) as caught:
+        ld.load(path)
+    assert text in str(caught.value), str(caught.value)
+
+
+@pytest.mark.parametrize("titles, text", [
+    ("cam[deg],valve[deg]", "the column of the follower has the unit of another quantity; found 'rad'; expected m"),
+    ("cam[s],valve", "a column of a table of a coupling has the unit of an angle or a length; found 's'"),
+    ("cam[grd],valve", "has the unit of an angle or a length; found 'grd'"),
+    ("cam", "a table of a coupling has two columns; found 1")])
+def test_broken_csv(tmp_path, titles, text):
+    n = titles.count(",") + 1
+    (tmp_path / "lobe.csv").write_text(titles + "\n" + "\n".join(",".join([str(k)] * n) for k in range(5)) + "\n")
+    with pytest.raises(ModelError) as caught:
+        ld.load(write(tmp_path, "table: lobe.csv"))
+    assert text in str(caught.value), str(caught.value)
+
+
+def test_info_shows_the_function(tmp_path):
+    from liedyn.report.robot_summary import constraint_count, robot_summary
+    model = ld.load(write(tmp_path, 'function: "0.1*cam"'))
+    assert constraint_count(model) == "1 coupling, 1 row"
+    assert "'function': '0.1*cam'" in str(robot_summary(model))
