@@ -123,7 +123,7 @@ BAD = {
     "unknown": ({"law": "gravity_compensation"}, "the actuated joints of the robot are not known; expected `joints` of the law "
                 "with names of joints, or the key `actuated` of the robot file"),
     "too few": ({"law": "gravity_compensation", "joints": ["left"]}, "gravity compensation does not hold the robot; found 'left; "
-                "1 degrees of freedom remain'"),
+                "1 degree of freedom remains'"),
     "too many": ({"law": "gravity_compensation", "joints": ["*"]},
                  "gravity compensation drives joints that depend on each other"),
     "motions that depend on each other": (

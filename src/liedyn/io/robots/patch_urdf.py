@@ -40,7 +40,7 @@ def patched_urdf(robot: Robot, folder: Path | None = None) -> str | None:
     folder  of the file that is to be written: relative paths of meshes are adapted. None: they stay as they are
     """
     source = Path(robot.source or "")
-    if source.suffix.lower() != ".urdf" or not source.is_file():
+    if not source.is_file():
         return None
     try:
         text = read_bytes(source, ModelError)

@@ -205,9 +205,10 @@ def check_joints_of_loop_laws(problem: InitialValueProblem, place: Place) -> Non
         if free < rank:
             raise ScenarioError(f"{law} drives joints that depend on each other", place=place, found=f"{names}, "
                                 f"{rank - free} more than the loops leave independent", expected="fewer `joints`")
-        if law == "gravity compensation" and free < model.nv - np.count_nonzero(mask):
-            raise ScenarioError(f"{law} does not hold the robot", place=place,
-                                found=f"{names}; {model.nv - np.count_nonzero(mask) - free} degrees of freedom remain",
+        remaining = int(model.nv - np.count_nonzero(mask)) - free
+        if law == "gravity compensation" and remaining:
+            freedom = "1 degree of freedom remains" if remaining == 1 else f"{remaining} degrees of freedom remain"
+            raise ScenarioError(f"{law} does not hold the robot", place=place, found=f"{names}; {freedom}",
                                 expected="`joints` that determine the positions of all others")
 
 
