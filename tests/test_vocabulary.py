@@ -149,7 +149,7 @@ REMAINING_NAMES = {
     "one": 6,              # the number 1 in the number type of a kernel, next to `zero`
     "verdict": 1,          # public property of Identification
     "way": 1,              # public field of Plan
-    "what": 4,             # public parameter of warmup, Result.plot and figure_of, and option of `liedyn warmup`
+    "what": 5,             # public parameter of warmup, Result.plot, Rollout.plot and figure_of, and option of `liedyn warmup`
 }
 
 

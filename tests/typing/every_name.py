@@ -178,6 +178,8 @@ def simulations(model: ld.Model, q: Array, v: Array) -> None:
     law = ld.Feedback.pd(np.full(2, 10.0), np.full(2, 1.0), q)
     runs: ld.Rollout = ld.rollout(model, q, v, lambda t, q, v: -q, dt=1e-3, steps=10, feedback=law)
     assert isinstance(runs.events, ld.RolloutEvents)
+    assert_type((runs.plot("velocities"), ld.figure_of(runs)), tuple[Figure, Figure])
+    runs.replay("runs.html", runs=[0, 1], side_by_side=True, force=True)
     back: ld.RolloutAdjoint = runs.adjoint(runs.q, parameters=["mass.hand"])
     slopes: ld.RolloutDerivatives = ld.rollout_derivatives(model, q, v, dt=1e-3, steps=10, method="semi_implicit")
     assert_type((runs.q, runs.complete, back.q0, slopes.tau), tuple[Array, Mask, Array, Array])

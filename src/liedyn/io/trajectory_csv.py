@@ -284,14 +284,21 @@ def _check_written(columns: Sequence[tuple[str, str, Array]]) -> None:
         raise ComputationError(f"{column_title(name, unit)} is {values[row]} at t = {float(t[row])!r} s: nothing is written")
 
 
-def data_frame(t: Array, columns: Sequence[tuple[str, str, Array]]) -> pandas.DataFrame:
-    """Return a DataFrame of columns (name, unit, (N,) array), by their titles, with the time as its index."""
+def data_frame(t: Array, columns: Sequence[tuple[str, str, Array]], runs: tuple[int, ...] = ()) -> pandas.DataFrame:
+    """Return a DataFrame of columns (name, unit, (N,) array), by their titles, with the time as its index.
+
+    runs  lengths of the axes of runs of arrays (*runs, N); the index then has the levels run (or run.0, run.1, …) and time
+    """
     try:
         import pandas
     except ImportError:
         raise UsageError("to_pandas needs pandas: pip install pandas") from None
-    return pandas.DataFrame({column_title(name, unit): x for name, unit, x in columns},
-                            index=pandas.Index(t, name=column_title("t", "s")))
+    time = column_title("t", "s")
+    index = pandas.Index(t, name=time)
+    if runs:
+        names = ["run"] if len(runs) == 1 else [f"run.{k}" for k in range(len(runs))]
+        index = pandas.MultiIndex.from_product([*map(range, runs), t], names=[*names, time])
+    return pandas.DataFrame({column_title(name, unit): x.ravel() for name, unit, x in columns}, index=index)
 
 
 def check_no_events(trajectory: Trajectory, quantity: str) -> None:

@@ -28,10 +28,12 @@ from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory, write_trajectory
 from liedyn.report.plots.drawing import PlotProcess
 from liedyn.report.plots.plot_data import FORMATS, PlotData, TrackedReferences, followed_of, prescribed_comment, record
+from liedyn.report.plots.rollout_plots import rollout_figures
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside, drawn_into, figures, page_beside, save_figures
 from liedyn.report.replay.page import PAGE, replay_page
 from liedyn.report.replay.sources import run_name, shown_result, trajectory_file
 from liedyn.robot_files import yaml_of
+from liedyn.rollouts.rollout import Rollout
 from liedyn.simulation.run import Result
 from liedyn.simulation.trajectory_columns import reaction_comment, trajectory_header
 
@@ -99,14 +101,15 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     return written
 
 
-def figure_of(result: Result, what: str = "positions") -> Figure:
-    """Return a Matplotlib figure of a simulated motion.
+def figure_of(result: Result | Rollout, what: str = "positions") -> Figure:
+    """Return a Matplotlib figure of a simulated motion, or of the runs of a rollout.
 
     Parameters
     ----------
-    result : Result
+    result : Result or Rollout
     what : str
-        replay, positions, velocities, torques, energy, …: the names of the files in the folder `plots` of a run.
+        replay, positions, velocities, torques, energy, …: the names of the files in the folder `plots` of a run. Of a rollout:
+        positions, velocities, and if it has `forces` accelerations and torques.
 
     Returns
     -------
@@ -122,7 +125,7 @@ def figure_of(result: Result, what: str = "positions") -> Figure:
     >>> run = ld.simulate("robots/double_pendulum.yaml", duration=0.1, q0=[0.3, 0.0])
     >>> ld.figure_of(run, "velocities").savefig("velocities.png")
     """
-    plots = figures(recording_of(result))
+    plots = rollout_figures(result, what) if isinstance(result, Rollout) else figures(recording_of(result))
     if what not in plots:
         raise NameLookupError(f"there is no plot {what!r} of this motion; there are {', '.join(plots)}")
     return plots[what]

@@ -1,13 +1,14 @@
 """`ld.rollout`: many motions of one robot, or of variants of it, in one batch with a fixed step."""
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import prod
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynWarning, ShapeError, UsageError, warn
 from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, curve_coefficients, thread_borders
+from liedyn.io.trajectory_csv import data_frame
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.constraints.driver import LOOP_OPEN
 from liedyn.kernels.simulation.contact import MATERIAL_SIZE, STIFFNESS
@@ -52,6 +54,11 @@ from liedyn.rollouts.events import INCONSISTENT_IMPACT, STOPPED, ZENO, Events, R
 from liedyn.rollouts.inputs import ContactSettings, Feedback, Policy, RolloutInputs
 from liedyn.simulation.contact_setup import ContactMotion, robot_weight, weight_gradient
 from liedyn.simulation.run_checks import MIN_CREEP_TIME
+from liedyn.simulation.trajectory_columns import motion_columns
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
 
 # Adjoint of a rollout: derivatives of a cost through its steps ----------------------------------------------------------
 
@@ -292,6 +299,8 @@ class Rollout(Immutable):
     reasons    why runs ended early, by the index of the run (flattened)
     events     events that have happened; None without `events`
     stopped_at (…,) [s] time at which an event has stopped a run, else NaN
+    model      the robot; of variants, that of which they have the structure
+    variants   the robots, by the last axis of runs; None if all runs have one robot
 
     Examples
     --------
@@ -314,6 +323,8 @@ class Rollout(Immutable):
     _adjoint_error: str = field(compare=False)
     _contact_motion: Callable[..., ContactMotion] | None = field(compare=False)
     _compute_warnings: Callable[..., tuple[LiedynWarning, ...]] = field(compare=False)
+    model: Model
+    variants: Variants | None = field(compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickling, with contacts and warnings computed.
@@ -369,6 +380,45 @@ class Rollout(Immutable):
     def complete(self) -> Mask:
         """(…,) bool: runs that have not ended early."""
         return np.isnan(self.ended_at)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a DataFrame with columns such as "q.elbow[rad]", and the run and the time "t[s]" as index.
+
+        With several axes of runs, the levels of the index are run.0, run.1, …; with none, the time alone. Rows after the end of
+        a run are NaN. Requires pandas, which liedyn does not install.
+        """
+        columns = motion_columns(self.model, q=self.q, v=self.v, a=self.a, tau=self.tau)
+        return data_frame(self.t, columns, self.ended_at.shape)
+
+    def plot(self, what: str = "positions") -> Figure:
+        """Return a Matplotlib figure of all runs: positions, velocities, and with `forces` accelerations and torques.
+
+        A few runs are drawn as curves, more as bands around the median. Raises NameLookupError for another plot.
+        """
+        import liedyn
+        return liedyn.figure_of(self, what)
+
+    def replay(self, path: str | os.PathLike[str], *, runs: Sequence[int] = (0,), side_by_side: bool = False,  # noqa: PLR0913
+               traces: Sequence[str] = (), follow: str = "", speed: float = 1.0, meshes: bool = False,
+               package_roots: Sequence[str] = (), force: bool = False) -> None:
+        """Write a page that shows some runs in 3D, see `liedyn.replay_of`. `runs` are indices of runs (flattened), at most 16.
+
+        Raises UsageError for an index that does not exist, and where the file exists and `force` is not given.
+        """
+        import liedyn
+        from liedyn.io.atomic_output import open_output
+        page = liedyn.replay_of(self, runs=runs, side_by_side=side_by_side, traces=traces, follow=follow, speed=speed,
+                                meshes=meshes, package_roots=package_roots)
+        with open_output(os.fspath(path), force=force) as file:
+            file.write(page)
+
+    def _repr_html_(self) -> str:
+        """Return the summary, and the first run in 3D, for notebooks."""
+        from html import escape
+
+        import liedyn
+        summary = f"<pre>{escape(repr(self))}</pre>"
+        return summary + liedyn.replay_of(self, inline=True) if self.ended_at.size else summary
 
     def __repr__(self) -> str:
         stopped, bad = np.count_nonzero(np.isfinite(self.stopped_at)), np.count_nonzero(~self.complete)
@@ -502,7 +552,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
                      stopped.reshape(runs.lead), partial(_adjoint, runs, passive, method, dt),
                      _missing_adjoint(vectorized, method, runs, bound_events, every),
                      contact_settings and partial(contact_motions, problem, runs),
-                     partial(warnings_of, event_warnings, problem, runs, dt, method))
+                     partial(warnings_of, event_warnings, problem, runs, dt, method), model, variants)
     already_checked = checked_runs(runs, problem, dt, method)
     is_long = result.t[-1] > MIN_CREEP_TIME                           # saves time in many short rollouts
     warnings = result.warnings if not already_checked else (

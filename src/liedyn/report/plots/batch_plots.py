@@ -23,6 +23,7 @@ from liedyn.report.plots.save_plots import SavedPlots, drawn_into, save_sheets
 _LEFT, _GAP = 0.85, 0.6  # before columns, between rows [inches]
 _POINTS = 3000           # in a panel, at most
 _SLICES = 20             # of a curve of medians
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _BANDS = ("#CFE3F1", "#8FBFE0")             # of nine tenths and of half of the runs
 
 
@@ -121,11 +122,16 @@ def draw_envelopes(envelopes: Sequence[Envelope], subtitle: str) -> Figure:
     for k, (axes, envelope) in enumerate(zip(places, envelopes, strict=True)):
         axes.set(xlim=style.time_span(envelope.t), ylim=style.with_air(envelope.quantiles))
         style.rulers(axes, 6, 4, "t [s]" if k + columns >= len(envelopes) else None)
-        for outer, colour in enumerate(_BANDS):
-            axes.fill_between(envelope.t, envelope.quantiles[outer], envelope.quantiles[-1 - outer], color=colour, linewidth=0)
-        axes.plot(envelope.t, envelope.quantiles[2], color=style.BLUE, linewidth=1.4)
+        draw_band(axes, envelope)
         style.heading(axes, envelope.name, style.unit_text(envelope.unit))
     return figure
+
+
+def draw_band(axes: Axes, envelope: Envelope) -> None:
+    """Draw the median, and bands between the outer and the inner quantiles."""
+    for outer, colour in enumerate(_BANDS):
+        axes.fill_between(envelope.t, envelope.quantiles[outer], envelope.quantiles[-1 - outer], color=colour, linewidth=0)
+    axes.plot(envelope.t, envelope.quantiles[2], color=style.BLUE, linewidth=1.4)
 
 
 def _draw_bars(names: Sequence[str], charts: Sequence[tuple[str, str, np.ndarray]], title: str, subtitle: str, x_name: str = "",
@@ -304,5 +310,5 @@ def _envelopes(source: Path) -> list[Envelope]:
         x = np.concatenate([parquet.read_table(file, columns=[title])[title].to_numpy() for file in files])
         curves = np.array([np.interp(grid, t[a:b], x[a:b], right=np.nan) for a, b in zip(starts[some], ends[some], strict=True)])
         name, _, unit = title.removesuffix("]").partition("[") if title.endswith("]") else (title, "", "")
-        envelopes.append(Envelope(name, unit, grid, np.nanquantile(curves, (0.05, 0.25, 0.5, 0.75, 0.95), axis=0)))
+        envelopes.append(Envelope(name, unit, grid, np.nanquantile(curves, QUANTILES, axis=0)))
     return envelopes

@@ -2,20 +2,17 @@
 from __future__ import annotations
 
 import io
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from liedyn.errors import escape_nonprintable
 from liedyn.io.atomic_output import open_output, scratch_folder
+from liedyn.report.plots.figure_files import save_figure, words_only
 from liedyn.report.plots.joint_plots import draw_energy, draw_group, draw_tracking
 from liedyn.report.plots.plot_data import FORMATS, Group, PlotData, Series
 from liedyn.report.plots.spatial_plots import draw_base_path, draw_replay
@@ -76,7 +73,6 @@ def drawn_into(folder: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
 
 # all plots -----------------------------------------------------------------------------------------------------------
 
-_DPI = 120
 Draw = Callable[[], Figure | list[Figure]]              # returns a figure, or its pages
 
 
@@ -156,27 +152,3 @@ def _pages(name: str, draw: Draw) -> list[tuple[str, Figure]]:
     drawn = draw()
     pages = drawn if isinstance(drawn, list) else [drawn]
     return [(f"{name}-{k}" if len(pages) > 1 else name, figure) for k, figure in enumerate(pages, 1)]
-
-
-@contextmanager
-def words_only() -> Iterator[None]:
-    """Show names literally while figures are drawn.
-
-    $ starts no formula, and a letter that the font lacks is a box without a warning.
-    """
-    with rc_context({"text.parse_math": False, "text.usetex": False}), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield
-
-
-def save_figure(figure: Figure, file: Path | io.BytesIO, ending: str) -> None:
-    # control characters of names are escaped; `findobj` would create the ticks that `plain_axes` avoids
-    """Save a figure in the format of its ending."""
-    for text in chain(figure.texts, *(axes.texts for axes in figure.axes)):
-        if not text.get_text().isprintable():
-            text.set_text("\n".join(map(escape_nonprintable, text.get_text().split("\n"))))
-    if ending == "png":
-        figure.savefig(file, dpi=_DPI, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": 3})
-        return
-    with rc_context({"svg.hashsalt": "liedyn"}):            # otherwise identifiers are random
-        figure.savefig(file, format=ending, metadata={"Date": None} if ending == "svg" else None)

@@ -14,6 +14,7 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import MaxNLocator
 
 from liedyn.arrays import ArrayLike
+from liedyn.report.plots.figure_files import PlotFigure
 
 # Okabe and Ito's palette, told apart by colour-blind readers too; yellow is left out: too pale on white
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
@@ -28,7 +29,7 @@ MOST_POINTS = 4000                       # of a curve; more are not seen but mak
 
 def new_figure(width: float, height: float, title: str, subtitle: str = "", key: Sequence[tuple[str, str]] = ()) -> Figure:
     """A white figure, in inches, with its title at the upper left; key: lines (text, colour) at the upper right."""
-    figure = Figure(figsize=(width, height), facecolor="white")
+    figure = PlotFigure(figsize=(width, height), facecolor="white")
     figure.text(0.3 / width, 1 - 0.18 / height, title, size=TITLE, weight="bold", color=INK, va="top")
     if subtitle:
         figure.text(0.3 / width, 1 - 0.44 / height, subtitle, size=NAME, color=FAINT, va="top")

@@ -14,25 +14,30 @@ from liedyn.io.ros_bag import BagOptions, is_bag
 from liedyn.report.replay.mcap import check_mcap, write_mcap
 from liedyn.report.replay.page import PAGE, ReplayOptions, data_of, replay_page
 from liedyn.report.replay.scene import hint_of_meshes, visuals_of
-from liedyn.report.replay.sources import ReplayRun, is_batch, shown_batch, shown_file, shown_result
+from liedyn.report.replay.sources import ReplayRun, is_batch, shown_batch, shown_file, shown_result, shown_rollout
 from liedyn.report.replay.video import check_video, write_video
+from liedyn.rollouts.rollout import Rollout
 from liedyn.simulation.run import Result
 
 _MOST = 4_000_000       # maximum number of characters shown inline, since a notebook stores them
 _HEIGHT = 560           # pixels
 
 
-def replay_of(result: Result, *, against: Sequence[Result] = (), side_by_side: bool = False,  # noqa: PLR0913
-              traces: Sequence[str] = (),
+def replay_of(result: Result | Rollout, *, against: Sequence[Result] = (), runs: Sequence[int] = (0,),  # noqa: PLR0913
+              side_by_side: bool = False, traces: Sequence[str] = (),
               follow: str = "", speed: float = 1.0, meshes: bool = False, package_roots: Sequence[str] = (),
               inline: bool = False) -> str:
-    """Return an HTML page that shows a simulated motion in 3D, as written by `liedyn replay`: offline, in any browser.
+    """Return an HTML page that shows a simulated motion, or runs of a rollout, in 3D: offline, in any browser.
+
+    It is that of `liedyn replay`.
 
     Parameters
     ----------
-    result : Result
+    result : Result or Rollout
     against : sequence of Result
-        Other results, drawn as ghosts.
+        Other results, drawn as ghosts; not for a rollout.
+    runs : sequence of int
+        Indices of the runs of a rollout (flattened), at most 16; the others are drawn as ghosts of the first one.
     side_by_side : bool
         Whether the others are drawn next to the first one instead.
     traces : sequence of str
@@ -67,15 +72,19 @@ def replay_of(result: Result, *, against: Sequence[Result] = (), side_by_side: b
     >>> Path("replay.html").write_text(page, encoding="utf-8") > 10_000
     True
     """
-    results = [result, *against]
-    runs = [shown_result(each_run, f"{each_run.model.name} {k}" if against else each_run.model.name) for k,
-            each_run in enumerate(results, start=1)]
-    visuals, _ = visuals_of([each_run.model for each_run in results], package_roots) if meshes else (None, ())
-    page = replay_page(runs, ReplayOptions(result.model.name, tuple(traces), follow, side_by_side, speed), visuals)
+    if isinstance(result, Rollout):
+        if against:
+            raise UsageError("against is for results; runs names the runs of a rollout")
+        displayed = shown_rollout(result, runs)
+    else:
+        displayed = [shown_result(each_run, f"{each_run.model.name} {k}" if against else each_run.model.name)
+                 for k, each_run in enumerate([result, *against], start=1)]
+    visuals, _ = visuals_of([each_run.model for each_run in displayed], package_roots) if meshes else (None, ())
+    page = replay_page(displayed, ReplayOptions(result.model.name, tuple(traces), follow, side_by_side, speed), visuals)
     return _in_a_frame(page, result) if inline else page
 
 
-def _in_a_frame(page: str, result: Result) -> str:
+def _in_a_frame(page: str, result: Result | Rollout) -> str:
     if len(page) > _MOST:
         return (f"<pre>{html.escape(repr(result))}</pre><p>Its replay takes {len(page) / 1e6:.0f} MB and is not shown here: "
                 "<code>run.replay(\"replay.html\")</code> writes it.</p>")

@@ -22,7 +22,7 @@ from liedyn.model.description import WORLD
 from liedyn.model.model import Model
 from liedyn.model.spatial import matvec
 from liedyn.simulation.name_binding import matching_names
-from liedyn.simulation.trajectory_columns import WRENCH
+from liedyn.simulation.trajectory_columns import WRENCH, motion_columns
 
 # Sources named by the user: a trajectory file, a run folder, the folder of a batch ---------------------------------------
 
@@ -53,6 +53,7 @@ def is_batch(source: str) -> bool:
 # sources ----------------------------------------------------------------------------------------------------------------
 
 if TYPE_CHECKING:
+    from liedyn.rollouts.rollout import Rollout
     from liedyn.simulation.run import Result
 
 MOST_RUNS = 16          # maximum number of runs of a batch in one page
@@ -84,6 +85,27 @@ def shown_result(result: Result, name: str) -> ReplayRun:
                  scenario.phases[0].name if scenario.phases else "",
                  tuple((event.t, event.name, event.phase or "") for event in result.events),
                  contacts_to_dict(scenario.contacts) if scenario.contacts else {})
+
+
+def shown_rollout(runs: Rollout, choices: Sequence[int]) -> list[ReplayRun]:
+    """Return runs of a rollout by their indices, up to their ends. Raise UsageError for none, too many, or an unknown index."""
+    count, shape = runs.ended_at.size, runs.ended_at.shape
+    if not 0 < len(choices) <= MOST_RUNS:
+        raise UsageError(f"runs must name 1 to {MOST_RUNS} runs; found {len(choices)}")
+    displayed = []
+    for k in choices:
+        if not 0 <= k < count:
+            raise UsageError(f"there is no run {k}; the rollout has {count} runs{f', from 0 to {count - 1}' if count else ''}")
+        arrays = {"q": runs.q, "v": runs.v, "a": runs.a, "tau": runs.tau}
+        motion = {kind: x.reshape(count, len(runs.t), -1)[k] for kind, x in arrays.items() if x is not None}
+        rows = np.isfinite(motion["q"]).all(axis=1)
+        model = runs.variants.robot(int(np.unravel_index(k, shape)[-1])) if runs.variants else runs.model
+        columns = motion_columns(model, **{kind: x[rows] for kind, x in motion.items()})
+        name = model.name if count == 1 else f"run {k}"
+        displayed.append(ReplayRun(name, model, runs.t[rows], motion["q"][rows], {column: x for column, _, x in columns},
+                                   {column: unit for column, unit, _ in columns}, "diverged" if k in runs.reasons else "complete",
+                                   runs.reasons.get(k, "")))
+    return displayed
 
 
 def shown_file(trajectory: str, robot: str | None, columns: str | None = None,
