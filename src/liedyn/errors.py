@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import difflib
+import linecache
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,6 +72,25 @@ class LiedynError(Exception):
     exit_status = 1
     # `Result | None` (a class of a higher layer): the motion before a simulation ended early
     result: Any = None
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython prints in place of the traceback: lines of the caller's code, and the message."""
+        return _short_traceback(self)
+
+
+_NOT_THE_CALLER = sys.stdlib_module_names | {"liedyn", "IPython", "ipykernel", "matplotlib", "numba", "numpy", "scipy", "yaml"}
+
+
+def _short_traceback(error: BaseException) -> list[str]:
+    """Return lines with the frames of an error, and of its cause, that are not of liedyn and its libraries."""
+    lines = [*_short_traceback(error.__cause__), "caused"] if error.__cause__ is not None else []
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in _NOT_THE_CALLER:
+            file, shell = frame.f_code.co_filename, frame.f_globals.get("get_ipython")
+            cell = shell().compile.format_code_name(file) if shell else None                  # ("Cell", "In[3]")
+            source = linecache.getline(file, line, frame.f_globals).strip()
+            lines.append(f"{' '.join(cell) if cell else f'File {file}'}, line {line}{f': {source}' if source else ''}")
+    return [*lines, f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
 
 
 class InputError(LiedynError, ValueError):

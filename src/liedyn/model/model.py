@@ -438,6 +438,11 @@ class Model(Immutable):
         return (f"<Model {self.name}: {_count_noun(len(self.joints), 'joint')}, nq {self.nq}, nv {self.nv}, {self.base} base; "
                 f"{_count_noun(len(self.link_names), 'link')}, {sum(link.mass for link in robot.links):.4g} kg{more}>")
 
+    def _repr_html_(self) -> str:
+        """Return the tree of links and joints for notebooks."""
+        from liedyn.model.model_html import model_html
+        return model_html(self)
+
 
 def _count_noun(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
