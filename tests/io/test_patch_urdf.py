@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.model.description import Coordinate, Joint, Link, Mimic, Pose, Robot
+from liedyn.model.description import Coordinate, Joint, Mimic, Robot
+from liedyn.model.links import Link, Pose
 from liedyn.robot_files import convert, load_description
 
 URDF = """<?xml version="1.0" encoding="utf-8"?>
