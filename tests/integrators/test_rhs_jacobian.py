@@ -1,11 +1,13 @@
 """The Jacobian that implicit methods get, against extrapolated differences of the rates themselves."""
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import liedyn as ld
 import zoo
+from coupled_robots import coupled_robot
 from integrators.problems import free_motion
 from liedyn.dynamics.finite_differences import extrapolated_derivative
 from liedyn.integrators.problem import Options, SegmentStart
@@ -16,6 +18,7 @@ from liedyn.model.spatial import skew
 from liedyn.simulation.input_schedule import compile_schedule
 
 TIME = 0.3
+ROBOTS = Path(__file__).parents[2] / "robots"
 
 
 def scenario_for(model, rng) -> Scenario:
@@ -110,3 +113,37 @@ def test_chart_slopes_to_the_end_of_a_chart(n):
         A = skew(x[:3])
         turning = np.eye(3) + A / 2 + (1 - w / 2 / np.tan(w / 2)) * A @ A / w**2          # in closed form
         assert np.abs(P[:3, :3] - turning).max() < 1e-13                                  # rounding of thirty terms
+
+
+@pytest.mark.parametrize("name", ["four_bar", "five_bar", "delta", "gripper", "hand", 0, 1, 2, 3])
+def test_jacobian_of_a_constrained_robot_with_an_expression_is_exact(name):
+    """In directions in which its constraints allow motion; others are projected after each step."""
+    path = ROBOTS / f"{name}.urdf" if name == "gripper" else ROBOTS / f"{name}.yaml"
+    model = ld.load(path) if isinstance(name, str) else coupled_robot(name, "floating" if name % 2 else "fixed")
+    rng = np.random.default_rng(5)
+    joint = next(joint.name for joint in model.joints if joint.v.stop - joint.v.start == 1)
+    law = Expression(f"t - 3*sin(q({joint})) - v({joint})/(abs(v({joint})) + 0.1)")
+    scenario = Scenario("closed", 1.0, 0.1, joints=(Rule(joint, Torque(law)),))
+    problem = compile_schedule(scenario, model).problem
+    q = ld.project_configuration(model, ld.random_configuration(model, rng)) if isinstance(name, int) else ld.assemble(model).q
+    problem = replace(problem, q=q)
+    run = SolverStepper(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("Radau"))
+    v = ld.project_velocity(model, q, rng.standard_normal(model.nv))
+    y = np.concatenate([np.zeros(model.nv), v, [0.0]])
+    J = run.evaluate_jacobian(TIME, y)
+    assert run.jacobian.exact
+    for _ in range(3):
+        x = ld.project_velocity(model, q, rng.standard_normal(model.nv))
+
+        def moved(h, x=x):
+            at = ld.project_configuration(model, ld.integrate(model, q, h * x))
+            return np.concatenate([ld.difference(model, q, at), ld.project_velocity(model, at, v), [0.0]])
+
+        def pushed(h, x=x):
+            return np.concatenate([np.zeros(model.nv), v + h * x, [0.0]])
+
+        for states in moved, pushed:
+            direction, _ = extrapolated_derivative(states, 0.02)
+            expected, doubt = extrapolated_derivative(lambda h, states=states: run.evaluate_trial(TIME, states(h))[1][:-1], 0.02)
+            error = np.abs(J[:-1] @ direction - expected)
+            assert (error <= 1e-7 * np.abs(expected).max() + 30 * doubt).all(), error.max() / np.abs(expected).max()

@@ -1,9 +1,10 @@
 """Derivative of the rates of a problem with respect to the state y = [x; v; z; work], for implicit methods.
 
-It is exact for robots without constraints. If the rates are generated code, so is their derivative. Otherwise it is composed of
-the derivatives of hybrid dynamics, of the laws of the schedule, and of the chart q = q0 (+) x. Integrals of pid laws, laws in
-task space, and laws without a derivative use finite differences. It is always finite: for a state that cannot be evaluated the
-last Jacobian is returned. Then Newton's iteration fails and the solver shortens its step.
+It is exact for robots without constraints, and for those with constraints and an expression of the state. If the rates are
+generated code, so is their derivative. Otherwise it is composed of the derivatives of hybrid dynamics, of the laws of the
+schedule, and of the chart q = q0 (+) x. Integrals of pid laws, laws in task space, and laws without a derivative use finite
+differences. It is always finite: for a state that cannot be evaluated the last Jacobian is returned. Then Newton's iteration
+fails and the solver shortens its step.
 
 The row of the supplied energy stays zero: nothing depends on it, and its error does not control the step.
 """
@@ -50,9 +51,11 @@ class RightHandSideJacobian:
         is_integral_fixed = np.zeros(len(problem.schedule.integral), dtype=bool)
         self.ignored = np.concatenate([level == POSITION, follows_signal, is_integral_fixed, [True]])
         self.prescribed = problem.prescribed
-        self.exact = problem.constraints is None and problem.law is None and problem.input_jacobian is not None and not len(
-            problem.schedule.integral) and (
+        self.exact = problem.law is None and problem.input_jacobian is not None and not len(problem.schedule.integral) and (
             problem.joint_laws is None or problem.joint_laws.task is None)       # whose derivatives take longer
+        if problem.constraints is not None:                      # differences are faster, but may not resolve an expression
+            self.exact &= (not problem.model.driven and problem.constraints.frequency == 0.0
+                           and bool((problem.signals.kind == PROGRAM).any()))
         self.last, self.tree = np.zeros((problem.size,) * 2), problem.model.spanning_tree()
         self.links, self.multi_dof_joints = problem.forced_links, [joint for joint in problem.model.joints
                                                                    if joint.kind != ONE_DOF]
@@ -102,11 +105,15 @@ class RightHandSideJacobian:
 
     def from_derivatives(self, t: float, y: Array) -> np.ndarray:
         """Compose the Jacobian at the state in `ws` from derivatives."""
+        from liedyn.dynamics.constraints.constrained_derivatives import constrained_hybrid_derivatives
         from liedyn.dynamics.derivatives import hybrid_dynamics_derivatives
 
         p, nv, free = self.problem, self.problem.model.nv, ~self.prescribed
         q, v, a, tau = (np.array(x) for x in (self.workspace.q, self.workspace.v, self.workspace.a, self.workspace.tau))
-        d = hybrid_dynamics_derivatives(self.tree, q, v, a, tau, self.prescribed, f_ext=self._wrenches(), passive=p.passive)
+        wrenches = self._wrenches()
+        d = (hybrid_dynamics_derivatives(self.tree, q, v, a, tau, self.prescribed, f_ext=wrenches, passive=p.passive)
+             if p.constraints is None else
+             constrained_hybrid_derivatives(p.model, q, v, a, tau, self.prescribed, f_ext=wrenches, passive=p.passive))
         J = np.zeros_like(self.last)
         J[nv:2 * nv, :nv], J[nv:2 * nv, nv:2 * nv] = d.dy_dq, d.dy_dv
         if self.depends_on_inputs:
