@@ -135,7 +135,7 @@ def rebuilt(robot: ld.Robot) -> ld.Robot:
                                **({"limits": limits} | each if joint.coordinates else {})))
     loops = [ld.Loop(loop.name, loop.type, loop.a, loop.b, pose(loop.pose_a), pose(loop.pose_b), np.array(loop.axes), loop.length,
                      loop.radius, loop.shape, loop.driven) for loop in robot.loops]
-    couplings = [ld.Coupling(c.name, {coordinate_name(*term[:2]): term[2] for term in c.terms}, c.offset)
+    couplings = [ld.Coupling(c.name, {coordinate_name(*term[:2]): term[2] for term in c.terms}, c.offset, function=c.function)
                  for c in robot.couplings]
     actuators = [ld.Actuator(a.name, a.link, np.array(a.position), list(a.axis), a.torque_ratio) for a in robot.actuators]
     return ld.Robot(robot.name, links, joints, robot.base, np.array(robot.gravity), actuators, loops, couplings,
