@@ -25,7 +25,7 @@ CONFINED = {"numba": {"numba_tools", "lie", "kernels"}, "llvmlite": {"numba_tool
             "click": {"cli"}, "matplotlib": {"report"}, "urdf_parser_py": {"io"}, "yaml": {"io"},
             "pyarrow": {"batch", "report"}, "distributed": {"batch"}, "jax": {"interop"},
             "torch": {"interop"}, "gymnasium": {"interop"},
-            "trimesh": {"report"}, "fast_simplification": {"report"}, "mcap": {"report"},
+            "trimesh": {"io"}, "fast_simplification": {"report"}, "mcap": {"report"},
             "imageio_ffmpeg": {"report"}, "rosbags": {"io"}}
 FILES = sorted(PACKAGE.rglob("*.py"))
 

@@ -63,7 +63,7 @@ def test_messages_do_not_quote_files_of_another_kind(folder, reader, content):
 @pytest.mark.parametrize("content", CONTENTS)
 def test_messages_do_not_quote_what_is_no_mesh(folder, kind, content):
     pytest.importorskip("trimesh")
-    from liedyn.report.replay.meshes import read_mesh
+    from liedyn.io.mesh_files import read_mesh
     (folder / f"other.{kind}").write_text(CONTENTS[content])
     with pytest.raises(ComputationError) as error:
         read_mesh(folder / f"other.{kind}")

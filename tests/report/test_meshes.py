@@ -140,10 +140,10 @@ def test_large_meshes_are_thinned_out(tmp_path):
     """Of two balls of 20,480 triangles and 1 m and 0.25 m, what is left keeps their shape, and the larger ball keeps more."""
     import trimesh
 
-    from liedyn.report.replay.meshes import packed_mesh, read_mesh, thinned
+    from liedyn.report.replay.meshes import packed_mesh, read_drawn_mesh, thinned
     for name, radius in (("large", 1.0), ("small", 0.25)):
         trimesh.creation.icosphere(5, radius).export(tmp_path / f"{name}.stl")
-    whole = {tmp_path / f"{name}.stl": read_mesh(tmp_path / f"{name}.stl") for name in ("large", "small")}
+    whole = {tmp_path / f"{name}.stl": read_drawn_mesh(tmp_path / f"{name}.stl") for name in ("large", "small")}
     large, small = (packed_mesh(parts)[0] for parts in thinned(whole, 5000).values())
     counts = [pack["corners"]["rows"] // 3 for pack in (large, small)]
     assert sum(counts) <= 5000 and counts[0] == pytest.approx(4000, rel=0.05) and counts[1] == pytest.approx(1000, rel=0.05)
@@ -175,7 +175,7 @@ def test_what_is_missing_is_said(tmp_path):
 
 
 def test_a_missing_reader_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("liedyn.report.replay.meshes.find_spec", lambda name: None if name == "collada" else object())
+    monkeypatch.setattr("liedyn.io.mesh_files.find_spec", lambda name: None if name == "collada" else object())
     motion(tmp_path, URDF.format("a.stl", "b.stl"))
     said = run("replay", tmp_path / "run", "--meshes")
     assert said.exit_code == 2 and "meshes need pycollada: pip install 'liedyn[meshes]'" in said.stderr

@@ -1,17 +1,15 @@
-"""Mesh files as a few thousand triangles of one colour each: read by trimesh, simplified by fast-simplification."""
+"""Mesh files as a few thousand triangles of one colour each: simplified by fast-simplification."""
 from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from importlib.util import find_spec
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from liedyn.errors import ComputationError
+from liedyn.io.mesh_files import Part, read_mesh
 
 # Series of numbers as short text: integer multiples of a step, their differences, deflated, in base64 --------------------
 
@@ -49,69 +47,17 @@ def unpacked(pack: dict[str, Any]) -> np.ndarray:
     return np.asarray((whole.astype(np.int32) * steps[:, None]).T)
 
 
-# mesh files -------------------------------------------------------------------------------------------------------------
+# simplified meshes ------------------------------------------------------------------------------------------------------
 
 MOST_TRIANGLES = 30_000         # for all files of a robot: 200 kB of the page
 _SAME = 1e-6                    # of the longest side of a part: closer points are merged
 _FEWEST = 150                   # minimum for a part with more triangles
 _LEVELS = 4096                  # grid points along the longest side of a file's box: 0.1 mm for 0.4 m
-_MODULES = {"trimesh": "trimesh", "collada": "pycollada", "fast_simplification": "fast-simplification"}
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A part of a mesh: points (n, 3) [m], triangles (m, 3) of point indices, colour (red, green, blue from 0 to 1) or None."""
-
-    points: np.ndarray
-    triangles: np.ndarray
-    colour: tuple[float, float, float] | None
-
-
-def missing_readers() -> list[str]:
-    """Return the packages that read meshes and are not installed."""
-    return [package for module, package in _MODULES.items() if find_spec(module) is None]
-
-
-def read_mesh(file: Path) -> list[Part]:
-    """Return the parts of an STL, OBJ, DAE, PLY or glTF file, one per colour. Raise ComputationError if it cannot be read."""
-    import trimesh
-    from trimesh.units import unit_conversion
-    try:
-        scene: Any = trimesh.load(str(file), force="scene", process=False)
-        metres = unit_conversion(scene.units, "meters") if file.suffix.lower() == ".dae" and scene.units else 1.0
-        parts: dict[tuple[Any, ...] | None, list[tuple[np.ndarray, np.ndarray]]] = {}
-        for node in scene.graph.nodes_geometry:
-            pose, name = scene.graph[node]
-            mesh = scene.geometry[name]
-            if len(getattr(mesh, "faces", ())):
-                points = metres * (np.asarray(mesh.vertices) @ pose[:3, :3].T + pose[:3, 3])
-                parts.setdefault(_colour(mesh), []).append((points, np.asarray(mesh.faces)))
-    except Exception as problem:                               # of many readers; their texts may quote the file, which may be any
-        raise ComputationError(f"{file} cannot be read as a mesh: {type(problem).__name__}; expected an STL, OBJ, DAE, PLY or "
-                               "glTF file") from None
-    joined = [_joined(group, colour) for colour, group in parts.items()]
-    if not joined or not all(np.isfinite(part.points).all() for part in joined):
-        problem_text = "numbers that are not finite" if joined else "no triangles"
-        raise ComputationError(f"{file} cannot be read as a mesh: it has {problem_text}")
-    return joined
-
-
-def _colour(mesh: Any) -> tuple[float, float, float] | None:
-    """Return the colour of a mesh; None also for the default grey of trimesh."""
-    from trimesh.visual.color import DEFAULT_COLOR
-    coloured = mesh.visual if mesh.visual.kind in ("vertex", "face") else getattr(mesh.visual, "material", None)
-    rgb = getattr(coloured, "main_color", None)
-    if rgb is None or np.array_equal(rgb[:3], DEFAULT_COLOR[:3]):
-        return None
-    return tuple((np.asarray(rgb[:3]) / 255).round(3).tolist())
-
-
-def _joined(group: Sequence[tuple[np.ndarray, np.ndarray]], colour: tuple[float, float, float] | None) -> Part:
-    """Return one part with points at the same place merged: files repeat them for each triangle or normal."""
-    counts = np.cumsum([0, *(len(points) for points, _ in group)])
-    points = np.concatenate([points for points, _ in group])
-    triangles = np.concatenate([faces + first for (_, faces), first in zip(group, counts[:-1], strict=True)])
-    return _merged(Part(points, triangles, colour), _SAME * (float(np.ptp(points, axis=0).max()) or 1.0))
+def read_drawn_mesh(file: Path) -> list[Part]:
+    """Return the parts of a mesh file with points at the same place merged: files repeat them for each triangle or normal."""
+    return [_merged(part, _SAME * (float(np.ptp(part.points, axis=0).max()) or 1.0)) for part in read_mesh(file)]
 
 
 def _merged(part: Part, step: float) -> Part:

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from liedyn.errors import ComputationError, LiedynWarning, UsageError, WarningLog
+from liedyn.io.mesh_files import INSTALL_MESHES, missing_readers
 from liedyn.io.robots.visual_shapes import link_meshes, link_shapes, simple_shapes
 from liedyn.model.description import FREE, WORLD
 from liedyn.model.links import Link, LinkMesh, Shape
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import pose, pose_to_array, screw_frame, symmetric_matrix
 from liedyn.report.plots.plot_data import Point, carried, rolling_rims, stick_figure
-from liedyn.report.replay.meshes import missing_readers, packed_mesh, read_mesh, thinned
+from liedyn.report.replay.meshes import packed_mesh, read_drawn_mesh, thinned
 
 GROUND = -1                             # body index of fixed parts
 _THIN, _THICK = 0.007, 0.025             # radii of sticks, in sizes of the robot
@@ -196,9 +197,6 @@ def _rounded(x: ArrayLike) -> Any:
 
 # The meshes of robots in a page: each file once for all links and runs ---------------------------------------------------
 
-_INSTALL = "pip install 'liedyn[meshes]'"
-
-
 @dataclass(frozen=True, eq=False)
 class Visuals:
     """Meshes of a page.
@@ -235,13 +233,13 @@ def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, 
         raise UsageError(f"{', '.join(links) or 'the robot'} has no meshes; a URDF names them in <visual>")
     missing = missing_readers()
     if missing:
-        raise UsageError(f"meshes need {', '.join(missing)}: {_INSTALL}")
+        raise UsageError(f"meshes need {', '.join(missing)}: {INSTALL_MESHES}")
     lost = list(dict.fromkeys(mesh.name for mesh in named if mesh.file is None))
     warnings = WarningLog([_not_found(lost)] if lost else ())
     read = {}
     for file in dict.fromkeys(mesh.file for mesh in named if mesh.file is not None):
         try:
-            read[file] = read_mesh(file)
+            read[file] = read_drawn_mesh(file)
         except ComputationError as problem:
             warnings.add("not-drawn", f"not drawn: {problem}")
     if not read:
@@ -255,7 +253,7 @@ def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, 
 def hint_of_meshes(model: Model) -> tuple[LiedynWarning, ...]:
     """Return a message if the robot has meshes that could be drawn and are not."""
     count = sum(mesh.file is not None for group in link_meshes(model.description).values() for mesh in group)
-    how = f"`{_INSTALL}`, then --meshes draws" if missing_readers() else "--meshes draws"
+    how = f"`{INSTALL_MESHES}`, then --meshes draws" if missing_readers() else "--meshes draws"
     return (LiedynWarning("meshes-available",
                           f"the robot file has {count} mesh{'es' * (count > 1)}: {how} "
                           f"{'them' if count > 1 else 'it'}"),) if count else ()
