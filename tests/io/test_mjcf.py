@@ -330,10 +330,9 @@ def test_included_files(tmp_path, pair):
         read(tmp_path, arm(head='<include file="parts/defaults.xml"/>'))
 
 
-def test_meshes_need_an_inertial_where_they_move(tmp_path):
+def test_meshes_are_read_only_where_they_give_an_inertia(tmp_path):
     mesh = '<geom type="mesh" mesh="m"/>'
-    with pytest.raises(ModelError, match=r"robot.xml:1: <geom mesh>: the inertia of a mesh is not computed; found 'm'; expected "
-                                         r"an <inertial> of the body \(MuJoCo writes it: <compiler saveinertial"):
+    with pytest.raises(ModelError, match=r"robot.xml:1: <geom mesh>: unknown mesh; found 'm'; expected the name of a <mesh>"):
         read(tmp_path, arm(mesh))
     read(tmp_path, arm(f'{mesh}<inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/>'))
     read(tmp_path, arm(mesh.replace("/>", ' mass="0"/>')))

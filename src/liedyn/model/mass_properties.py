@@ -1,4 +1,4 @@
-"""Mass properties: uniform bodies of simple shapes, turned bodies, and bodies of several parts."""
+"""Mass properties: uniform bodies of simple shapes and triangles, turned bodies, and bodies of several parts."""
 from __future__ import annotations
 
 import math
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from liedyn.arrays import Array, Integers
 from liedyn.errors import ModelError, Place, nearest
 from liedyn.model.spatial import pose
 
@@ -90,6 +91,37 @@ def total(parts: Sequence[Mass]) -> Mass:
                    step in zip(inertia, part.inertia, moved, strict=True)]
     xx, xy, xz, yy, yz, zz = inertia
     return Mass(mass, (x_com, y_com, z_com), (xx, xy, xz, yy, yz, zz))
+
+
+def uniform_triangles(points: Array, triangles: Integers, kind: str) -> Mass:
+    """Return volume, centre and inertia of a uniform body of density 1 between triangles (m, 3) of points (n, 3).
+
+    kind  `exact`: the volume that they enclose, all oriented alike; `legacy`: as MuJoCo, the sum of the tetrahedra between the
+          triangles and the centre of the surface, whatever their orientation; `shell`: the surface, with its area as the mass
+
+    Source: moments of simplices with equal weights of their corners. A simplex of d + 1 corners x_i and mass m has the second
+    moment m / ((d + 1)(d + 2)) (sum x_i x_i^T + s s^T), with s the sum of its corners.
+    """
+    corners = points[triangles]
+    areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1) / 2
+    com = np.average(corners.mean(axis=1), axis=0, weights=areas) if areas.any() else np.zeros(3)
+    if kind != "shell":
+        volumes = _volumes(corners - com, kind)
+        com = com + np.einsum("i,ijk->k", volumes, corners - com) / 4 / (volumes.sum() or 1.0)
+    corners = corners - com
+    masses, count = (areas, 12) if kind == "shell" else (_volumes(corners, kind), 20)
+    sums = corners.sum(axis=1)
+    moments = (np.einsum("i,ijk,ijl->kl", masses, corners, corners) + np.einsum("i,ik,il->kl", masses, sums, sums)) / count
+    inertia = np.trace(moments) * np.eye(3) - moments
+    x, y, z = com.tolist()
+    xx, xy, xz, yy, yz, zz = inertia[np.triu_indices(3)].tolist()
+    return Mass(float(masses.sum()), (x, y, z), (xx, xy, xz, yy, yz, zz))
+
+
+def _volumes(corners: Array, kind: str) -> Array:
+    """Return the volumes of the tetrahedra between triangles (m, 3, 3) and the origin; negative for those that face it."""
+    volumes: Array = np.linalg.det(corners) / 6
+    return np.abs(volumes) if kind == "legacy" else volumes
 
 
 def uniform_body(shapes: Sequence[Shape], mass: float | None, density: float | None,

@@ -30,6 +30,7 @@ from liedyn.io.robots.mjcf_geometry import (
     rotate,
     unit,
 )
+from liedyn.io.robots.mjcf_meshes import Meshes, read_meshes
 from liedyn.io.robots.xml_elements import XmlElement
 from liedyn.model.description import WORLD, Coordinate, Joint
 from liedyn.model.links import Link, Pose, Vector, inertia_of, vector
@@ -65,6 +66,7 @@ class BodyTree:
     compiler: Compiler
     option: Option
     defaults: Defaults
+    meshes: Meshes
     links: list[Link] = field(default_factory=list)
     joints: list[Joint] = field(default_factory=list)
     at_start: dict[str, Pose] = field(default_factory=lambda: {WORLD: Pose()})
@@ -97,7 +99,7 @@ def _unique_name(name: str, element: XmlElement, taken: dict[str, XmlElement]) -
 
 def read_bodies(root: XmlElement, compiler: Compiler, option: Option, defaults: Defaults) -> BodyTree:
     """Return the links and joints of <worldbody>."""
-    tree = BodyTree(compiler, option, defaults)
+    tree = BodyTree(compiler, option, defaults, read_meshes(root, compiler, defaults))
     _reserve(root, tree)
     for world in root.every("worldbody"):
         for child, frame, childclass in _parts(world, Pose(), world.text("childclass", MAIN), tree):
@@ -192,10 +194,10 @@ def _mass(name: str, parts: Sequence[Any], tree: BodyTree) -> Mass:
 def _of_geoms(name: str, tree: BodyTree) -> Mass:
     low, high = tree.compiler.groups
     counted = [(geom, at) for geom, at in tree.geoms[name] if low <= geom.number("group", 0.0) <= high]
-    if name in tree.still and any(is_mesh(geom) for geom, _ in counted):
+    if name in tree.still and tree.compiler.total_mass is None and any(is_mesh(geom) for geom, _ in counted):
         tree.count("masses of meshes that do not move")
         return Mass()
-    return total([of_geom(geom, tree.compiler).seen_from(at) for geom, at in counted])
+    return total([of_geom(geom, tree.compiler, tree.meshes.mass_of).seen_from(at) for geom, at in counted])
 
 
 def _with_mass(link: Link, tree: BodyTree) -> Link:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -34,6 +34,9 @@ class Compiler:
     minimum_mass, minimum_inertia   minimum of each body [kg], [kg m^2]
     balance             whether principal inertias that violate the triangle inequality are made equal
     align_free          whether frames of free bodies are moved to their centres of mass
+    mesh_folder         folder of mesh files, relative to that of the file
+    strip_path          whether folders in the names of mesh files are ignored
+    fit_to_box          whether primitives are fitted to the bounding box of a mesh, not to its inertia
     """
 
     angle: float
@@ -46,6 +49,9 @@ class Compiler:
     minimum_inertia: float
     balance: bool
     align_free: bool
+    mesh_folder: str
+    strip_path: bool
+    fit_to_box: bool
 
 
 def merged_elements(elements: Iterable[XmlElement], tag: str) -> XmlElement:
@@ -73,7 +79,9 @@ def read_compiler(root: XmlElement) -> Compiler:
     return Compiler(_ANGLE[settings.choice("angle", _ANGLE, "degree")], sequence, settings.switch("autolimits", True),
                     _FROM_GEOMS[settings.choice("inertiafromgeom", _FROM_GEOMS, "auto")], groups,
                     total if total > 0 else None, settings.number("boundmass", 0.0), settings.number("boundinertia", 0.0),
-                    settings.switch("balanceinertia", False), settings.switch("alignfree", False))
+                    settings.switch("balanceinertia", False), settings.switch("alignfree", False),
+                    settings.text("meshdir", settings.text("assetdir", "")).replace("\\", "/"),
+                    settings.switch("strippath", False), settings.switch("fitaabb", False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +249,9 @@ def minus(a: Sequence[float], b: Sequence[float]) -> Vector:
 
 SIZES = {"sphere": 1, "capsule": 2, "ellipsoid": 3, "cylinder": 2, "box": 3}      # numbers of `size`
 _MASSLESS = ("plane", "hfield")
+_MESHES = ("mesh", "sdf")
 _DENSITY = 1000.0                    # kg/m^3: of water, MuJoCo's default
-_COMPILED = 'MuJoCo writes it: <compiler saveinertial="true"/>, then mujoco.mj_saveLastXML'
+COMPILED = 'MuJoCo writes it: <compiler saveinertial="true"/>, then mujoco.mj_saveLastXML'
 _ZERO = (0.0, 0.0, 0.0)
 
 
@@ -265,8 +274,11 @@ def of_inertial(element: XmlElement, compiler: Compiler) -> Mass:
     return Mass(mass, com, rotated_inertia(orientation(element, compiler), (xx, 0.0, 0.0, yy, 0.0, zz)))
 
 
-def of_geom(element: XmlElement, compiler: Compiler) -> Mass:
-    """Return the mass of a geom, in the frame of its parent. Raise for a mesh, whose file is not read, and for a shell."""
+def of_geom(element: XmlElement, compiler: Compiler, mesh_mass: Callable[[XmlElement], Mass]) -> Mass:
+    """Return the mass of a geom, in the frame of its parent. Raise for a hollow shape.
+
+    mesh_mass: the mass of the mesh of a geom for a density of 1, in the frame of the geom
+    """
     kind = element.text("type", "sphere")
     written_mass = element.number("mass", math.nan)
     density = element.number("density", _DENSITY)
@@ -275,24 +287,55 @@ def of_geom(element: XmlElement, compiler: Compiler) -> Mass:
     if written_mass < 0 or density < 0:
         key = "mass" if written_mass < 0 else "density"
         raise element.problem(f"negative {key}", key, found=element.text(key), expected="zero or more")
-    if kind not in SIZES or is_mesh(element):
-        known = is_mesh(element)
-        raise element.problem("the inertia of a mesh is not computed" if known else "unknown type of geom",
-                              "mesh" if "mesh" in element.attributes else "type", found=element.text("mesh") or kind,
-                              expected="an <inertial> of the body" if known else "one of " + ", ".join((*SIZES, *_MASSLESS)),
-                              hint=_COMPILED if known else None)
+    if kind not in (*SIZES, *_MESHES):
+        raise element.problem("unknown type of geom", "type", found=kind,
+                              expected="one of " + ", ".join((*SIZES, *_MESHES, *_MASSLESS)))
     if element.switch("shellinertia", False):
         raise element.problem("the inertia of a hollow shape is not computed", "shellinertia",
-                              expected="an <inertial> of the body")
-    frame, sizes = shape(element, kind, compiler)
+                              expected="inertia of the <mesh>" if is_mesh(element) else "an <inertial> of the body")
+    if is_mesh(element):
+        if "fromto" in element.attributes:
+            raise element.problem("fromto is not for meshes", "fromto", expected="pos")
+        frame, body = placement(element, compiler), mesh_mass(element)
+        if kind in SIZES:
+            at, sizes = _fitted(element, kind, body, compiler)
+            frame, body = compose(frame, at), _uniform(kind, sizes)
+    else:
+        frame, sizes = shape(element, kind, compiler)
+        body = _uniform(kind, sizes)
+    mass = density * body.mass if math.isnan(written_mass) else written_mass
+    return Mass(mass, body.com, inertia_of(mass / body.mass * x for x in body.inertia)).seen_from(frame)
+
+
+def _uniform(kind: str, sizes: Sequence[float]) -> Mass:
+    """Return a primitive of density 1."""
     volume, inertia = _ellipsoid(sizes) if kind == "ellipsoid" else uniform(kind, sizes)
-    mass = density * volume if math.isnan(written_mass) else written_mass
-    return Mass(mass, inertia=inertia_of(mass * x for x in inertia)).seen_from(frame)
+    return Mass(volume, inertia=inertia_of(volume * x for x in inertia))
+
+
+def _fitted(element: XmlElement, kind: str, body: Mass, compiler: Compiler) -> tuple[Pose, tuple[float, ...]]:
+    """Return the pose and the sizes of the primitive that MuJoCo fits to a mesh: by the box with the inertia of the mesh."""
+    if compiler.fit_to_box:
+        raise element.problem("a primitive that is fitted to the bounding box of a mesh is not supported", "mesh",
+                              found=element.text("mesh"), expected="an <inertial> of the body", hint=COMPILED)
+    frame, (x, y, z) = box_of(body)
+    scale, radius = element.number("fitscale", 1.0), (x + y) / 2
+    sizes = {"sphere": ((x + y + z) / 3,), "capsule": (radius, 2 * max(0.0, z - radius / 2)), "cylinder": (radius, 2 * z),
+             "ellipsoid": (x, y, z), "box": (2 * x, 2 * y, 2 * z)}[kind]
+    return frame, tuple(scale * size for size in sizes)
+
+
+def box_of(body: Mass) -> tuple[Pose, Vector]:
+    """Return the pose and the half lengths of the box that has the inertia of a body for its mass, the longest side along z."""
+    xx, xy, xz, yy, yz, zz = body.inertia
+    values, R = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    values, R = values[::-1], R[:, ::-1] * [1, 1, np.sign(np.linalg.det(R[:, ::-1]))]     # the smallest inertia is about z
+    return Pose(rotation_by_rows(R), body.com), vector(np.sqrt(np.maximum(1.5 * (values.sum() - 2 * values) / body.mass, 0.0)))
 
 
 def is_mesh(element: XmlElement) -> bool:
     """Return whether a geom is a mesh, or a primitive that is fitted to one."""
-    return element.text("type") in ("mesh", "sdf") or "mesh" in element.attributes
+    return element.text("type") in _MESHES or "mesh" in element.attributes
 
 
 def shape(element: XmlElement, kind: str, compiler: Compiler) -> tuple[Pose, tuple[float, ...]]:
