@@ -343,17 +343,19 @@ combine: zip
     assert run.model.description.links[1].mass == 1.5
 
 
-def test_a_robot_of_its_own_goes_alone_by_loops_and_the_others_by_lines(tmp_path):
-    """Its constants would be written into generated code, for one run."""
+@pytest.mark.parametrize(("key", "shares"), [("mass.lower, list: [1.0, 1.3]", True), ("damping.elbow, list: [0, 0.2]", False)])
+def test_right_hand_sides_of_a_robot_of_its_own_read_its_constants(key, shares, tmp_path):
+    """They would be written into generated code, for one run. Robots with other flags (damping or none) go by loops."""
     from liedyn.codegen import specialize
-    text = f"{ADAPTIVE}parameters: [{{key: robot.damping.elbow, list: [0, 0.2]}}]\noutputs: {{last: final(q.elbow)}}\n"
+    text = f"{ADAPTIVE}parameters: [{{key: robot.{key}}}]\noutputs: {{last: final(q.elbow)}}\n"
     found, seen = batch(tmp_path, text), []
     assert found.evaluator.vectorized_sweep is None
     wanted = specialize.is_enabled
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("liedyn.codegen.rhs.is_enabled", lambda: seen.append(wanted()) or seen[-1])
+        patch.setattr("liedyn.codegen.rhs.is_enabled", lambda varying: seen.append((varying, wanted(varying))) or seen[-1][1])
         rows = found.evaluator.compute_chunk(0, 2)
-    assert seen and False in seen and True in seen and wanted()
+    assert seen and wanted() and all(enabled for _, enabled in seen) is shares
+    assert (found.binding.varying_constants in {varying for varying, _ in seen}) is shares
     for k in range(2):
         # the tolerances of dopri5 are 1e-9; both ways take the same steps but for rounding
         assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], abs=1e-9)

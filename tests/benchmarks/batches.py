@@ -2,13 +2,16 @@
 from __future__ import annotations
 
 import os
+import statistics
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measure import seconds
 from liedyn.batch.run_batch import PreparedSweep
+from liedyn.batch.simulations import SimulationEvaluator
 from liedyn.integrators.batch_integrator import BatchOutputs, BatchStates
 from liedyn.io.sweep_file import read_sweep
 
@@ -37,8 +40,38 @@ ASKED = {"Panda, 5 s": (10_000, 60), "double pendulum, 1 s": (1_000_000, 2400)} 
 def batches(counts: dict[str, int], threads: int = 1):
     """(name, runs, seconds of the batch, seconds of the engine's steps alone), by the names of SWEEPS."""
     for name, runs in counts.items():
-        batch, seconds = _run(name, runs, threads)
-        yield name, runs, seconds, _engine(batch, threads)
+        batch, total = _run(name, runs, threads)
+        yield name, runs, total, _engine(batch, threads)
+
+
+def masses_with_contacts(runs: int = 16, duration: float = 1.0) -> tuple[float, float]:
+    """Seconds of a run of a quadruped on its feet (rodas5p) with one mass, and the time with varying masses by that."""
+    with tempfile.TemporaryDirectory() as place:
+        evaluators = [_evaluator(Path(place, name), key, runs, duration)
+                      for name, key in (("push", "{key: external_forces.0.wrench.4, uniform: [0, 1]}"),
+                                        ("mass", "{key: robot.mass.body, uniform: [0.9, 1.1], scale: relative}"))]
+        one, several = ([evaluator.binding.run(k) for k in range(runs)] for evaluator in evaluators)
+        for evaluator, prepared in zip(evaluators, (one, several), strict=True):
+            evaluator.simulate(prepared[0])                            # compiles
+        pairs = iter(zip(one[1:], several[1:], strict=True))
+        state = {}
+
+        def nominal():
+            state["pair"] = next(pairs)
+            return evaluators[0].simulate(state["pair"][0]).q
+        times = [(seconds(nominal), seconds(lambda: evaluators[1].simulate(state["pair"][1]).q)) for _ in range(runs - 1)]
+        return statistics.median(x for x, _ in times), statistics.median(y for _, y in times) / statistics.median(
+            x for x, _ in times)
+
+
+def _evaluator(folder: Path, key: str, runs: int, duration: float) -> SimulationEvaluator:
+    """The evaluator of a sweep of one key of `configs/quadruped_stands.yaml`."""
+    folder.mkdir()
+    options = f"{{duration: {duration}, output_step: 0.01, integrator: {{method: rodas5p, rtol: 1.0e-5, atol: 1.0e-7}}}}"
+    Path(folder, "sweep.yaml").write_text(f"scenario: {ROBOTS.parent}/configs/quadruped_stands.yaml\noverrides: {options}\n"
+                                          f"parameters: [{key}]\nsamples: {runs}\noutputs: {{lowest: min(z(body))}}\n",
+                                          encoding="utf-8")
+    return SimulationEvaluator(read_sweep(Path(folder, "sweep.yaml")))
 
 
 def throughput(runs: int) -> dict[int, float]:
@@ -71,10 +104,13 @@ def _run(name: str, runs: int, workers: int) -> tuple[PreparedSweep, float]:
 def report(line, quick: bool = False) -> None:
     print("\nbatches of runs side by side on one core, rk4 with steps of 1 ms, two outputs and the self-check")
     counts = dict.fromkeys(SWEEPS, 128) if quick else {"Panda, 5 s": 10_000, "double pendulum, 1 s": 100_000}
-    for name, runs, seconds, engine in batches(counts):
-        asked, rest = ASKED[name], 1e6 * (seconds - engine) / runs
-        line(seconds * asked[0] / runs <= asked[1], f"{name:20s} {runs:6d} runs: {seconds:6.2f} s, of which steps {engine:6.2f}; "
+    for name, runs, total, engine in batches(counts):
+        asked, rest = ASKED[name], 1e6 * (total - engine) / runs
+        line(total * asked[0] / runs <= asked[1], f"{name:20s} {runs:6d} runs: {total:6.2f} s, of which steps {engine:6.2f}; "
              f"{rest:4.0f} us a run besides; {asked[0]} runs within {asked[1]} s asked")
+    one, ratio = masses_with_contacts(**({"runs": 3, "duration": 0.05} if quick else {}))
+    line(ratio <= 1.2, f"quadruped on its feet, rodas5p, 1 s: {1e3 * one:5.1f} ms a run; {ratio:4.2f} times with varying masses "
+         "(asked 1.2)")
     if hasattr(os, "sched_setaffinity") and (os.cpu_count() or 1) > 1:
         rates = throughput(256 if quick else 1_000_000)
         line(True, "double pendulum, 1 s: " + ", ".join(f"{rate:6.0f} runs a second with -j {n}" for n, rate in rates.items()))
@@ -82,7 +118,7 @@ def report(line, quick: bool = False) -> None:
 
 def _engine(batch: PreparedSweep, threads: int) -> float:
     """The same runs without values, outputs, self-check and files."""
-    sweep, seconds = batch.evaluator.vectorized_sweep, 0.0
+    sweep, total = batch.evaluator.vectorized_sweep, 0.0
     assert sweep is not None and sweep.is_affine
     for chunk in map(batch.chunk, range(batch.chunks)):
         numbers, _ = sweep.rows(batch.binding.values(chunk.first, chunk.until))
@@ -91,5 +127,5 @@ def _engine(batch: PreparedSweep, threads: int) -> float:
         moving, engine = BatchStates.from_states(numbers.q, numbers.v, np.full(n, sweep.grid.steps)), sweep.engine_for(numbers)
         began = time.perf_counter()
         engine.advance(moving, sweep.grid, out, numbers.values, threads=threads)
-        seconds += time.perf_counter() - began
-    return seconds
+        total += time.perf_counter() - began
+    return total

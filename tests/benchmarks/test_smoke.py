@@ -81,6 +81,7 @@ def test_batches_are_told(monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     rows = list(batches.batches(dict.fromkeys(batches.SWEEPS, 70)))
     assert [row[0] for row in rows] == list(batches.SWEEPS) and all(row[2] > 0 and row[3] > 0 for row in rows)
+    assert all(x > 0 for x in batches.masses_with_contacts(3, 0.02))
 
 
 def test_steppers_and_variants_are_told(monkeypatch):

@@ -215,7 +215,7 @@ class SimulationEvaluator(SweepEvaluator[PreparedRun]):
 
     def simulate(self, run: PreparedRun) -> Result:
         """Return the result of one run. Raises LiedynError if it fails; `result` of the error has the rows before."""
-        with generic_kernels_of(run.model, self.binding.prepared.model):
+        with generic_kernels_of(run.model, self.binding.prepared.model, self.binding.varying_constants):
             return simulate_prepared(run, SilentProgress(), trials=False)
 
     def _run_single(self, table: SampleTable, i: int, run: PreparedRun) -> None:

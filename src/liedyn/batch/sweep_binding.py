@@ -304,6 +304,20 @@ class ScenarioBinding(SweepBinding[PreparedRun]):
             model = build(with_parameters(model, parameters))
         return prepare_run(scenario, model)
 
+    @cached_property
+    def varying_constants(self) -> tuple[int, ...]:
+        """Indices of the constants in which the robots of the sweep differ, from runs of all its parts and their extremes."""
+        base, different = self.prepared.model, np.zeros(len(self.prepared.model.constants), dtype=bool)
+        extremes = [[pick(x) if isinstance(x, np.ndarray) else x[0] for x in self.samples] for pick in (np.min, np.max)]
+        for values in (*self.checked_values, *extremes) if self.of_robot else ():
+            try:
+                constants = self.bind(values).model.constants
+            except LiedynError:                                 # its own error comes with the run
+                continue
+            if constants.shape == base.constants.shape:
+                different |= constants != base.constants
+        return tuple(map(int, np.flatnonzero(different)))
+
     def _model(self, scenario: Scenario, edits: tuple[str, ...] = ()) -> Model:
         return (read_model if edits else self._load)(scenario.robot, **scenario.robot_options, overrides=edits)
 

@@ -214,7 +214,7 @@ def generated_rhs(tables: ScenarioTables) -> GeneratedRhs | None:
 
     They are used with too many operations, a law whose references have kinks, or an old LLVM.
     """
-    if not is_enabled():
+    if not is_enabled(tables.varying):
         return None
     folder = cache_folder(_CONSTRAINED_ENTRY_POINT if tables.constraints else _ENTRY_POINT, "codegen.rhs")
     engines = load_or_build_engines(folder, tables.name(),
@@ -234,7 +234,11 @@ class RhsTracing:
         self.ops, model, plant = Operations(), tables.model, tables.plant
         self.inputs = {name: self.ops.inputs(name, size) for name, size in sizes.items()}
         self.motion, nq, nv, slots = traced_module("kernels.simulation.right_hand_side"), model.nq, model.nv, len(plant.slot_link)
-        self.tree = traced_module("joints.joint_model").tree_views(model.index, traced_constants(self.ops, model, varying))
+        constants = traced_constants(self.ops, model, varying)
+        if tables.varying:
+            constants = constants.astype(object)
+            constants[list(tables.varying)] = self.inputs["values"][-len(tables.varying):]
+        self.tree = traced_module("joints.joint_model").tree_views(model.index, constants)
         self.workspace = self.motion.MotionWorkspace(*map(zeros, (
             nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * tables.signals.code.size, 2,
             hybrid_workspace_size(model.n_bodies, nv), 2 * len(tables.schedule.integral))))
@@ -316,7 +320,7 @@ class _ConstrainedTracing(_ScenarioTracing):
     def trace_motion(self) -> Trace:
         """Return the trace of a whole right-hand side with the multipliers as inputs."""
         s, w, constraint_ws = self.motion, self.workspace, self.mechanism.constraint_ws
-        _, plant, schedule, signals, _ = self.traced_tables
+        _, plant, schedule, signals, *_ = self.traced_tables
         with np.errstate(all="ignore"):
             s.evaluate_inputs(self.tree, plant, schedule, signals, self.t, self.q0, self.y, w)
         self._move_drives()
@@ -334,7 +338,7 @@ class _ConstrainedTracing(_ScenarioTracing):
 
     def trace_projection(self) -> Trace:
         """Return the trace of `GeneratedRhs.projection_address`: q, v and the motion of driven loops, in the workspace."""
-        w, nv, (_, _, schedule, signals, _) = self.workspace, self.workspace.v.size, self.traced_tables
+        w, nv, (_, _, schedule, signals, *_) = self.workspace, self.workspace.v.size, self.traced_tables
         with np.errstate(all="ignore"):
             traced_module("kernels.manifold").retract(self.tree, self.q0, self.y[:nv], w.q)
             w.v[:] = self.y[nv:2 * nv]
@@ -389,7 +393,7 @@ def generated_rhs_jacobian(tables: ScenarioTables) -> GeneratedBatchFunction | N
 
     Reasons are too many operations, a function without a known derivative, or an old LLVM.
     """
-    if not is_enabled() or not tables.model.nv:
+    if not is_enabled(tables.varying) or not tables.model.nv:
         return None
     place = cache_folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.rhs")
     return load_or_build_batch_function(tables.model, place, tables.name("slopes", simd_width()),

@@ -36,23 +36,29 @@ class ConstraintTables(NamedTuple):
 
 
 class ScenarioTables(NamedTuple):
-    """Tables of a scenario. constraints: for right-hand sides of robots with constraints."""
+    """Tables of a scenario.
+
+    constraints  for right-hand sides of robots with constraints
+    varying      indices of the constants of the robot that are not part of generated code, but the last `scenario_values`
+    """
 
     model: Model
     plant: SystemModel
     schedule: InputSchedule
     signals: Signals
     constraints: ConstraintTables | None = None
+    varying: tuple[int, ...] = ()
 
     @property
     def scenario_values(self) -> np.ndarray:
         """Numbers that generated code reads and that are not part of it.
 
-        Constants and gains that are not zero, clocks, stops, materials of contacts; gains of state feedback with its reference
-        state and forces.
+        Constants, gains and wrenches that are not zero, clocks, stops, materials of contacts; state feedback with its reference
+        state and forces; the constants `varying` of the robot.
         """
         tables = self._parts
-        return np.concatenate([getattr(tables[table], field)[chosen] for table, field, chosen in self._number_masks])
+        values = [getattr(tables[table], field)[chosen] for table, field, chosen in self._number_masks]
+        return np.concatenate([*values, self.model.constants[list(self.varying)]])
 
     @property
     def curves(self) -> np.ndarray:
@@ -76,17 +82,18 @@ class ScenarioTables(NamedTuple):
                                         lambda x: np.array(x.shape))._replace_fields(_UNUSED_FIELDS, lambda x: np.zeros(0))
         tables = tables._replace(signals=tables.signals._replace(first=first, count=count))
         arrays = self.model.index, self.model.loop_index, self.model.loop_constants
-        return [*_bytes(arrays), repr(processor()).encode(), *_bytes(tables[1:])]
+        return [*_bytes(arrays), repr(processor()).encode(), *_bytes(tables[1:-1]), repr(self.varying).encode()]
 
     def name(self, *more: object, varying: tuple[int, ...] = ()) -> str:
         """Return the name under which generated code is stored. varying: indices of constants of the robot that are inputs."""
-        return compile_cache.digest(folded_constants(self.model, varying), *self.content, repr((varying, *more)).encode())
+        return compile_cache.digest(folded_constants(self.model, (*self.varying, *varying)), *self.content,
+                                    repr((varying, *more)).encode())
 
     def with_values(self, values: np.ndarray) -> ScenarioTables:
-        """Return tables with these values, of any number type, in place of `scenario_values`."""
+        """Return tables with these values, of any number type, in place of `scenario_values`, except constants of the robot."""
         tables, places = self._parts, list(self._number_masks)
         ends = np.cumsum([np.count_nonzero(chosen) for *_, chosen in places])
-        for (table, field, chosen), part in zip(places, np.split(values, ends[:-1]), strict=True):
+        for (table, field, chosen), part in zip(places, np.split(values[:ends[-1]], ends[:-1]), strict=True):
             x = getattr(tables[table], field).astype(values.dtype)
             x[chosen] = part
             tables[table] = tables[table]._replace(**{field: x})

@@ -170,28 +170,38 @@ def simd_width() -> int:
     return 8 if "+avx512f" in processor()[1] else 4
 
 
-def is_enabled() -> bool:
+def is_enabled(varying: tuple[int, ...] = ()) -> bool:
     """Return whether generated code is used: not with LIEDYN_CODE=generic or within `generic_kernels`, nor with an old LLVM.
 
-    An empty LIEDYN_CODE counts as not set.
+    An empty LIEDYN_CODE counts as not set. varying: constants of the robot that the code reads, see `generic_kernels`.
     """
     code = os.environ.get("LIEDYN_CODE") or "auto"
     if code not in ("auto", "generic"):
         raise UsageError(f"LIEDYN_CODE must be auto or generic, got {code[:40]!r} (unset it for auto)")
-    return code == "auto" and not _only_generic.get() and is_supported()
+    return code == "auto" and (bool(varying) or not _only_generic.get()) and is_supported()
 
 
 _only_generic: ContextVar[bool] = ContextVar("only_generic", default=False)          # of a thread
+_read_constants: ContextVar[tuple[int, ...]] = ContextVar("read_constants", default=())
 
 
 @contextmanager
-def generic_kernels():
-    """Use no generated code within this context, in this thread."""
-    token = _only_generic.set(True)
+def generic_kernels(varying: tuple[int, ...] = ()):
+    """Use no generated code within this context, in this thread, except right-hand sides that read the constants `varying`.
+
+    varying: indices of constants of the robot. Robots that differ in no others share that code.
+    """
+    tokens = _only_generic.set(True), _read_constants.set(varying)
     try:
         yield
     finally:
-        _only_generic.reset(token)
+        _only_generic.reset(tokens[0])
+        _read_constants.reset(tokens[1])
+
+
+def read_constants() -> tuple[int, ...]:
+    """Return the indices of the constants of the robot that right-hand sides read, see `generic_kernels`."""
+    return _read_constants.get()
 
 
 def _cached_function(model, key: GeneratedFunctionKey, construct, specialization, simd_width, shapes=None):

@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import GeneratedRhs, generated_rhs, generated_rhs_jacobian
 from liedyn.codegen.scenario_inputs import ConstraintTables, ScenarioTables
-from liedyn.codegen.specialize import GeneratedBatchFunction
+from liedyn.codegen.specialize import GeneratedBatchFunction, read_constants
 from liedyn.dynamics.constraints.constraints import constraint_workspace_for
 from liedyn.dynamics.constraints.inertia_transfer import transfer_inertia
 from liedyn.dynamics.singular_joints import singular_coordinates
@@ -201,7 +201,8 @@ class InitialValueProblem:
         """Return the tables from which the generated functions are traced."""
         tied = None if self.constraints is None else ConstraintTables(self.constraints.signals, self._axis_rotations,
                                                                       self.constraints.frequency > 0.0)
-        return ScenarioTables(self.model, self.system(), self.schedule, self.signals, tied)
+        varying = self.code.get("varying", read_constants() if self.constraints is None else ())
+        return ScenarioTables(self.model, self.system(), self.schedule, self.signals, tied, varying)
 
     @cached_property
     def without_stops(self) -> InitialValueProblem:
@@ -212,7 +213,9 @@ class InitialValueProblem:
     def generated_rhs(self) -> GeneratedRhs | None:
         """Return the generated right-hand side; None if the generic kernels are used."""
         if "rhs" not in self.code:
-            self.code["rhs"] = None if self._laws_depend_on_loops else generated_rhs(self.tables())
+            tables = self.tables()
+            self.code["rhs"] = None if self._laws_depend_on_loops else generated_rhs(tables)
+            self.code["varying"] = tables.varying                      # the same wherever this code is used later
         generated: GeneratedRhs | None = self.code["rhs"]
         return generated
 

@@ -205,12 +205,18 @@ def run_generic(entry: EntryPoint, model: Model, size: int, static_arguments: Ar
     return next((code for code in run_on_threads(part, edges) if code), batch_blocks.OK)
 
 
-def generic_kernels_of(robot: Model, base: Model) -> AbstractContextManager[None]:
+def generic_kernels_of(robot: Model, base: Model, varying: tuple[int, ...] = ()) -> AbstractContextManager[None]:
     """Return a context that uses generic kernels if the constants of `robot` differ from those of `base`.
 
-    Generated code contains the constants of the robot, and generating it for one run takes longer than the run.
+    Generated code contains the constants of the robot, and generating it for one run takes longer than the run. Right-hand sides
+    of simulations read the constants with the indices `varying`, if `robot` differs from `base` in no others.
     """
-    return nullcontext() if np.array_equal(robot.constants, base.constants) else generic_kernels()
+    if robot.constants.shape != base.constants.shape or not np.array_equal(robot.index, base.index):
+        return generic_kernels()
+    different = np.flatnonzero(robot.constants != base.constants)
+    if not len(different):
+        return nullcontext()
+    return generic_kernels(varying if np.isin(different, varying).all() else ())
 
 
 def _run_generated(model: Model, specialization: Specialization, arrays: Sequence[Array], count: int | None,
