@@ -97,3 +97,18 @@ def test_code_of_a_run_is_the_same_after_it(evaluator):
     assert run.problem.code["rhs"] is not None and run.problem.tables().varying == evaluator.binding.varying_constants
     np.testing.assert_array_equal(run.problem.tables().scenario_values[-count:],
                                   run.model.constants[list(evaluator.binding.varying_constants)])
+
+
+def test_values_of_wrenches_are_not_part_of_the_code(tmp_path, names):
+    """Each run compiled its own code."""
+    (tmp_path / "balls.yaml").write_text(BALLS)
+    sweep = "parameters: [{key: external_forces.0.wrench.5, list: [3.0, -2.0]}]\noutputs: {last: final(q.slide)}\n"
+    force = "external_forces: [{link: ball, wrench: [0, 0, 0, 0, 0, 1]}]\n"
+    evaluator = batch(tmp_path, sweep, scenario=SCENARIO + force).evaluator
+    found = [evaluator.simulate(evaluator.binding.run(k)) for k in range(2)]
+    assert [len(set(called)) for called in names.values()] == [1, 1]
+    for run, push in zip(found, (3.0, -2.0), strict=True):
+        model = evaluator.binding.model
+        expected = ld.simulate(model, **OPTIONS, external_forces=[{"link": "ball", "wrench": [0, 0, 0, 0, 0, push]}])
+        np.testing.assert_allclose(run.q, expected.q, atol=1e-12)
+    assert np.abs(found[0].q[-1] - found[1].q[-1]).max() > 1e-5

@@ -122,7 +122,7 @@ class ScenarioTables(NamedTuple):
         literals, laws = self.signals.literals, self.plant.joint_laws
         constants = self.signals.first[self.signals.kind == CONSTANT]
         yield "signals", "literals", np.isin(np.arange(literals.size), constants) & (literals != 0.0)
-        for field in ("kp", "kd"):
+        for field in ("kp", "kd", "force_basis"):
             yield "schedule", field, getattr(self.schedule, field) != 0.0
         yield "signals", "clocks", np.ones(self.signals.clocks.size, dtype=bool)
         yield "stops", "coefficients", np.ones(self.plant.stops.coefficients.size, dtype=bool)
