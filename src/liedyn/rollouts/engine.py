@@ -23,7 +23,7 @@ from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem, O
 from liedyn.integrators.run_state import NEXT_OUTPUT
 from liedyn.integrators.solve import solve_segment
 from liedyn.joints.joint_model import tree_views
-from liedyn.kernels.simulation.contact import STIFFNESS, Contacts
+from liedyn.kernels.simulation.contact import MATERIAL_SIZE, STIFFNESS, Contacts
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, InputSchedule, Poses
 from liedyn.model.model import Model
 from liedyn.model.model_cache import ModelValue
@@ -203,8 +203,8 @@ def contact_motions(problem: InitialValueProblem, runs: RolloutInputs, q: np.nda
         motion = contact_motion(problem, names, *(x.reshape(-1, x.shape[2]) for x in (q, v)))
         for name, x in arrays.items():
             x[...] = getattr(motion, name).reshape(x.shape)
-        stiffness = material_scale(problem.contacts, runs.weights[runs.robot]).reshape(runs.count, len(names), -1)[..., STIFFNESS]
-        force *= stiffness[:, None]
+        scale = material_scale(problem.contacts, runs.weights[runs.robot]).reshape(runs.count, len(names), MATERIAL_SIZE)
+        force *= scale[:, None, :, STIFFNESS]
     else:
         for robot in np.unique(runs.robot):
             run_indices = np.flatnonzero(runs.robot == robot)
