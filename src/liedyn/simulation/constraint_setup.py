@@ -25,7 +25,7 @@ from liedyn.dynamics.constraints.rank import (
     scaled_equations,
 )
 from liedyn.dynamics.manifold import difference, integrate
-from liedyn.errors import ComputationError, Place, ScenarioError, WarningLog
+from liedyn.errors import ComputationError, Place, ScenarioError, WarningLog, list_names
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem
 from liedyn.io.scenarios.scenario import Motion, Scenario
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
@@ -304,11 +304,15 @@ def _close_velocity(model: Model, q: Array, v: Array, masks: tuple[Mask, ...], c
                         hint="prescribe fewer joints, or consistent motions")
 
 
+_MAX_NAMES = 6                             # maximum number of coordinates in a warning
+
+
 def _projection_warnings(model: Model, dq: Array, dv: Array) -> WarningLog:
-    """Return a warning about every coordinate that moved, without followers of couplings that are not given."""
+    """Return a warning about the coordinates that moved, without followers of couplings that are not given."""
     warnings = WarningLog()
     for kind, x, per in (("position", dq, ""), ("velocity", dv, "/s")):
         moved = [f"{model.v_names[k]} by {x[k]:.3g} {model.v_units[k]}{per}" for k in np.flatnonzero(np.abs(x) > _ROUNDING)]
         if moved:
-            warnings.add("initial-state-projected", f"the initial {kind} was projected onto the constraints: {', '.join(moved)}")
+            warnings.add("initial-state-projected",
+                         f"the initial {kind} was projected onto the constraints: {list_names(moved, _MAX_NAMES)}")
     return warnings
