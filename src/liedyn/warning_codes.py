@@ -38,6 +38,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "limits-negative": (WARN, "A velocity or effort limit is negative. Give a positive limit."),
     "axis-missing": (WARN, "A URDF axis has no `xyz`; it is taken as 1 0 0. Write the axis."),
     "axis-not-unit": (WARN, "An axis does not have unit length and was scaled. Check that the direction is right."),
+    "coupling-beyond-table": (
+        WARN, "The driver of a coupling may leave the range of its table. Extend the table, or give the driver limits."),
     "mimic": (WARN, "A joint mimics a joint that does not exist; it moves independently. Correct the name."),
     "singular-at-zero": (
         WARN, "A joint is singular at zero, the default initial position. Start elsewhere, or choose other axes."),

@@ -172,9 +172,11 @@ def test_the_default_of_the_schema_is_that_of_the_reader(tmp_path):
 # --- each key with a good and a bad value ------------------------------------------------------------------------------
 
 # what a key needs beside it that is not declared
+_CURVE = {"table": {"yaw": [0, 1], "x": [0, 0]}}
 _NONLINEAR = {"follower": "elbow", "driver": "shoulder"}
 NEEDS = {"coupling.follower": {"driver": "shoulder", "function": "q"}, "coupling.driver": {"follower": "elbow", "function": "q"},
          "coupling.function": _NONLINEAR, "coupling.table": _NONLINEAR,
+         "joint.interpolation": _CURVE, "joint.periodic": _CURVE,
          "coupling.interpolation": _NONLINEAR | {"table": [[0, 0], [1, 1]]},
          "coupling.periodic": _NONLINEAR | {"table": [[0, 0], [1, 0]]},
          "torque.from": {"spline": [[0, 0], [1, 1]]}, "curve.from": {"spline": [[0, 0], [1, 1]]},

@@ -14,7 +14,7 @@ from liedyn.simulation.run import Result, run_scenario
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 NAMES = ["andrews", "bennett", "bricard", "cam_valve", "closures", "delta", "delta_computed_torque", "delta_guided", "five_bar",
-         "five_bar_redundant", "five_bar_swing", "four_bar", "gripper", "hand", "n_four_bar",
+         "five_bar_redundant", "five_bar_swing", "four_bar", "gripper", "hand", "knee", "n_four_bar",
          "rolling_disc", "slider_crank", "stewart"]
 
 
@@ -59,6 +59,18 @@ def test_the_cam_opens_the_valve():
     assert valve.max() == pytest.approx(0.01, abs=2e-5) and valve.min() > -1e-4
     energy = result.kinetic + result.potential - result.work
     assert np.ptp(energy) < 1e-7 * result.kinetic.max()
+
+
+def test_the_knee_slides_while_it_bends():
+    """The shank is where the functions of the knee's angle say, and the energy is balanced between the stops."""
+    result = run("knee")
+    knee, model = joint(result, "knee"), result.model
+    relative = np.linalg.solve(ld.link_pose(model, result.q, "thigh"), ld.link_pose(model, result.q, "shank"))
+    expected = np.stack([-0.012 * np.sin(knee), 0 * knee, -0.42 - 0.004 * (1 - np.cos(knee))], 1)
+    np.testing.assert_allclose(relative[:, :3, 3], expected, atol=1e-10)
+    turn = Rotation.from_matrix(relative[:, :3, :3]).as_euler("ZYX")
+    np.testing.assert_allclose(turn[:, 0], 0.1 * (1 - np.cos(knee)), atol=1e-10)
+    assert np.ptp(knee) > 1.0 and np.ptp(joint(result, "carriage")) > 5.0 and knee.min() > -0.21
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,7 +8,7 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.errors import LiedynWarning, Place
-from liedyn.model.description import Joint, Loop, Robot, Screw
+from liedyn.model.description import Coupling, Joint, Loop, Robot, Screw, coordinate_name
 from liedyn.model.element_values import element_location
 from liedyn.model.link_tree import Body, Element, LinkTree, links_by_body, principal_inertias
 from liedyn.model.links import Link
@@ -32,8 +32,11 @@ def robot_warnings(robot: Robot, tree: LinkTree, bodies: dict[str, Body]) -> Ite
         if first in tree.links and (first != tree.root or robot.base == "floating"):
             yield from _body_warnings(tree.links[first], bodies[first], len(links))
     names = {joint.name for joint in robot.joints}
+    followers = {coupling.terms[0][0] for coupling in robot.couplings if coupling.function is not None}
     for joint in robot.joints:
-        yield from _joint_warnings(joint, names)
+        yield from _joint_warnings(joint, names, followers)
+    for coupling in robot.couplings:
+        yield from _table_warnings(coupling, robot)
     for loop in robot.loops:
         yield from _axis_warnings(loop)
 
@@ -72,12 +75,26 @@ def _axis_warnings(element: Joint | Loop) -> Iterator[LiedynWarning]:
             yield _warning("axis-not-unit", element, f"the axis has length {length:.6g}; it was scaled to 1", "axis")
 
 
-def _joint_warnings(joint: Joint, names: set[str]) -> Iterator[LiedynWarning]:
+def _table_warnings(coupling: Coupling, robot: Robot) -> Iterator[LiedynWarning]:
+    """Yield a warning if the driver of a coupling may leave the range of its table. terms: as written, with names in files."""
+    if coupling.function is None or not coupling.function.points or coupling.function.periodic:
+        return
+    name = coordinate_name(*coupling.terms[1][:2])
+    low, high = coupling.function.points[0][0], coupling.function.points[-1][0]
+    for joint in robot.joints:
+        for each, limits in zip(joint.coordinate_names, joint.coordinate_parameters, strict=True):
+            slack = UNIT_ROUNDING * (high - low)
+            if each == name and not (limits.lower >= low - slack and limits.upper <= high + slack):
+                yield _warning("coupling-beyond-table", coupling, f"straight lines continue the table beyond {low:g} to {high:g} "
+                               f"of {name}, whose limits are {limits.lower:g} to {limits.upper:g}", "function")
+
+
+def _joint_warnings(joint: Joint, names: set[str], followers: set[str]) -> Iterator[LiedynWarning]:
     yield from _axis_warnings(joint)
     for label, limits in zip(joint.labels, joint.coordinates, strict=True):
         of = f" of {label}" if label else ""
         missing = [name for name, value in (("lower", limits.lower), ("upper", limits.upper)) if math.isinf(value)]
-        if joint.type in ("revolute", "prismatic") and missing:
+        if joint.type in ("revolute", "prismatic") and missing and joint.name not in followers:
             suggestion = ", or type: continuous if it turns without limits" if joint.type == "revolute" else ""
             yield _warning("limits-missing", joint, f"a {joint.type} joint without {' and '.join(missing)} limit "
                            f"(give it limits{suggestion})", "limits")

@@ -5,8 +5,9 @@ import ast
 import re
 from typing import Any, TypeAlias
 
+from liedyn.arrays import Array
 from liedyn.errors import ModelError, Place, nearest
-from liedyn.io.csv_table import read_table, split_title
+from liedyn.io.csv_table import CsvTable, read_table, split_title
 from liedyn.io.expression_parser import CONSTANTS, ExpressionParser
 from liedyn.io.units import UNITS, unit_name, unit_of
 from liedyn.io.yaml_nodes import Node
@@ -85,17 +86,21 @@ def read_csv(file: str) -> tuple[tuple[tuple[float, float], ...], tuple[str, str
     if len(table.titles) != 2:
         raise ModelError("a table of a coupling has two columns", place=table.place(), found=len(table.titles),
                          expected="driver and follower, such as cam[rad],lift[m]")
-    columns, units = table.parse_numbers().T, []
-    for k, (title, values) in enumerate(zip(table.titles, columns, strict=True)):
-        text = split_title(title)[1]
-        unit = unit_of(text) if text else None
-        if text and (unit is None or unit_name(unit.exponents) not in ("rad", "m")):
-            raise ModelError("a column of a table of a coupling has the unit of an angle or a length",
-                             place=table.place(column=split_title(title)[0]), found=text, expected="rad, deg, m, mm, …",
-                             hint=nearest(text, UNITS))
-        units.append(unit_name(unit.exponents) if unit else "")
-        columns[k] = values * unit.multiply / unit.divide if unit else values
-    return tuple((float(x), float(y)) for x, y in columns.T), (units[0], units[1])
+    (x, x_unit), (y, y_unit) = (column_in_si(table, title, values)
+                                for title, values in zip(table.titles, table.parse_numbers().T, strict=True))
+    return tuple((float(a), float(b)) for a, b in zip(x, y, strict=True)), (x_unit, y_unit)
+
+
+def column_in_si(table: CsvTable, title: str, values: Array) -> tuple[Array, str]:
+    """Return the values of a column in SI, and their unit: rad, m, or "" for a title without a unit. Raises ModelError."""
+    name, text = split_title(title)
+    if not text:
+        return values, ""
+    unit = unit_of(text)
+    if unit is None or unit_name(unit.exponents) not in ("rad", "m"):
+        raise ModelError("a column of a table of a coupling has the unit of an angle or a length", place=table.place(column=name),
+                         found=text, expected="rad, deg, m, mm, …", hint=nearest(text, UNITS))
+    return values * unit.multiply / unit.divide, unit_name(unit.exponents)
 
 
 def function_to_dict(function: CouplingFunction) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -153,8 +154,12 @@ def _with_parameter(table: Mapping[str, JointType | LoopType], key: str) -> Name
     return Names(table, lambda entry: key in entry.parameters)
 
 
-_MOVING = Names(JOINT_TYPES, lambda joint: bool(joint.labels))
-_OF_SCREWS = Names(JOINT_TYPES, lambda joint: joint.screws is not None)
+# A joint along a curve is a type in files only: the reader makes it of single joints and couplings (`curve_joint`).
+CURVE = "curve"
+CURVE_COMPONENTS = ("x", "y", "z", "roll", "pitch", "yaw")
+_TYPES = ChainMap(JOINT_TYPES, {CURVE: JointType(("",), ("rad or m",), lambda _: ())})
+_MOVING = Names(_TYPES, lambda joint: bool(joint.labels))
+_OF_SCREWS = Names(_TYPES, lambda joint: joint.screws is not None)
 _ONE_AXIS = Names(JOINT_TYPES, lambda joint: len(joint.axes) == 1)
 _TWO_AXES = Names(JOINT_TYPES, lambda joint: len(joint.axes) == 2)
 _WITH_PITCH, _WITH_SEQUENCE, _WITH_SCREWS = (_with_parameter(JOINT_TYPES, key) for key in ("pitch", "sequence", "screws"))
@@ -180,9 +185,31 @@ def _passive(name: str, meaning: str, kinds: Sequence[str], example: float) -> F
     return Field(name, _EACH, meaning, default_of(Coordinate, name), kinds=kinds, example=example)
 
 
+COUPLING = Schema("coupling", (
+    Field("terms", Named(Number(), "joint"), "linear coupling: coefficients by coordinate: `joint`, or `joint.label` for a joint "
+        "with several coordinates; not for ball and free joints", example={"shoulder": 1, "elbow": -2}),
+    Field("offset", Number(), "right-hand side: the sum of coefficient times coordinate equals `offset`", 0, example=0.1),
+    Field("follower", Text(), "nonlinear coupling: coordinate that is a function of the driver", example="elbow"),
+    Field("driver", Text(), "nonlinear coupling: coordinate of which the follower is a function", example="shoulder"),
+    Field("function", Text(), "position of the follower as an expression of that of the driver, by its name or `q` [rad or m]",
+        example="0.5*sin(shoulder)"),
+    Field("table", OneOf((Text(), List(Vector(2), 2)), "table", read_points), "the same by points `[driver, follower]` "
+        "[rad or m], or by a CSV with two columns, whose titles may have units", example=[[0, 0], [1, 0.4], [2, 0.6], [3, 0.7]]),
+    Field("interpolation", Choice(tuple(SPLINE_DEGREES)), "of the table, by a spline: `cubic` has two continuous derivatives, "
+        "`quintic` four", default_of(CouplingFunction, "interpolation"), example="quintic"),
+    Field("periodic", Boolean(), "true: the table is one period of the driver; the last value is the first one, or whole turns "
+        "more. false: straight lines continue it", default_of(CouplingFunction, "periodic"), example=True)),
+    one_of=(("terms", "function", "table"),))
+
+
+def _columns(node: Node) -> str | dict[str, tuple[float, ...]]:
+    """Return the numbers of a table of a curve by component, or the text of a node that names a CSV."""
+    return node.text() if node.kind == "text" else {name: List(Number(), 2).read(child) for name, child in node.mapping().items()}
+
+
 JOINT = Schema("joint", (
-    Field("type", Choice(Names(JOINT_TYPES)), ", ".join(f"`{kind}`" for kind in JOINT_TYPES),
-        required="one of " + ", ".join(JOINT_TYPES), example="revolute", live=True),
+    Field("type", Choice(Names(_TYPES)), ", ".join(f"`{kind}`" for kind in (*JOINT_TYPES, CURVE)),
+        required="one of " + ", ".join((*JOINT_TYPES, CURVE)), example="revolute", live=True),
     Field("parent", Text(), "a link; `world` is the ground", required="a link's name or world", example="upper", live=True),
     Field("child", Text(), "the link that it moves", required="a link's name", example="lower", live=True),
     Field("origin", POSE, "pose of the joint frame in the parent link: `xyz`, and `rpy` (fixed axes, R = Rz Ry Rx) or "
@@ -197,6 +224,14 @@ JOINT = Schema("joint", (
     Field("screws", List(Vector(6), 1, 6, "screws"), f"{', '.join(_WITH_SCREWS)}: one to six `[wx, wy, wz, vx, vy, vz]` in the "
         "joint frame; motion = exp(S1 q1) … exp(Sk qk)", required="a list of screws [wx, wy, wz, vx, vy, vz]", kinds=_WITH_SCREWS,
         example=[[0, 0, 1, 0, 0, 0.1]]),
+    Field("coordinate", Choice(CURVE_COMPONENTS), "curve: the component of the pose that is the coordinate: `x`, `y`, `z`, "
+        "`roll`, `pitch` or `yaw`", required="one of " + ", ".join(CURVE_COMPONENTS), kinds=(CURVE,), example="yaw"),
+    Field("functions", Named(Text(), "x"), "curve: other components as expressions of the coordinate, by the joint's name or `q`",
+        kinds=(CURVE,), example={"x": "0.02*sin(q)", "y": "0.01*q**2"}),
+    Field("table", OneOf((Text(), Named(List(Number(), 2), "x")), "columns", _columns), "curve: components by points, as lists "
+        "by component, or as a CSV with a column for each, such as `yaw[deg],x[mm]`", kinds=(CURVE,),
+        example={"yaw": [0, 1, 2, 3], "x": [0, 0.01, 0.015, 0.016]}),
+    *(replace(COUPLING[name], kinds=(CURVE,)) for name in ("interpolation", "periodic")),
     Field("limits", LIMITS, "`lower`, `upper` (position; not for continuous, ball and free joints), `velocity`, `effort`",
         kinds=_MOVING, live=True),
     _passive("damping", "force `-damping v`", _MOVING, 0.1),
@@ -205,7 +240,7 @@ JOINT = Schema("joint", (
     _passive("stiffness", "spring force `-stiffness (q - rest)`; not for ball and free joints", _OF_SCREWS, 10),
     _passive("rest", "position of the relaxed spring", _OF_SCREWS, 0.2),
     Field("mimic", MIMIC, "`{joint, multiplier, offset}`: q = multiplier · q_joint + offset (a [coupling](loops.md))",
-        kinds=_OF_SCREWS)), kind="type", lacks="a {} joint has no {}")
+        kinds=_OF_SCREWS)), kind="type", one_of=(("functions", "table"),), lacks="a {} joint has no {}")
 
 ACTUATOR = Schema("actuator", (
     Field("link", Text(), "the link that the thrust acts on", required="a link's name", example="lower", live=True),
@@ -243,21 +278,6 @@ LOOP = Schema("loop", (
         "components in frame a and frame b; rolling disc: the axle, in frame b", "z",
         kinds=Names(LOOP_TYPES, lambda loop: len(loop.axes) == 1), example=[0, 1, 0])), kind="type",
     lacks="a {} closure has no {}")
-COUPLING = Schema("coupling", (
-    Field("terms", Named(Number(), "joint"), "linear coupling: coefficients by coordinate: `joint`, or `joint.label` for a joint "
-        "with several coordinates; not for ball and free joints", example={"shoulder": 1, "elbow": -2}),
-    Field("offset", Number(), "right-hand side: the sum of coefficient times coordinate equals `offset`", 0, example=0.1),
-    Field("follower", Text(), "nonlinear coupling: coordinate that is a function of the driver", example="elbow"),
-    Field("driver", Text(), "nonlinear coupling: coordinate of which the follower is a function", example="shoulder"),
-    Field("function", Text(), "position of the follower as an expression of that of the driver, by its name or `q` [rad or m]",
-        example="0.5*sin(shoulder)"),
-    Field("table", OneOf((Text(), List(Vector(2), 2)), "table", read_points), "the same by points `[driver, follower]` "
-        "[rad or m], or by a CSV with two columns, whose titles may have units", example=[[0, 0], [1, 0.4], [2, 0.6], [3, 0.7]]),
-    Field("interpolation", Choice(tuple(SPLINE_DEGREES)), "of the table, by a spline: `cubic` has two continuous derivatives, "
-        "`quintic` four", default_of(CouplingFunction, "interpolation"), example="quintic"),
-    Field("periodic", Boolean(), "true: the table is one period of the driver; the last value is the first one, or whole turns "
-        "more. false: straight lines continue it", default_of(CouplingFunction, "periodic"), example=True)),
-    one_of=(("terms", "function", "table"),))
 _CONSTRAINTS = (
     Field("loops", Named(LOOP, "loop"), "joints that close a loop, by name: see [closed loops](loops.md)"),
     Field("couplings", Named(COUPLING, "coupling"), "equations between joint coordinates, by name"),

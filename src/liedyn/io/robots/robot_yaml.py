@@ -10,9 +10,11 @@ from typing import Any
 from liedyn.errors import ElementPlace, LiedynWarning, ModelError, Place
 from liedyn.io.file_schema import File
 from liedyn.io.robots.coupling_function import read_csv, read_expression
+from liedyn.io.robots.curve_joint import CurveJoint, read_curve_joint
 from liedyn.io.robots.robot_schema import (
     ACTUATOR,
     COUPLING,
+    CURVE,
     JOINT,
     LINK,
     LOOP,
@@ -179,12 +181,21 @@ def read_robot_yaml(path: str | os.PathLike[str], overrides: Iterable[str] = ())
     actuated = ROBOT.value(nodes, "actuated", ())
     for node in nodes["actuated"].value if actuated and joints else ():
         node.choice(joints)
-    return Robot(name=ROBOT.value(nodes, "name", Path(os.fspath(path)).stem), links=named(root, "links", _link),
-                 joints=named(root, "joints", lambda name, node: _joint(name, node, joints)),
+    curves: list[CurveJoint] = []
+    each: list[Joint] = []
+    for name, node in joints.items():
+        kind = node.get("type") if node.kind == "mapping" else None
+        if kind is not None and kind.kind == "text" and kind.value == CURVE:
+            curves.append(read_curve_joint(name, node, joints))
+            each += curves[-1].joints
+        else:
+            each.append(_joint(name, node, joints))
+    return Robot(name=ROBOT.value(nodes, "name", Path(os.fspath(path)).stem),
+                 links=(*named(root, "links", _link), *(link for curve in curves for link in curve.links)), joints=tuple(each),
                  base=ROBOT.value(nodes, "base", "fixed"), gravity=ROBOT.value(nodes, "gravity", STANDARD_GRAVITY),
                  actuators=named(root, "actuators", _actuator), loops=named(root, "loops", _loop),
-                 couplings=named(root, "couplings", _coupling), actuated=actuated,
-                 source=os.fspath(path))
+                 couplings=(*named(root, "couplings", _coupling), *(x for curve in curves for x in curve.couplings)),
+                 actuated=actuated, source=os.fspath(path))
 
 
 # links --------------------------------------------------------------------------------------------------------------
