@@ -97,6 +97,11 @@ def test_a_step_that_is_too_long_for_one_robot_or_gain_is_reported():
         [warning] = ld.rollout(ld.Variants(order), *arguments, dt=1e-3, steps=3).warnings
         assert "stiff joint elbow (damping, time constant " in str(warning)
         assert f" s{f' in run {k}' if k else ''}, and rk4 is not stable" in str(warning)
+    # the robot of run 3 is extreme in none of its numbers, but in their quotient
+    damped = [model.with_changes(damping={"elbow": d}, mass={"lower": m}, inertia={"lower": [m * i, 0, 0, m * i, 0, m * i]})
+              for d, m, i in ((3.0, 3.0, 0.1), (0.1, 1e-3, 1.0), (20.0, 9.0, 1.0), (10.0, 2e-3, 1.0), (1.0, 1.0, 0.1))]
+    [warning] = ld.rollout(ld.Variants(damped), *arguments, dt=1e-3, steps=3).warnings
+    assert " s in run 3, and rk4 is not stable" in str(warning)
     gains = np.zeros((3, 2, 4))
     gains[:, 0, 0] = 1.0
     for stiff in (0, 1):

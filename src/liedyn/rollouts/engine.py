@@ -16,6 +16,7 @@ from liedyn.codegen.specialize import cached_scenario, is_enabled
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import scaled_equations, scaled_rank
+from liedyn.dynamics.dynamics import inverse_mass_matrix
 from liedyn.errors import ComputationError, LiedynWarning, ShapeError, UsageError
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, generated_step
 from liedyn.integrators.diagnosis import GAINS_LABEL, STABILITY_LIMIT, FastestMotion, check_inertia, fastest_motion
@@ -25,6 +26,7 @@ from liedyn.integrators.solve import solve_segment
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.simulation.contact import MATERIAL_SIZE, STIFFNESS, Contacts
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, InputSchedule, Poses
+from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 from liedyn.model.model_cache import ModelValue
 from liedyn.rollouts.events import Events, RolloutEventHandler, unfreeze_switches
@@ -346,11 +348,29 @@ def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float,
 
 
 def _extreme_runs(runs: RolloutInputs) -> Integers:
-    """Return the first run and the runs with the minimum and maximum of each number of robots and each gain that differs."""
-    tables = [] if runs.variants is None else [runs.variants.varying[1][runs.robot]]
+    """Return the first run, those with probably the fastest forces, and those with extremes of each number that differs.
+
+    Numbers are those of robots, and gains.
+    """
+    tables = [] if runs.variants is None else [_rate_estimates(runs), runs.variants.varying[1][runs.robot]]
     tables += [] if runs.pattern is None else [runs.gains]
-    extremes = [k for x in tables for k in (*x.argmin(axis=0), *x.argmax(axis=0))]
+    extremes = [k for x in tables for k in (*x.argmax(axis=0), *x.argmin(axis=0))]
     return np.array(list(dict.fromkeys((0, *extremes)))[:_MAX_EXTREME_RUNS])
+
+
+def _rate_estimates(runs: RolloutInputs) -> np.ndarray:
+    """Return (N, 2) upper bounds of the rates by damping, with friction, and of their squares by springs, in initial states."""
+    model, nv = runs.model, runs.model.nv
+    index = tree_views.py_func(model.index, np.arange(len(model.constants), dtype=np.float64))
+    assert runs.variants is not None
+    damping, friction, stiffness = (runs.variants.constants_at(x.astype(np.int64))[runs.robot]
+                                    for x in (index.damping, index.friction, index.stiffness))
+    try:
+        with runs.with_run_robots() as robots:
+            inverse = np.diagonal(inverse_mass_matrix(robots, runs.q), axis1=1, axis2=2)
+    except ComputationError:                                   # a joint without inertia
+        inverse = np.ones((runs.count, nv))
+    return np.column_stack([(inverse * (damping + friction / FRICTION_SPEED)).sum(axis=1), (inverse * stiffness).sum(axis=1)])
 
 
 def _problem_with_gains(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:
