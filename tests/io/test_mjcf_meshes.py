@@ -36,6 +36,14 @@ def write_obj(path, meshes, quads=False):
     path.write_text("\n".join(lines))
 
 
+def write_msh(path, mesh):
+    """Write a file of MuJoCo with normals and texture coordinates, which are not read."""
+    n = len(mesh.vertices)
+    path.write_bytes(b"".join(np.asarray(x, kind).tobytes() for x, kind in (
+        ((n, n, n, len(mesh.faces)), "<i4"), (mesh.vertices, "<f4"), (mesh.vertex_normals, "<f4"), (np.zeros((n, 2)), "<f4"),
+        (mesh.faces, "<i4"))))
+
+
 def attributes(mesh):
     return (f'vertex="{" ".join(map(repr, mesh.vertices.ravel().tolist()))}" '
             f'face="{" ".join(map(str, mesh.faces.ravel().tolist()))}"')
@@ -65,7 +73,7 @@ def compared(tmp_path, monkeypatch, worst):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("source", ["stl", "obj", "numbers"])
+@pytest.mark.parametrize("source", ["stl", "obj", "msh", "numbers"])
 def test_inertias_are_mujocos(tmp_path, compared, source, kind, seed):
     mesh = stone(seed)
     rng = np.random.default_rng([seed, 1])
@@ -74,6 +82,8 @@ def test_inertias_are_mujocos(tmp_path, compared, source, kind, seed):
         mesh.export(tmp_path / "m.stl")
     elif source == "obj":
         write_obj(tmp_path / "m.obj", [mesh])
+    elif source == "msh":
+        write_msh(tmp_path / "m.msh", mesh)
     data = attributes(mesh) if source == "numbers" else f'file="m.{source}"'
     weight = ("", 'density="2700"', 'mass="3"')[seed]
     compared(f'<mesh name="m" inertia="{kind}" {data} {placement}/>',
@@ -179,6 +189,7 @@ OUT = 'vertex="0 0 0 1 0 0 0 1 0 0 0 1" face="0 1 2  0 1 3  1 2 3  0 2 3"'
     ('<mesh name="m" file="m.dae"/>', "", "the inertia of this kind of mesh is not computed; found 'm.dae'; expected an"),
     ('<mesh name="m" file="m.stl"/>', "", "m.stl cannot be read as a mesh"),
     ('<mesh name="m" file="m.obj"/>', "", "the file of the mesh cannot be read; found 'm.obj'; expected an OBJ file"),
+    ('<mesh name="m" file="m.msh"/>', "", "the file of the mesh cannot be read; found 'm.msh'; expected an MSH file"),
     ('<mesh name="m"/>', "", "a mesh needs a file or vertices; expected 3 numbers for each of at least 4 points"),
     ('<mesh name="m" builtin="sphere" params="2"/>', "", "the inertia of a mesh by builtin is not computed; found 'sphere'"),
     ('<mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1" face="0 1 4"/>', "",
@@ -195,7 +206,7 @@ OUT = 'vertex="0 0 0 1 0 0 0 1 0 0 0 1" face="0 1 2  0 1 3  1 2 3  0 2 3"'
     (f'<mesh name="m" {OUT}/>', 'fromto="0 0 0 1 0 0"', "fromto is not for meshes; expected pos"),
 ])
 def test_what_is_wrong_is_one_line(tmp_path, mesh, geom, message):
-    for kind in ("stl", "dae", "obj"):
+    for kind in ("stl", "dae", "obj", "msh"):
         (tmp_path / f"m.{kind}").write_text("v 0 0\nf 1 2 3\n")
     (tmp_path / "robot.xml").write_text(f'<mujoco><asset>{mesh}</asset><worldbody><body><joint/>'
                                         f'<geom type="mesh" mesh="m" {geom}/></body></worldbody></mujoco>')

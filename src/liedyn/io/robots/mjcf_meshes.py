@@ -20,10 +20,11 @@ from liedyn.errors import ComputationError, ModelError
 from liedyn.io.mesh_files import INSTALL_MESHES, read_mesh
 from liedyn.io.robots.mjcf_geometry import COMPILED, Compiler, Defaults, quaternion_rotation
 from liedyn.io.robots.xml_elements import XmlElement
-from liedyn.io.yaml_nodes import read_text
+from liedyn.io.yaml_nodes import read_text, read_whole
 from liedyn.model.mass_properties import Mass, uniform_triangles
 
 KINDS = ("legacy", "exact", "convex", "shell")
+LARGEST_MESH = 1_000_000_000         # bytes
 _SMALLEST = 1e-15                    # [m^3] or [m^2]: MuJoCo's minimum of a volume or a surface
 
 
@@ -98,11 +99,13 @@ def _placed(points: Array, element: XmlElement) -> Array:
 
 
 def _of_file(element: XmlElement, meshes: Meshes) -> tuple[Array, Integers]:
-    """Return the points and triangles of an STL or OBJ file; in single precision, as MuJoCo reads them."""
+    """Return the points and triangles of an STL, OBJ or MSH file; in single precision, as MuJoCo reads them."""
     path = meshes.path_of(element)
     kind = element.text("content_type", "").rpartition("/")[2] or path.suffix.lower().removeprefix(".")
     if kind == "obj":
         points, triangles = _read_obj(path, element)
+    elif kind in ("msh", "vnd.mujoco.msh"):
+        points, triangles = _read_msh(path, element)
     elif kind == "stl":
         if find_spec("trimesh") is None:
             raise element.problem("the inertia of a mesh needs trimesh, which is not installed", "file",
@@ -114,7 +117,7 @@ def _of_file(element: XmlElement, meshes: Meshes) -> tuple[Array, Integers]:
         points, triangles = part.points, part.triangles
     else:
         raise element.problem("the inertia of this kind of mesh is not computed", "file", found=element.text("file"),
-                              expected="an STL or OBJ file", hint=COMPILED)
+                              expected="an STL, OBJ or MSH file", hint=COMPILED)
     return points.astype(np.float32).astype(float), triangles
 
 
@@ -158,6 +161,23 @@ def _read_obj(path: Path, element: XmlElement) -> tuple[Array, Integers]:
         raise element.problem("the file of the mesh cannot be read", "file", found=element.text("file"),
                               expected="an OBJ file with at least 4 points") from None
     return array, triangles
+
+
+def _read_msh(path: Path, element: XmlElement) -> tuple[Array, Integers]:
+    """Return the points and triangles of a binary file of MuJoCo.
+
+    Four integers in 32 bits are the numbers of points, normals, texture coordinates and triangles, which follow: points, normals
+    and texture coordinates as numbers in single precision, triangles as integers.
+    """
+    data = read_whole(path, ModelError, LARGEST_MESH)
+    counts = np.frombuffer(data[:16], "<i4").tolist() if len(data) > 16 else [0]
+    if counts[0] < 4 or min(counts) < 0 or len(data) != 4 * (4 + sum(n * k for n, k in zip(counts, (3, 3, 2, 3), strict=True))):
+        raise element.problem("the file of the mesh cannot be read", "file", found=element.text("file"), expected="an MSH file")
+    points = np.frombuffer(data, "<f4", 3 * counts[0], 16).astype(float).reshape(-1, 3)
+    triangles = np.frombuffer(data, "<i4", 3 * counts[3], len(data) - 12 * counts[3]).astype(np.int64).reshape(-1, 3)
+    if not np.isfinite(points).all() or triangles.min(initial=0) < 0 or triangles.max(initial=0) >= len(points):
+        raise element.problem("the file of the mesh cannot be read", "file", found=element.text("file"), expected="an MSH file")
+    return points, triangles
 
 
 def _triangles(face: list[int], points: Array) -> list[tuple[int, int, int]]:
