@@ -31,7 +31,7 @@ from liedyn.model.model import build as build_model
 
 
 def load_description(path: str | os.PathLike[str], base: Base | None = None, loops: str | os.PathLike[str] | None = None,
-                     overrides: tuple[str, ...] = ()) -> Robot:
+                     overrides: tuple[str, ...] = (), *, inertia_from_meshes: float | None = None) -> Robot:
     """Read a robot file as a description, which `build` turns into a model.
 
     Parameters
@@ -39,7 +39,7 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     path : path
         URDF, MJCF (ending .xml), YAML (ending .yaml or .yml), or another format of `FORMATS`; or a loops file (ending
         loops.yaml), with the robot that it names.
-    base, loops
+    base, loops, inertia_from_meshes
         As for `load`.
     overrides : sequence of "key.path=value"
         Replace values of a robot YAML.
@@ -61,20 +61,32 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     """
     path = Path(path)
     if path.name.endswith("loops.yaml") and loops is None:
-        return load_description(path.parent / robot_of_loops(path), base, path, overrides)
+        return load_description(path.parent / robot_of_loops(path), base, path, overrides,
+                                inertia_from_meshes=inertia_from_meshes)
     format = format_of_file(path)
     if overrides and not format.has_keys:
         raise ModelError("only a robot YAML has keys that can be changed", place=Place(str(path)), found=overrides[0],
                          hint="name a parameter instead, such as mass.link or damping.joint")
     robot = format.read(path, overrides) if overrides else format.read(path)
+    if inertia_from_meshes is not None:
+        robot = _with_inertia_of_shapes(robot, inertia_from_meshes, format)
     robot = _with_constraints(robot, path, loops, format)
     if base not in (None, "fixed", "floating"):
         raise ModelError("unknown kind of base", found=base, expected="fixed or floating")
     return dataclasses.replace(robot, base=base) if base else robot
 
 
+def _with_inertia_of_shapes(robot: Robot, density: float, format: RobotFormat) -> Robot:
+    if format is not FORMATS.get("urdf"):
+        raise ModelError(f"inertias from meshes are for a URDF: the links of a {format.title} file have what the file says",
+                         place=Place(robot.source), expected="no density")
+    from liedyn.io.robots.shape_inertia import with_inertia_of_shapes
+    return with_inertia_of_shapes(robot, density)
+
+
 def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
-         loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False) -> Model:
+         loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False,
+         inertia_from_meshes: float | None = None) -> Model:
     """Read a robot file (URDF, YAML or MJCF) as a model.
 
     Parameters
@@ -92,6 +104,9 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
         warnings is loaded with one `LiedynWarning`.
     ignore_mimic : bool
         Whether mimic joints and couplings are left out, so that their joints move independently.
+    inertia_from_meshes : number, optional
+        Density [kg/m^3] of the links of a URDF that have no `<inertial>`: uniform bodies of their collision shapes and meshes,
+        or of the visible ones. A mesh whose surface is not closed counts as its convex hull. Requires trimesh.
 
     Raises
     ------
@@ -107,7 +122,8 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
     >>> ld.load("robots/double_pendulum.yaml", gravity=[0, 0, -1.62]).gravity
     array([ 0.  ,  0.  , -1.62])
     """
-    model = read_model(path, base=base, gravity=gravity, loops=loops, strict=strict, ignore_mimic=ignore_mimic)
+    model = read_model(path, base=base, gravity=gravity, loops=loops, strict=strict, ignore_mimic=ignore_mimic,
+                       inertia_from_meshes=inertia_from_meshes)
     warn(robot_file_warnings(model))
     return model
 
@@ -142,12 +158,12 @@ def build(robot: Robot) -> Model:
 
 def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
                loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False,
-               overrides: tuple[str, ...] = ()) -> Model:
+               inertia_from_meshes: float | None = None, overrides: tuple[str, ...] = ()) -> Model:
     """Return the model of a robot file as `load`, without issuing a warning: for callers that return or print the warnings.
 
     overrides: as for `load_description`.
     """
-    robot = load_description(path, base, loops, overrides)
+    robot = load_description(path, base, loops, overrides, inertia_from_meshes=inertia_from_meshes)
     if gravity is not None:
         robot = dataclasses.replace(robot, gravity=vector(np.asarray(gravity, dtype=float)))
     if ignore_mimic:

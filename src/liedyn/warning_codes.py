@@ -25,6 +25,10 @@ _TABLE: dict[str, tuple[str, str]] = {
         INFO, "Parts of an MJCF file are not read, such as contacts or sensors. A scenario describes contacts and control."),
     "mjcf-limits": (WARN, "Limits of an MJCF file are not read, or only the larger side is. Set limits in a scenario."),
     "mjcf-friction": (WARN, "`frictionloss` of an MJCF file is read as smooth friction. Compare the motion where joints rest."),
+    "inertia-from-meshes": (
+        INFO, "Links without inertia got that of their shapes, as asked for. Compare the masses with the data sheet."),
+    "mesh-not-closed": (
+        WARN, "The surface of a mesh is not closed, and its convex hull gives the inertia. Close it, or write an `inertial`."),
     "loops-unused": (WARN, "`loops.yaml` next to a URDF does not name this robot and is ignored. Give it the key `robot`."),
     "triangle-inequality": (
         WARN, "A principal inertia exceeds the sum of the other two, which no body has. Correct the inertia."),

@@ -104,6 +104,18 @@ def bag_options(command: Callable[..., Any]) -> Callable[..., Any]:
 ignore_mimic_option = click.option("--ignore-mimic", is_flag=True, help="Leave out mimic joints and couplings of the robot: "
                                    "their joints move independently.")
 IGNORE_MIMIC = "ignore_mimic=true"           # the override of a scenario that does the same
+def _density(text: str) -> float:
+    try:
+        density = float(text)
+    except ValueError:
+        density = math.nan
+    if not 0.0 < density < math.inf:
+        raise click.BadParameter(f"{text!r} is not a positive number [kg/m^3].")
+    return density
+
+
+inertia_option = click.option("--inertia-from-meshes", type=_density, metavar="DENSITY", help="Density [kg/m^3] of the links "
+                              "of a URDF without inertial, which get the mass and inertia of their shapes and meshes.")
 strict_option = click.option("--strict", is_flag=True, help="Treat robot warnings as errors (see `liedyn check`).")
 file_kind_argument = click.argument("kind", metavar="scenario|robot|loops|sweep|columns",
                                      type=click.Choice(["scenario", "robot", "loops", "sweep", "columns"]))

@@ -16,6 +16,7 @@ from liedyn.cli.options import (
     file_kind_argument,
     force_option,
     ignore_mimic_option,
+    inertia_option,
     is_bag_file,
     json_option,
     loops_option,
@@ -32,8 +33,9 @@ if TYPE_CHECKING:                       # imports NumPy
 
 @click.command(short_help="Show a robot file: tree, coordinates, limits.")
 @robot_argument
-@with_console(base_option, loops_option, json_option)
-def info(robot: str, base: Base | None, loops: str | None, as_json: bool, console: Console) -> None:
+@with_console(base_option, loops_option, inertia_option, json_option)
+def info(robot: str, base: Base | None, loops: str | None, inertia_from_meshes: float | None, as_json: bool,
+         console: Console) -> None:
     """Show the content of ROBOT, a URDF, YAML or MJCF file: tree, order of the coordinates, masses, limits.
 
     \b
@@ -44,7 +46,7 @@ def info(robot: str, base: Base | None, loops: str | None, as_json: bool, consol
     from liedyn.report.robot_summary import robot_summary, robot_text
     from liedyn.robot_files import read_model
 
-    model = read_model(robot, base=base, loops=loops)
+    model = read_model(robot, base=base, loops=loops, inertia_from_meshes=inertia_from_meshes)
     console.report(as_json, robot_summary(model), robot_text(model))
     console.robot(model)
 
@@ -53,8 +55,9 @@ def info(robot: str, base: Base | None, loops: str | None, as_json: bool, consol
 
 @click.command(short_help="Check robot files and list all warnings.")
 @click.argument("robots", metavar="ROBOT...", nargs=-1, required=True, type=FILE)
-@with_console(base_option, loops_option, json_option)
-def check(robots: tuple[str, ...], base: Base | None, loops: str | None, as_json: bool, console: Console) -> None:
+@with_console(base_option, loops_option, inertia_option, json_option)
+def check(robots: tuple[str, ...], base: Base | None, loops: str | None, inertia_from_meshes: float | None, as_json: bool,
+          console: Console) -> None:
     """Check robot files and list all warnings: physically impossible inertias, missing limits, mimic joints without a joint to
     follow, …
 
@@ -70,7 +73,7 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, as_json
         raise click.UsageError(f"--loops needs exactly one robot; found {len(robots)}.")
     from liedyn.report.robot_summary import examine, raise_for_warnings
 
-    summaries = [examine(robot, base, loops) for robot in robots]
+    summaries = [examine(robot, base, loops, inertia_from_meshes) for robot in robots]
     console.report(as_json, [summary.to_dict() for summary in summaries],
                    "\n".join(summary.text(verbose=console.verbose) for summary in summaries))
     raise_for_warnings(summaries)
@@ -89,9 +92,10 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, as_json
               "trajectory, if any.")
 @columns_option
 @bag_options
-@with_console(base_option, loops_option, force_option, json_option)
+@with_console(base_option, loops_option, inertia_option, force_option, json_option)
 def convert(source: str, output: str, format: str | None, lossy: bool, robot: str | None, columns: str | None,   # noqa: PLR0913
-            bag: BagOptions, base: Base | None, loops: str | None, force: bool, as_json: bool, console: Console) -> None:
+            bag: BagOptions, base: Base | None, loops: str | None, inertia_from_meshes: float | None, force: bool, as_json: bool,
+            console: Console) -> None:
     """Convert ROBOT, a URDF, YAML or MJCF file, to the format given by the ending of the output file; or TRAJECTORY, a ROS bag
     or a CSV, to a CSV with the names and units of liedyn.
 
@@ -106,13 +110,14 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
     Example:  liedyn convert robot.urdf -o robot.yaml
     Example:  liedyn convert robots/hopper.xml -o hopper.yaml
     Example:  liedyn convert robots/four_bar.yaml -o four_bar.urdf       also writes four_bar.loops.yaml
+    Example:  liedyn convert robots/arm_with_tool.urdf --inertia-from-meshes 2700 -o arm.urdf
     Example:  liedyn convert robots/asymmetric_body.yaml --base fixed -o - --to urdf
     Example:  liedyn convert configs/logs/ur5_log.csv -o motion.csv
     Example:  liedyn convert bag/ --topic /joint_states --robot arm.urdf -o motion.csv
     """
     if source == "-" or Path(source).suffix == ".csv" or is_bag_file(source):
-        if format is not None or lossy or loops:
-            raise click.UsageError("--to, --lossy and --loops are options for robots.")
+        if format is not None or lossy or loops or inertia_from_meshes:
+            raise click.UsageError("--to, --lossy, --loops and --inertia-from-meshes are options for robots.")
         _convert_trajectory(source, output, robot, columns, bag, base, force=force, as_json=as_json, console=console)
         return
     if robot is not None or columns is not None or any(bag.values()):
@@ -126,7 +131,7 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
     if output == STDIO and as_json:
         raise click.UsageError("`-o -` and --json would both write to stdout.")
     path = Path(output)
-    description = load_description(source, base, loops)
+    description = load_description(source, base, loops, inertia_from_meshes=inertia_from_meshes)
     name, folder = (None, None) if output == STDIO else (path.name, path.parent)
     result = convert_description(description, format or format_of(path), name, folder)
     result.check(lossy=lossy, source=source)
@@ -176,9 +181,10 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mas
 @click.option("--no-passive", is_flag=True, help="Omit joint springs, damping and friction.")
 @click.option("--float", "single", is_flag=True, help="Use single precision.")
 @click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state with liedyn's result.")
-@with_console(base_option, ignore_mimic_option, strict_option, force_option, json_option)
+@with_console(base_option, ignore_mimic_option, inertia_option, strict_option, force_option, json_option)
 def export(robot: str, function: str, output: str | None, no_passive: bool, single: bool, with_test: bool,       # noqa: PLR0913
-           base: Base | None, ignore_mimic: bool, strict: bool, force: bool, as_json: bool, console: Console) -> None:
+           base: Base | None, ignore_mimic: bool, inertia_from_meshes: float | None, strict: bool, force: bool, as_json: bool,
+           console: Console) -> None:
     """Write a function of ROBOT's dynamics as a C99 function with a header.
 
     The code has no loops, allocates no memory, and needs only <math.h>. Comments list the order and the units of the arrays.
@@ -191,7 +197,7 @@ def export(robot: str, function: str, output: str | None, no_passive: bool, sing
     from liedyn.interop.c_files import write_export
     from liedyn.robot_files import read_model
 
-    model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
+    model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, inertia_from_meshes=inertia_from_meshes)
     console.robot(model)
     with console.progress.stage("writing the function"):
         written, paths = write_export(model, function, Path(output) if output else None, passive=not no_passive, single=single,

@@ -230,6 +230,7 @@ class LinkVisuals:
     shapes     visible primitives
     collision  collision primitives
     meshes     visible meshes
+    collision_meshes  meshes of collisions, which are not drawn
     complete   whether `shapes` are everything that the file has for drawing
     """
 
@@ -237,3 +238,4 @@ class LinkVisuals:
     collision: tuple[Shape, ...] = ()
     meshes: tuple[LinkMesh, ...] = ()
     complete: bool = True
+    collision_meshes: tuple[LinkMesh, ...] = ()

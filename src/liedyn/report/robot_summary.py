@@ -291,10 +291,11 @@ def _them(number: int) -> str:
     return "it" if number == 1 else "them"
 
 
-def examine(file: str, base: Base | None = None, loops: str | None = None) -> RobotSummary:
+def examine(file: str, base: Base | None = None, loops: str | None = None,
+            inertia_from_meshes: float | None = None) -> RobotSummary:
     """Load a robot file, optionally with the closures and couplings of another file, and collect the messages about it."""
     try:
-        model = read_model(file, base=base, loops=loops)
+        model = read_model(file, base=base, loops=loops, inertia_from_meshes=inertia_from_meshes)
         return RobotSummary(file, of_level("warning", model.warnings), of_level("information", model.warnings),
                             constraint_count(model))
     except InputError as error:

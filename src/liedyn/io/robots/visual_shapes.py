@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -45,11 +45,14 @@ def link_meshes(robot: Robot, folders: Sequence[str | os.PathLike[str]] = ()) ->
     one that is itself called robot. Folders of ROS_PACKAGE_PATH and AMENT_PREFIX_PATH follow.
     """
     meshes = {link: visuals.meshes for link, visuals in robot.visuals.items() if visuals.meshes}
-    if not meshes:
-        return {}
+    return {link: with_files(group, robot, folders) for link, group in meshes.items()}
+
+
+def with_files(meshes: Iterable[LinkMesh], robot: Robot, folders: Sequence[str | os.PathLike[str]] = ()) -> tuple[LinkMesh, ...]:
+    """Return meshes of a robot with the paths of the files that exist. The files are not read. folders: as for `link_meshes`."""
     path = Path(robot.source or "")
     places = [*map(Path, folders), *path.absolute().parents, *_ros_packages()]
-    return {link: tuple(replace(mesh, file=_file(mesh.name, path, places)) for mesh in group) for link, group in meshes.items()}
+    return tuple(replace(mesh, file=_file(mesh.name, path, places)) for mesh in meshes)
 
 
 def visuals_of_urdf(robot: XmlElement) -> dict[str, LinkVisuals]:
@@ -60,9 +63,9 @@ def visuals_of_urdf(robot: XmlElement) -> dict[str, LinkVisuals]:
                              for tag, names in (("visual", materials), ("collision", {})))
         if visual or collision:
             shapes, collision_shapes = (tuple(shape for shapes, _ in parts for shape in shapes) for parts in (visual, collision))
-            meshes = tuple(mesh for _, group in visual for mesh in group)
+            meshes, collision_meshes = (tuple(mesh for _, group in parts for mesh in group) for parts in (visual, collision))
             visuals[link.text("name", "")] = LinkVisuals(shapes, collision_shapes, meshes,
-                                                         not collision and len(shapes) == len(visual))
+                                                         not collision and len(shapes) == len(visual), collision_meshes)
     return visuals
 
 

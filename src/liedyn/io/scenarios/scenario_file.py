@@ -143,6 +143,8 @@ SCENARIO = Schema("scenario", (
     Field("loops", File("file of loops"), "constraints (loops and couplings) of the robot, a separate file: see [closed "
         "loops](loops.md)", "next to a URDF", example="robot.loops.yaml"),
     Field("gravity", Vector(3, MAX_INPUT), "`[x, y, z]` [m/s²]", "from the robot file", example=[0, 0, -9.81]),
+    Field("inertia_from_meshes", Number(above=0), "density of the links of a URDF without `inertial`, which get the mass "
+        "and inertia of their shapes and meshes [kg/m³]: see [files](files.md#inertia-from-meshes)", example=2700),
     Field("ignore_mimic", Boolean(), "whether mimic joints and couplings of the robot are left out", False, example=True),
     Field("duration", Number(minimum=SHORTEST), "simulated time [s]", required="the time to simulate, in seconds", example=5,
         live=True),
@@ -304,6 +306,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
         "loops": s.loops and FilePath(s.loops),
         "base": s.base,
         "gravity": s.gravity,
+        "inertia_from_meshes": s.inertia_from_meshes,
         "ignore_mimic": s.ignore_mimic or None,
         "duration": s.duration,
         "output_step": s.output_step,
