@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,8 @@ from liedyn.model.model import build as build_model
 
 
 def load_description(path: str | os.PathLike[str], base: Base | None = None, loops: str | os.PathLike[str] | None = None,
-                     overrides: tuple[str, ...] = (), *, inertia_from_meshes: float | None = None) -> Robot:
+                     overrides: tuple[str, ...] = (), *, inertia_from_meshes: float | None = None,
+                     ignore: Sequence[str] = ()) -> Robot:
     """Read a robot file as a description, which `build` turns into a model.
 
     Parameters
@@ -39,7 +41,7 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     path : path
         URDF, MJCF (ending .xml), YAML (ending .yaml or .yml), or another format of `FORMATS`; or a loops file (ending
         loops.yaml), with the robot that it names.
-    base, loops, inertia_from_meshes
+    base, loops, inertia_from_meshes, ignore
         As for `load`.
     overrides : sequence of "key.path=value"
         Replace values of a robot YAML.
@@ -62,12 +64,16 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     path = Path(path)
     if path.name.endswith("loops.yaml") and loops is None:
         return load_description(path.parent / robot_of_loops(path), base, path, overrides,
-                                inertia_from_meshes=inertia_from_meshes)
+                                inertia_from_meshes=inertia_from_meshes, ignore=ignore)
     format = format_of_file(path)
     if overrides and not format.has_keys:
         raise ModelError("only a robot YAML has keys that can be changed", place=Place(str(path)), found=overrides[0],
                          hint="name a parameter instead, such as mass.link or damping.joint")
-    robot = format.read(path, overrides) if overrides else format.read(path)
+    if isinstance(ignore, str):
+        ignore = (ignore,)
+    if ignore and not format.can_ignore:
+        raise ModelError("only an MJCF file has parts that can be ignored", place=Place(str(path)), found=", ".join(ignore))
+    robot = format.read(path, overrides) if overrides else format.read(path, ignore) if ignore else format.read(path)
     if inertia_from_meshes is not None:
         robot = _with_inertia_of_shapes(robot, inertia_from_meshes, format)
     robot = _with_constraints(robot, path, loops, format)
@@ -86,7 +92,7 @@ def _with_inertia_of_shapes(robot: Robot, density: float, format: RobotFormat) -
 
 def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
          loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False,
-         inertia_from_meshes: float | None = None) -> Model:
+         inertia_from_meshes: float | None = None, ignore: Sequence[str] = ()) -> Model:
     """Read a robot file (URDF, YAML or MJCF) as a model.
 
     Parameters
@@ -107,6 +113,9 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
     inertia_from_meshes : number, optional
         Density [kg/m^3] of the links of a URDF that have no `<inertial>`: uniform bodies of their collision shapes and meshes,
         or of the visible ones. A mesh whose surface is not closed counts as its convex hull. Requires trimesh.
+    ignore : sequence of names, optional
+        Parts of an MJCF file that change the motion and are not computed, which are left out with a warning: `"fluid"`,
+        `"gravcomp"`, `"tendons"`, `"free-joints"`, `"springs"`, `"couplings"`, `"plugins"`, `"flex"`. Otherwise, they are errors.
 
     Raises
     ------
@@ -123,7 +132,7 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
     array([ 0.  ,  0.  , -1.62])
     """
     model = read_model(path, base=base, gravity=gravity, loops=loops, strict=strict, ignore_mimic=ignore_mimic,
-                       inertia_from_meshes=inertia_from_meshes)
+                       inertia_from_meshes=inertia_from_meshes, ignore=ignore)
     warn(robot_file_warnings(model))
     return model
 
@@ -156,14 +165,15 @@ def build(robot: Robot) -> Model:
     return model
 
 
-def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
+def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,     # noqa: PLR0913 - as `load`
                loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False,
-               inertia_from_meshes: float | None = None, overrides: tuple[str, ...] = ()) -> Model:
+               inertia_from_meshes: float | None = None, ignore: Sequence[str] = (),
+               overrides: tuple[str, ...] = ()) -> Model:
     """Return the model of a robot file as `load`, without issuing a warning: for callers that return or print the warnings.
 
     overrides: as for `load_description`.
     """
-    robot = load_description(path, base, loops, overrides, inertia_from_meshes=inertia_from_meshes)
+    robot = load_description(path, base, loops, overrides, inertia_from_meshes=inertia_from_meshes, ignore=ignore)
     if gravity is not None:
         robot = dataclasses.replace(robot, gravity=vector(np.asarray(gravity, dtype=float)))
     if ignore_mimic:

@@ -23,6 +23,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "repeated-tag": (WARN, "A URDF element appears twice, and the first one is used. Remove one of them."),
     "mjcf-not-read": (
         INFO, "Parts of an MJCF file are not read, such as contacts or sensors. A scenario describes contacts and control."),
+    "mjcf-left-out": (
+        WARN, "Parts of an MJCF file that change the motion are left out, as asked for. Compare with MuJoCo where they act."),
     "mjcf-limits": (WARN, "Limits of an MJCF file are not read, or only the larger side is. Set limits in a scenario."),
     "mjcf-friction": (WARN, "`frictionloss` of an MJCF file is read as smooth friction. Compare the motion where joints rest."),
     "inertia-from-meshes": (

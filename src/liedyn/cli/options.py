@@ -11,6 +11,7 @@ import click
 
 from liedyn.cli.console import Console, Decorator, arguments_first, with_console
 from liedyn.errors import close_to
+from liedyn.io.robots.robot_formats import IGNORABLE
 
 if TYPE_CHECKING:                       # they import NumPy and Numba
     from liedyn.analysis.recorded_motion import CompletedTrajectory
@@ -116,6 +117,8 @@ def _density(text: str) -> float:
 
 inertia_option = click.option("--inertia-from-meshes", type=_density, metavar="DENSITY", help="Density [kg/m^3] of the links "
                               "of a URDF without inertial, which get the mass and inertia of their shapes and meshes.")
+ignore_option = click.option("--ignore", multiple=True, type=click.Choice(list(IGNORABLE)), help="Leave out parts of an MJCF "
+                             "file that change the motion, with a warning; may be repeated.")
 strict_option = click.option("--strict", is_flag=True, help="Treat robot warnings as errors (see `liedyn check`).")
 file_kind_argument = click.argument("kind", metavar="scenario|robot|loops|sweep|columns",
                                      type=click.Choice(["scenario", "robot", "loops", "sweep", "columns"]))

@@ -16,6 +16,7 @@ from liedyn.cli.options import (
     file_kind_argument,
     force_option,
     ignore_mimic_option,
+    ignore_option,
     inertia_option,
     is_bag_file,
     json_option,
@@ -33,9 +34,9 @@ if TYPE_CHECKING:                       # imports NumPy
 
 @click.command(short_help="Show a robot file: tree, coordinates, limits.")
 @robot_argument
-@with_console(base_option, loops_option, inertia_option, json_option)
-def info(robot: str, base: Base | None, loops: str | None, inertia_from_meshes: float | None, as_json: bool,
-         console: Console) -> None:
+@with_console(base_option, loops_option, inertia_option, ignore_option, json_option)
+def info(robot: str, base: Base | None, loops: str | None, inertia_from_meshes: float | None, ignore: tuple[str, ...],
+         as_json: bool, console: Console) -> None:
     """Show the content of ROBOT, a URDF, YAML or MJCF file: tree, order of the coordinates, masses, limits.
 
     \b
@@ -46,7 +47,7 @@ def info(robot: str, base: Base | None, loops: str | None, inertia_from_meshes: 
     from liedyn.report.robot_summary import robot_summary, robot_text
     from liedyn.robot_files import read_model
 
-    model = read_model(robot, base=base, loops=loops, inertia_from_meshes=inertia_from_meshes)
+    model = read_model(robot, base=base, loops=loops, inertia_from_meshes=inertia_from_meshes, ignore=ignore)
     console.report(as_json, robot_summary(model), robot_text(model))
     console.robot(model)
 
@@ -55,9 +56,9 @@ def info(robot: str, base: Base | None, loops: str | None, inertia_from_meshes: 
 
 @click.command(short_help="Check robot files and list all warnings.")
 @click.argument("robots", metavar="ROBOT...", nargs=-1, required=True, type=FILE)
-@with_console(base_option, loops_option, inertia_option, json_option)
-def check(robots: tuple[str, ...], base: Base | None, loops: str | None, inertia_from_meshes: float | None, as_json: bool,
-          console: Console) -> None:
+@with_console(base_option, loops_option, inertia_option, ignore_option, json_option)
+def check(robots: tuple[str, ...], base: Base | None, loops: str | None, inertia_from_meshes: float | None,
+          ignore: tuple[str, ...], as_json: bool, console: Console) -> None:
     """Check robot files and list all warnings: physically impossible inertias, missing limits, mimic joints without a joint to
     follow, …
 
@@ -73,7 +74,7 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, inertia
         raise click.UsageError(f"--loops needs exactly one robot; found {len(robots)}.")
     from liedyn.report.robot_summary import examine, raise_for_warnings
 
-    summaries = [examine(robot, base, loops, inertia_from_meshes) for robot in robots]
+    summaries = [examine(robot, base, loops, inertia_from_meshes, ignore) for robot in robots]
     console.report(as_json, [summary.to_dict() for summary in summaries],
                    "\n".join(summary.text(verbose=console.verbose) for summary in summaries))
     raise_for_warnings(summaries)
@@ -92,10 +93,10 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, inertia
               "trajectory, if any.")
 @columns_option
 @bag_options
-@with_console(base_option, loops_option, inertia_option, force_option, json_option)
+@with_console(base_option, loops_option, inertia_option, ignore_option, force_option, json_option)
 def convert(source: str, output: str, format: str | None, lossy: bool, robot: str | None, columns: str | None,   # noqa: PLR0913
-            bag: BagOptions, base: Base | None, loops: str | None, inertia_from_meshes: float | None, force: bool, as_json: bool,
-            console: Console) -> None:
+            bag: BagOptions, base: Base | None, loops: str | None, inertia_from_meshes: float | None,
+            ignore: tuple[str, ...], force: bool, as_json: bool, console: Console) -> None:
     """Convert ROBOT, a URDF, YAML or MJCF file, to the format given by the ending of the output file; or TRAJECTORY, a ROS bag
     or a CSV, to a CSV with the names and units of liedyn.
 
@@ -116,8 +117,8 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
     Example:  liedyn convert bag/ --topic /joint_states --robot arm.urdf -o motion.csv
     """
     if source == "-" or Path(source).suffix == ".csv" or is_bag_file(source):
-        if format is not None or lossy or loops or inertia_from_meshes:
-            raise click.UsageError("--to, --lossy, --loops and --inertia-from-meshes are options for robots.")
+        if format is not None or lossy or loops or inertia_from_meshes or ignore:
+            raise click.UsageError("--to, --lossy, --loops, --inertia-from-meshes and --ignore are options for robots.")
         _convert_trajectory(source, output, robot, columns, bag, base, force=force, as_json=as_json, console=console)
         return
     if robot is not None or columns is not None or any(bag.values()):
@@ -131,7 +132,7 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
     if output == STDIO and as_json:
         raise click.UsageError("`-o -` and --json would both write to stdout.")
     path = Path(output)
-    description = load_description(source, base, loops, inertia_from_meshes=inertia_from_meshes)
+    description = load_description(source, base, loops, inertia_from_meshes=inertia_from_meshes, ignore=ignore)
     name, folder = (None, None) if output == STDIO else (path.name, path.parent)
     result = convert_description(description, format or format_of(path), name, folder)
     result.check(lossy=lossy, source=source)
@@ -181,10 +182,10 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mas
 @click.option("--no-passive", is_flag=True, help="Omit joint springs, damping and friction.")
 @click.option("--float", "single", is_flag=True, help="Use single precision.")
 @click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state with liedyn's result.")
-@with_console(base_option, ignore_mimic_option, inertia_option, strict_option, force_option, json_option)
+@with_console(base_option, ignore_mimic_option, inertia_option, ignore_option, strict_option, force_option, json_option)
 def export(robot: str, function: str, output: str | None, no_passive: bool, single: bool, with_test: bool,       # noqa: PLR0913
-           base: Base | None, ignore_mimic: bool, inertia_from_meshes: float | None, strict: bool, force: bool, as_json: bool,
-           console: Console) -> None:
+           base: Base | None, ignore_mimic: bool, inertia_from_meshes: float | None,
+           ignore: tuple[str, ...], strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Write a function of ROBOT's dynamics as a C99 function with a header.
 
     The code has no loops, allocates no memory, and needs only <math.h>. Comments list the order and the units of the arrays.
@@ -197,7 +198,8 @@ def export(robot: str, function: str, output: str | None, no_passive: bool, sing
     from liedyn.interop.c_files import write_export
     from liedyn.robot_files import read_model
 
-    model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, inertia_from_meshes=inertia_from_meshes)
+    model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, inertia_from_meshes=inertia_from_meshes,
+                       ignore=ignore)
     console.robot(model)
     with console.progress.stage("writing the function"):
         written, paths = write_export(model, function, Path(output) if output else None, passive=not no_passive, single=single,

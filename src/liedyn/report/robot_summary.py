@@ -292,10 +292,10 @@ def _them(number: int) -> str:
 
 
 def examine(file: str, base: Base | None = None, loops: str | None = None,
-            inertia_from_meshes: float | None = None) -> RobotSummary:
+            inertia_from_meshes: float | None = None, ignore: Sequence[str] = ()) -> RobotSummary:
     """Load a robot file, optionally with the closures and couplings of another file, and collect the messages about it."""
     try:
-        model = read_model(file, base=base, loops=loops, inertia_from_meshes=inertia_from_meshes)
+        model = read_model(file, base=base, loops=loops, inertia_from_meshes=inertia_from_meshes, ignore=ignore)
         return RobotSummary(file, of_level("warning", model.warnings), of_level("information", model.warnings),
                             constraint_count(model))
     except InputError as error:

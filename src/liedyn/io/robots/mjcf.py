@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from liedyn.io.robots.mjcf_bodies import BodyTree, read_bodies
 from liedyn.io.robots.mjcf_geometry import (
     ACTUATORS,
     Defaults,
+    LeftOut,
     quaternion_rotation,
     read_compiler,
     read_option,
@@ -122,7 +123,9 @@ Terms = dict[str, float]
 
 def read_equality(root: XmlElement, tree: BodyTree) -> tuple[tuple[Loop, ...], tuple[Coupling, ...]]:
     """Return the closures of <connect> and <weld>, and the couplings of <joint> and <tendon>. Inactive ones are counted."""
-    loops, couplings, taken = [], [], set()
+    loops: list[Loop] = []
+    couplings: list[Coupling] = []
+    taken: set[str] = set()
     tendons = dict(_fixed_tendons(root, tree))
     for k, child in enumerate(root.within("equality")):
         element = tree.defaults.of(child, kind="equality")
@@ -136,9 +139,9 @@ def read_equality(root: XmlElement, tree: BodyTree) -> tuple[tuple[Loop, ...], t
         if element.tag in ("connect", "weld"):
             loops.append(_loop(element, name, tree))
         elif element.tag == "joint":
-            couplings.append(_coupling(element, name, "joint", {joint: ({joint: 1.0}, ref) for joint, ref in tree.ref.items()}))
+            couplings += _coupling(element, name, "joint", {joint: ({joint: 1.0}, ref) for joint, ref in tree.ref.items()}, tree)
         elif element.tag == "tendon":
-            couplings.append(_coupling(element, name, "tendon", tendons))
+            couplings += _coupling(element, name, "tendon", tendons, tree)
         else:
             raise element.problem(f"a constraint of type {element.tag} is not supported",
                                   expected="connect, weld, joint or tendon")
@@ -179,13 +182,14 @@ def _site(element: XmlElement, key: str, tree: BodyTree) -> tuple[str, Pose]:
     return tree.site[element.name_of(key, tree.site, "unknown site", "a site's name")]
 
 
-def _coupling(element: XmlElement, name: str, prefix: str, known: dict[str, tuple[Terms, float]]) -> Coupling:
-    """Return y1 - y1(start) = a0 + a1 (y2 - y2(start)), with coordinates of joints or lengths of tendons y."""
+def _coupling(element: XmlElement, name: str, prefix: str, known: dict[str, tuple[Terms, float]],
+              tree: BodyTree) -> Iterator[Coupling]:
+    """Yield y1 - y1(start) = a0 + a1 (y2 - y2(start)), with coordinates of joints or lengths of tendons y."""
     a0, a1, *higher = element.vector("polycoef", _LINEAR, minimum=1)
     second = f"{prefix}2" in element.attributes
     if second and any(higher):
-        raise element.problem("a constraint that is not linear is not supported", "polycoef", found=element.text("polycoef"),
-                              expected="a0 a1 0 0 0")
+        tree.left_out.add("couplings", element, "a constraint that is not linear is not supported", "polycoef", "a0 a1 0 0 0")
+        return
     first, start = _of(element, f"{prefix}1", known)
     terms, offset = dict(first), a0 + start
     if second:
@@ -193,7 +197,7 @@ def _coupling(element: XmlElement, name: str, prefix: str, known: dict[str, tupl
         for joint, factor in other_terms.items():
             terms[joint] = terms.get(joint, 0.0) - a1 * factor
         offset -= a1 * start
-    return Coupling(name, tuple((joint, "", factor) for joint, factor in terms.items()), offset, place=element.place())
+    yield Coupling(name, tuple((joint, "", factor) for joint, factor in terms.items()), offset, place=element.place())
 
 
 def _of(element: XmlElement, key: str, known: dict[str, tuple[Terms, float]]) -> tuple[Terms, float]:
@@ -224,16 +228,18 @@ _LIMITS = ("limits of ball joints", "limits of motors at sites", "the smaller fo
 _NO_FORCE = ("stiffness", "damping", "frictionloss", "armature", "springyield")      # of a tendon
 
 
-def read_mjcf(path: str | os.PathLike[str]) -> Robot:
+def read_mjcf(path: str | os.PathLike[str], ignore: Iterable[str] = ()) -> Robot:
     """Return the robot of an MJCF file, with the warnings of reading it. It is not validated.
 
+    ignore  names of parts that are left out with a warning, from `IGNORABLE`; other parts that change the motion are errors
+
     Raises ModelError with file, line and element for a file that is not XML, a DOCTYPE, an included file that is missing, wrong
-    attributes, meshes whose inertia would be needed, tendons with forces, fluids, compensation of gravity, free joints with
-    armature, and constraints that are not linear.
+    attributes, parts that change the motion and are not computed, and an unknown name in `ignore`.
     """
+    left_out = LeftOut(ignore)
     root = read_mjcf_tree(path)
-    _check_sections(root)
-    tree = read_bodies(root, read_compiler(root), read_option(root), Defaults(root))
+    _check_sections(root, left_out)
+    tree = read_bodies(root, read_compiler(root), read_option(root, left_out), Defaults(root), left_out)
     loops, couplings = read_equality(root, tree)
     actuators = read_actuators(root, tree)
     driven = (tree.defaults.of(child, kind="actuator").text("joint") for child in root.within("actuator"))
@@ -262,20 +268,20 @@ def _visuals(tree: BodyTree) -> dict[str, LinkVisuals]:
     return visuals
 
 
-def _check_sections(root: XmlElement) -> None:
+def _check_sections(root: XmlElement, left_out: LeftOut) -> None:
     for section in root.children:
         if section.tag not in _SECTIONS:
             raise section.problem("unknown element", found=f"<{section.tag}>", expected="one of " + ", ".join(_SECTIONS))
         if section.tag == "deformable":
             for child in section.every("flex"):
-                raise child.problem("deformable bodies are not supported")
+                left_out.add("flex", child, "deformable bodies are not supported")
 
 
 def _check_tendons(root: XmlElement, tree: BodyTree) -> None:
     for child in root.within("tendon"):
         element = tree.defaults.of(child, kind="tendon")
         for key in _NO_FORCE:
-            element.refuse(key, f"a tendon with {key} is not supported")
+            tree.left_out.add_numbers("tendons", element, key, f"a tendon with {key} is not supported")
         tree.count("tendons")
 
 
@@ -288,6 +294,9 @@ def _warnings(root: XmlElement, tree: BodyTree) -> tuple[LiedynWarning, ...]:
         warnings.append(LiedynWarning("mjcf-not-read", f"not read: {_listed(parts)}", place=place))
     if limits:
         warnings.append(LiedynWarning("mjcf-limits", f"not read: {_listed(limits)}", place=place))
+    if tree.left_out.counts:
+        message = f"left out, as --ignore or ignore says, so that the motion differs: {_listed(tree.left_out.counts)}"
+        warnings.append(LiedynWarning("mjcf-left-out", message, place=place))
     if any(c.friction for joint in tree.joints for c in joint.coordinates):
         message = "is read as friction that is smooth below 0.01 rad/s or m/s"
         warnings.append(LiedynWarning("mjcf-friction", message, place=Place(root.file, root.line, "frictionloss")))

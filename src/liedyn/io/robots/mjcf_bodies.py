@@ -18,6 +18,7 @@ from liedyn.io.robots.mjcf_geometry import (
     ORIENTATIONS,
     Compiler,
     Defaults,
+    LeftOut,
     Option,
     axis_rotation,
     bounded,
@@ -38,8 +39,8 @@ from liedyn.model.mass_properties import Mass, total
 
 _TYPES = ("hinge", "slide", "ball", "free")
 _HINT = "write the compiled model with MuJoCo: mujoco.mj_saveLastXML"
-# elements that generate bodies, or forces that a `Robot` does not have, with a hint
-_NOT_SUPPORTED = {"composite": _HINT, "flexcomp": None, "replicate": _HINT, "attach": _HINT, "plugin": None}
+_NOT_SUPPORTED = {"composite": _HINT, "replicate": _HINT, "attach": _HINT}         # elements that generate bodies, with a hint
+_IGNORED = {"plugin": "plugins", "flexcomp": "flex"}            # elements with forces: names of `IGNORABLE`
 _BODY = ("name", "pos", *ORIENTATIONS, "childclass", "mocap", "user", "sleep", "simple", "fuse", "gravcomp")
 _INERTIAL = ("mass", "pos", "diaginertia", "fullinertia", *ORIENTATIONS)
 _JOINT = ("name", "class", "type", "pos", "axis", "group", "user", "margin", "limited", "range", "ref", "armature", "damping",
@@ -59,6 +60,7 @@ class BodyTree:
     still         links that do not move
     force_ranges  of joints, by name
     counts        of parts that are not read, by description
+    left_out      parts that change the motion
     names         elements of links, by name
     joint_names   elements of joints, by name
     """
@@ -67,6 +69,7 @@ class BodyTree:
     option: Option
     defaults: Defaults
     meshes: Meshes
+    left_out: LeftOut
     links: list[Link] = field(default_factory=list)
     joints: list[Joint] = field(default_factory=list)
     at_start: dict[str, Pose] = field(default_factory=lambda: {WORLD: Pose()})
@@ -97,9 +100,9 @@ def _unique_name(name: str, element: XmlElement, taken: dict[str, XmlElement]) -
     return name
 
 
-def read_bodies(root: XmlElement, compiler: Compiler, option: Option, defaults: Defaults) -> BodyTree:
+def read_bodies(root: XmlElement, compiler: Compiler, option: Option, defaults: Defaults, left_out: LeftOut) -> BodyTree:
     """Return the links and joints of <worldbody>."""
-    tree = BodyTree(compiler, option, defaults, read_meshes(root, compiler, defaults))
+    tree = BodyTree(compiler, option, defaults, read_meshes(root, compiler, defaults), left_out)
     _reserve(root, tree)
     for world in root.every("worldbody"):
         for child, frame, childclass in _parts(world, Pose(), world.text("childclass", MAIN), tree):
@@ -135,9 +138,11 @@ def _reserve(root: XmlElement, tree: BodyTree) -> None:
 def _parts(element: XmlElement, frame: Pose, childclass: str, tree: BodyTree) -> Iterator[tuple[XmlElement, Pose, str]]:
     """Yield the children of an element and of the frames in it, with the pose of their frame in the body and their class."""
     for child in element.children:
-        if child.tag in _NOT_SUPPORTED:
+        if child.tag in _IGNORED:
+            tree.left_out.add(_IGNORED[child.tag], child, f"<{child.tag}> is not supported")
+        elif child.tag in _NOT_SUPPORTED:
             raise child.problem(f"<{child.tag}> is not supported", hint=_NOT_SUPPORTED[child.tag])
-        if child.tag == "frame":
+        elif child.tag == "frame":
             class_name = child.text("childclass", childclass)
             tree.defaults.check(class_name, child, "childclass")
             yield from _parts(child, compose(frame, placement(child, tree.compiler)), class_name, tree)
@@ -150,7 +155,7 @@ def _parts(element: XmlElement, frame: Pose, childclass: str, tree: BodyTree) ->
 def _body(element: XmlElement, parent: str, frame: Pose, childclass: str, tree: BodyTree) -> None:
     tree.bodies += 1
     _check_known(element, _BODY)
-    element.refuse("gravcomp", "compensation of gravity is not supported")
+    tree.left_out.add_numbers("gravcomp", element, "gravcomp", "compensation of gravity is not supported")
     if element.switch("mocap", False):
         tree.count("mocap bodies, which do not move")
     childclass = element.text("childclass", childclass)
@@ -303,14 +308,14 @@ def _coordinate(joint: XmlElement, name: str, kind: str, scale: float, tree: Bod
     """Return the limits and passive forces of each coordinate."""
     option = tree.option
     for key in ("springdamper", "springyield"):
-        joint.refuse(key, f"{key} is not supported", "stiffness and damping")
+        tree.left_out.add_numbers("springs", joint, key, f"{key} is not supported", "stiffness and damping")
     values = {"armature": joint.number("armature", 0.0), "damping": option.dampers * joint.constant("damping"),
               "friction": option.friction * joint.number("frictionloss", 0.0),
               "stiffness": option.springs * joint.constant("stiffness")}
     if kind == "free":
-        _raise_not_supported(joint, {"armature": values["armature"], "frictionloss": values["friction"]}, "a free joint")
+        _leave_out("free-joints", joint, values, ("armature", "friction"), tree)
     if kind in ("ball", "free"):
-        _raise_not_supported(joint, {"stiffness": values["stiffness"]}, f"a {kind} joint")
+        _leave_out("springs", joint, values, ("stiffness",), tree)
     else:
         values["rest"] = joint.number("springref", 0.0) * scale
     lower, upper = joint.vector("range", (0.0, 0.0))
@@ -338,11 +343,15 @@ def _limited(joint: XmlElement, key: str, has_range: bool, tree: BodyTree) -> bo
     return setting == "true" or (setting == "auto" and has_range)
 
 
-def _raise_not_supported(joint: XmlElement, values: dict[str, float], subject: str) -> None:
-    for key, value in values.items():
-        if value:
-            raise joint.problem(f"{subject} has no {key}", key, found=joint.text(key), expected="0",
-                                hint="<freejoint> takes no values of default classes" if joint.text("type") == "free" else None)
+def _leave_out(part: str, joint: XmlElement, values: dict[str, float], keys: tuple[str, ...], tree: BodyTree) -> None:
+    """Set values of a ball or free joint to zero, which a `Robot` does not have. Raise unless they are left out."""
+    kind = "free" if joint.tag == "freejoint" else joint.text("type")
+    for key in keys:
+        if values[key]:
+            attribute = {"friction": "frictionloss"}.get(key, key)
+            expected = "0, or a <freejoint>, which takes no values of default classes" if kind == "free" else "0"
+            tree.left_out.add(part, joint, f"a {kind} joint has no {attribute}", attribute, expected)
+            values[key] = 0.0
 
 
 def _check_alignment(joint: XmlElement, compiler: Compiler) -> None:

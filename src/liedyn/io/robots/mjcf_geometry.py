@@ -8,7 +8,8 @@ from typing import cast
 
 import numpy as np
 
-from liedyn.errors import nearest
+from liedyn.errors import ModelError, nearest
+from liedyn.io.robots.robot_formats import IGNORABLE
 from liedyn.io.robots.xml_elements import LocatedText, Numbers, XmlElement
 from liedyn.model.description import STANDARD_GRAVITY
 from liedyn.model.links import IDENTITY, Pose, Rotation, Shape, Vector, inertia_of, vector
@@ -84,6 +85,35 @@ def read_compiler(root: XmlElement) -> Compiler:
                     settings.switch("strippath", False), settings.switch("fitaabb", False))
 
 
+class LeftOut:
+    """Parts of a file that change the motion and are not computed: each is an error, unless the caller has it left out.
+
+    ignored  names of parts, from `IGNORABLE`
+    counts   of parts that are left out, by their description
+    """
+
+    def __init__(self, ignored: Iterable[str] = ()):
+        self.ignored = tuple(ignored)
+        self.counts: dict[str, int] = {}
+        for name in self.ignored:
+            if name not in IGNORABLE:
+                raise ModelError("unknown part to ignore", found=name, expected="one of " + ", ".join(IGNORABLE),
+                                 hint=nearest(name, IGNORABLE))
+
+    def add(self, part: str, element: XmlElement, message: str, attribute: str | None = None,
+            expected: str | None = None) -> None:
+        """Count a part that is left out, or raise ModelError with the message."""
+        if part not in self.ignored:
+            raise element.problem(message, attribute, found=element.text(attribute) if attribute else None, expected=expected,
+                                  hint=f"--ignore {part} leaves it out; ignore=[\"{part}\"] in Python")
+        self.counts[IGNORABLE[part]] = self.counts.get(IGNORABLE[part], 0) + 1
+
+    def add_numbers(self, part: str, element: XmlElement, attribute: str, message: str, expected: str = "0") -> None:
+        """As `add`, if an attribute has numbers other than zero."""
+        if any(element.floats(attribute)):
+            self.add(part, element, message, attribute, expected)
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """Settings of <option>: gravity [m/s^2], and which forces and constraints act."""
@@ -96,11 +126,11 @@ class Option:
     equality: bool
 
 
-def read_option(root: XmlElement) -> Option:
-    """Return the settings of <option>. Raise for those that are not supported."""
+def read_option(root: XmlElement, left_out: LeftOut) -> Option:
+    """Return the settings of <option>. Raise for those that are not supported and not left out."""
     settings = merged_elements(root.every("option"), "option")
     for key in ("density", "viscosity"):
-        settings.refuse(key, "forces of a fluid are not supported", hint="remove it to neglect the fluid")
+        left_out.add_numbers("fluid", settings, key, "forces of a fluid are not supported")
     flag = merged_elements(settings.every("flag"), "flag")
 
     def on(name: str) -> bool:

@@ -5,7 +5,7 @@ Readers and writers are imported on first use, so that the table is available to
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,6 +34,7 @@ class RobotFormat:
     has_keys         whether a file is read by keys, which overrides replace
     has_constraints  whether loops and couplings are in the file, not in a loops file next to it
     writes_shapes    whether files that are written show the shapes
+    can_ignore       whether `read` takes the argument `ignore`, names of parts that are left out
     """
 
     title: str
@@ -46,6 +47,7 @@ class RobotFormat:
     has_keys: bool = False
     has_constraints: bool = False
     writes_shapes: bool = False
+    can_ignore: bool = False
 
 
 # The formats of liedyn. CONTRIBUTING.md shows how another one is added --------------------------------------------------
@@ -82,16 +84,22 @@ def _is_mjcf(path: Path) -> bool:
     return path.suffix.lower() == ".mjcf" or root_tag(path) == "mujoco"
 
 
-def _read_mjcf(path: Path) -> Robot:
+def _read_mjcf(path: Path, ignore: Iterable[str] = ()) -> Robot:
     from liedyn.io.robots.mjcf import read_mjcf
-    return read_mjcf(path)
+    return read_mjcf(path, ignore)
 
+
+# Parts of MJCF files that change the motion, and that a `Robot` does not have: errors, unless the caller has them left out.
+IGNORABLE = {"fluid": "forces of a fluid", "gravcomp": "compensation of gravity", "tendons": "forces of tendons",
+             "free-joints": "armature and friction of free joints",
+             "springs": "springs of ball and free joints, springdamper and springyield",
+             "couplings": "constraints that are not linear", "plugins": "plugins of bodies", "flex": "deformable bodies"}
 
 FORMATS: dict[str, RobotFormat] = {
     "urdf": RobotFormat("URDF", (".urdf",), _read_urdf, _write_urdf, _patch_urdf, ambiguous=(".xml", ".xacro"),
                         writes_shapes=True),
     "yaml": RobotFormat("robot YAML", (".yaml", ".yml"), _read_yaml, _write_yaml, has_keys=True, has_constraints=True),
-    "mjcf": RobotFormat("MJCF", (".xml", ".mjcf"), _read_mjcf, matches=_is_mjcf),
+    "mjcf": RobotFormat("MJCF", (".xml", ".mjcf"), _read_mjcf, matches=_is_mjcf, can_ignore=True),
 }
 
 

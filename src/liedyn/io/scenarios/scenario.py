@@ -263,6 +263,7 @@ class Scenario:
     base: Base | None = None     # None: as the robot file says
     gravity: tuple[float, float, float] | None = None
     inertia_from_meshes: float | None = None     # density of links of a URDF without inertial
+    ignore: tuple[str, ...] = ()                 # parts of an MJCF file that are left out
     ignore_mimic: bool = False   # mimic joints and couplings of the robot are left out
     integrator: Integrator = Integrator(named=False)
     passive: bool = True
@@ -292,7 +293,8 @@ class Scenario:
     @property
     def robot_options(self) -> dict[str, Any]:
         """Arguments of `robot_files.read_model` for the robot."""
-        return {name: getattr(self, name) for name in ("base", "gravity", "loops", "ignore_mimic", "inertia_from_meshes")}
+        names = ("base", "gravity", "loops", "ignore", "ignore_mimic", "inertia_from_meshes")
+        return {name: getattr(self, name) for name in names}
 
 
 # Waypoints of a pose ----------------------------------------------------------------------------------------------------

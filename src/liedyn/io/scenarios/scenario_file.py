@@ -23,7 +23,7 @@ from liedyn.io.file_schema import (
     kinds_with,
     too_many,
 )
-from liedyn.io.robots.robot_formats import TITLES, formats_of_ending
+from liedyn.io.robots.robot_formats import IGNORABLE, TITLES, formats_of_ending
 from liedyn.io.scenarios.contact_schema import CONTACTS, LIMITS, contacts_to_dict, limits_to_dict, read_contacts
 from liedyn.io.scenarios.control_schema import (
     CONTROL,
@@ -145,6 +145,8 @@ SCENARIO = Schema("scenario", (
     Field("gravity", Vector(3, MAX_INPUT), "`[x, y, z]` [m/s²]", "from the robot file", example=[0, 0, -9.81]),
     Field("inertia_from_meshes", Number(above=0), "density of the links of a URDF without `inertial`, which get the mass "
         "and inertia of their shapes and meshes [kg/m³]: see [files](files.md#inertia-from-meshes)", example=2700),
+    Field("ignore", List(Choice(tuple(IGNORABLE)), words="names of parts"), "list of parts of an MJCF file that are left out: "
+        + ", ".join(f"`{name}`" for name in IGNORABLE) + "; see [files](files.md#mujoco-files)", example=["fluid"]),
     Field("ignore_mimic", Boolean(), "whether mimic joints and couplings of the robot are left out", False, example=True),
     Field("duration", Number(minimum=SHORTEST), "simulated time [s]", required="the time to simulate, in seconds", example=5,
         live=True),
@@ -307,6 +309,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
         "base": s.base,
         "gravity": s.gravity,
         "inertia_from_meshes": s.inertia_from_meshes,
+        "ignore": list(s.ignore) or None,
         "ignore_mimic": s.ignore_mimic or None,
         "duration": s.duration,
         "output_step": s.output_step,
