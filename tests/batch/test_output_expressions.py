@@ -7,8 +7,8 @@ import liedyn as ld
 from liedyn.batch.output_expressions import BatchMotion, compile_output, evaluate_in_blocks, motion_of_run, robots_of_rows
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ScenarioError
-from liedyn.io.expression_parser import MAX_DEPTH
 from liedyn.io.sweep_file import Output
+from liedyn.model.expression_parser import MAX_DEPTH
 from sweeps import ROBOT
 
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from liedyn.errors import Place, ScenarioError
-from liedyn.io.expression_parser import MAX_LENGTH
 from liedyn.kernels.simulation import signals as code
+from liedyn.model.expression_parser import MAX_LENGTH
 from liedyn.simulation.signals.expression import SignalProgram, compile_expression
 
 PLACE = Place("s.yaml", 7, "joints.elbow.torque")

@@ -22,9 +22,9 @@ from liedyn.arrays import Array
 from liedyn.dynamics.kinematics import link_pose, link_twist
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ScenarioError, nearest
-from liedyn.io.expression_parser import CONSTANTS, ExpressionParser
 from liedyn.io.sweep_file import Output
 from liedyn.kernels.simulation.signals import COMPONENTS
+from liedyn.model.expression_parser import CONSTANTS, ExpressionParser
 from liedyn.model.model import Model
 from liedyn.simulation.hybrid_simulation import OccurredEvent
 from liedyn.simulation.joint_stops import matches_event

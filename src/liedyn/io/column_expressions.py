@@ -14,8 +14,8 @@ import numpy as np
 
 from liedyn.errors import InputError, Place, TrajectoryError, close_to, list_names, nearest
 from liedyn.io.csv_table import CsvTable, name_in_cell, split_title
-from liedyn.io.expression_parser import CONSTANTS, ExpressionParser
 from liedyn.io.units import NUMBER, UNITS, Unit, product, unit_of
+from liedyn.model.expression_parser import CONSTANTS, ExpressionParser
 
 _NAMED = 20                  # maximum number of columns of the file in an error
 _TOKEN = re.compile(r"""(?P<quoted>"[^"]*"|'[^']*')|(?P<unit>\[[^\[\]]*\])"""

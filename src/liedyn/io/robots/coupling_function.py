@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 from liedyn.arrays import Array
 from liedyn.errors import ModelError, Place, nearest
 from liedyn.io.csv_table import CsvTable, read_table, split_title
-from liedyn.io.expression_parser import CONSTANTS, ExpressionParser
 from liedyn.io.units import UNITS, unit_name, unit_of
 from liedyn.io.yaml_nodes import Node
 from liedyn.model.description import BINARY_OPERATIONS, UNARY_OPERATIONS, CouplingFunction
+from liedyn.model.expression_parser import CONSTANTS, ExpressionParser
 
 DRIVER = "q"                        # name of the driver's position in an expression, besides the name of its joint
 FUNCTIONS = tuple(name for name in (*UNARY_OPERATIONS, "atan2") if name != "negative")

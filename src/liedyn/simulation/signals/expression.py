@@ -1,4 +1,4 @@
-"""Expressions of a scenario: text -> checked postfix program, see `io.expression_parser`.
+"""Expressions of a scenario: text -> checked postfix program, see `model.expression_parser`.
 
 Names are t, pi, e, the functions of FUNCTIONS, `t_phase` and `since(event)`. If a signal may depend on the state, `q` and `v` are
 those of its coordinate, and `q(name)` and `v(name)` those of another one. `z(link)` and similar functions are positions and
@@ -16,9 +16,9 @@ from typing import TypeAlias
 
 from liedyn.arrays import Array
 from liedyn.errors import InputError, Place, nearest
-from liedyn.io.expression_parser import CONSTANTS, ExpressionParser
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signals import COMPONENTS
+from liedyn.model.expression_parser import CONSTANTS, ExpressionParser
 from liedyn.simulation.signals import operations
 
 FUNCTIONS = (*operations.FUNCTIONS, "clip")
