@@ -8,8 +8,8 @@ from mpmath import mp, mpf
 import liedyn as ld
 from exact import exact
 from exact_motion import ExactMotion
-from liedyn.io.robots.coupling_function import read_expression
-from liedyn.model.description import Coordinate, Coupling, CouplingFunction, Joint, Robot
+from liedyn.model.coupling_expression import CouplingFunction, read_expression
+from liedyn.model.description import Coordinate, Coupling, Joint, Robot
 from liedyn.model.links import Link, Pose
 from loop_reference import function_value
 from matrices import derivative

@@ -7,9 +7,9 @@ from mpmath import mp, mpf
 from scipy.interpolate import CubicSpline, make_interp_spline
 
 import liedyn as ld
-from liedyn.io.robots.coupling_function import read_expression
+from liedyn.model.coupling_expression import UNARY_OPERATIONS, CouplingFunction, read_expression
 from liedyn.model.coupling_functions import TABLE_HEADER, characteristic_slope, evaluate, function_program
-from liedyn.model.description import UNARY_OPERATIONS, Coupling, CouplingFunction, Joint, Mimic, Robot
+from liedyn.model.description import Coupling, Joint, Mimic, Robot
 from liedyn.model.links import Link
 from loop_reference import function_value
 
@@ -146,6 +146,28 @@ def test_broken_couplings(robot, text):
         return
     with pytest.raises(ld.ModelError) as caught:
         ld.build(robot)
+    assert text in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_couplings_in_python():
+    """The arguments are the keys of a robot file."""
+    one = ld.Coupling("cam", follower="jc", driver="ja", function="0.3*sin(ja)")
+    assert one.function == read_expression("0.3*sin(ja)", "ja", None) and one.terms == (("jc", "", 1.0), ("ja", "", 0.0))
+    two = ld.Coupling("cam", follower="jc", driver="ja", table=np.column_stack([X, Y]), interpolation="quintic")
+    assert two.function == table(interpolation="quintic")
+    assert replace(two, name="other") == ld.Coupling("other", two.terms, function=two.function)
+    np.testing.assert_allclose(ld.expand(ld.build(replace(ROBOT, couplings=(one,))), [0.4, 0.1]), [0.4, 0.1, 0.3 * np.sin(0.4)])
+
+
+@pytest.mark.parametrize("arguments, text", [
+    ({"follower": "jc", "function": "q"}, "a nonlinear coupling has a follower and a driver, and neither terms nor an offset"),
+    ({"follower": "jc", "driver": "ja", "function": "q", "offset": 1}, "and neither terms nor an offset"),
+    ({"follower": "jc", "driver": "ja"}, "a nonlinear coupling takes a function or a table"),
+    ({"follower": "jc", "driver": "ja", "function": "q", "table": [[0, 1], [1, 2]]}, "takes a function or a table"),
+    ({"follower": "jc", "driver": "ja", "function": "abs(q)"}, 'coupling "cam", function: abs has kinks or jumps')])
+def test_broken_couplings_in_python(arguments, text):
+    with pytest.raises(ld.ModelError) as caught:
+        ld.Coupling("cam", **arguments)
     assert text in str(caught.value) and "\n" not in str(caught.value)
 
 

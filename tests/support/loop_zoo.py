@@ -11,18 +11,8 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 import liedyn as ld
-from liedyn.model.description import (
-    BALL,
-    FREE,
-    LOOP_TYPES,
-    WORLD,
-    Coordinate,
-    Coupling,
-    CouplingFunction,
-    Joint,
-    Loop,
-    Robot,
-)
+from liedyn.model.coupling_expression import CouplingFunction
+from liedyn.model.description import BALL, FREE, LOOP_TYPES, WORLD, Coordinate, Coupling, Joint, Loop, Robot
 from liedyn.model.links import Pose
 from loop_reference import function_value, turn_of
 from matrices import exp, inverse, pose

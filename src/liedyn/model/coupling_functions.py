@@ -16,7 +16,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.errors import ModelError, Place
-from liedyn.model.description import BINARY_OPERATIONS, SPLINE_DEGREES, UNARY_OPERATIONS, CouplingFunction
+from liedyn.model.coupling_expression import BINARY_OPERATIONS, SPLINE_DEGREES, UNARY_OPERATIONS, CouplingFunction
 
 # Programs ---------------------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Base
 from liedyn.errors import LiedynWarning, ModelError, Place, nearest, of_level
+from liedyn.model.coupling_expression import CouplingFunction, read_expression
 from liedyn.model.element_values import (
     as_each,
     as_elements,
@@ -410,40 +411,20 @@ LOOP_TYPES: dict[str, LoopType] = {
 }
 
 
-# operations of an expression, besides `driver` and `literal`
-UNARY_OPERATIONS = ("negative", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log", "sqrt")
-BINARY_OPERATIONS = ("add", "subtract", "multiply", "divide", "power", "atan2")
-SPLINE_DEGREES = {"cubic": 3, "quintic": 5}                  # by `CouplingFunction.interpolation`
-
-
-@dataclass(frozen=True, slots=True)
-class CouplingFunction:
-    """The function f of a nonlinear coupling, by an expression or by a table. `coupling_function` reads an expression.
-
-    text           the expression, as in a file; empty for a table
-    operations     its operations in postfix order: (name, value) with the names of UNARY_OPERATIONS, BINARY_OPERATIONS, `driver`
-                   and `literal`; the value is that of a literal
-    points         (x, f(x)) of a table, in increasing order of x
-    interpolation  of a table: `cubic` or `quintic`
-    periodic       whether f continues periodically beyond the table, with the increase of the last value over the first one
-    units          of driver and follower in a table that declares them, rad or m
-    """
-
-    text: str = ""
-    operations: tuple[tuple[str, float], ...] = ()
-    points: tuple[tuple[float, float], ...] = ()
-    interpolation: str = "cubic"
-    periodic: bool = False
-    units: tuple[str, str] = ("", "")
-
-
 @dataclass(frozen=True, slots=True, init=False)
 class Coupling:
     """The constraint sum_k c_k q_k = offset between joint coordinates (not of ball and free joints): gears, belts, cables.
 
     terms  {coordinate: c_k}, with the coordinate "joint", or "joint.label" for a joint with several; or (joint, label, c_k) of
-           each. The label is empty if the joint has one coordinate. With a `function` f, the coupling is nonlinear: q_1 =
-           f(q_2) for its two terms, the follower and the driver, whose coefficients have no effect.
+           each. The label is empty if the joint has one coordinate
+
+    A nonlinear coupling, q_follower = f(q_driver), has these arguments instead of `terms` and `offset`. Its terms are those of
+    the follower and the driver, whose coefficients have no effect.
+
+    follower, driver         names of coordinates
+    function                 f, an expression of the driver by its name or q
+    table                    f by points [driver, follower], instead of `function`
+    interpolation, periodic  of the table, as in a robot file
 
     Examples
     --------
@@ -451,6 +432,10 @@ class Coupling:
     >>> gear = ld.Coupling("gear", {"shoulder": 1, "elbow": -2})
     >>> ld.build(dataclasses.replace(robot, couplings=[gear])).independent
     ('shoulder',)
+    >>> cam = ld.Coupling("cam", follower="elbow", driver="shoulder", function="0.3*(1 - cos(shoulder))")
+    >>> model = ld.build(dataclasses.replace(robot, couplings=[cam]))
+    >>> ld.expand(model, [np.pi])
+    array([3.141593, 0.6     ])
     """
 
     name: str
@@ -460,11 +445,30 @@ class Coupling:
     function: CouplingFunction | None = None
 
     @explained
-    def __init__(self, name: str, terms: Mapping[str, float] | Iterable[tuple[str, str, float]], offset: float = 0.0,
-                 place: Place = _NO_PLACE, function: CouplingFunction | None = None):
+    def __init__(self, name: str, terms: Mapping[str, float] | Iterable[tuple[str, str, float]] = (),           # noqa: PLR0913
+                 offset: float = 0.0, place: Place = _NO_PLACE, function: str | CouplingFunction | None = None, *,
+                 follower: str | None = None, driver: str | None = None, table: ArrayLike | None = None,
+                 interpolation: str = "cubic", periodic: bool = False):
         each = [(joint, "", factor) for joint, factor in terms.items()] if isinstance(terms, Mapping) else terms
-        set_fields(self, name=name, terms=tuple((joint, label, as_float(factor)) for joint, label, factor in each),
-                   offset=as_float(offset), place=place, function=function)
+        set_fields(self, name=name, offset=as_float(offset), place=place)
+        if follower is not None or driver is not None or table is not None or isinstance(function, str):
+            each = self._nonlinear_terms(follower, driver, each)
+            if (function is None) == (table is None):
+                raise ModelError("a nonlinear coupling takes a function or a table", place=element_location(self, "function"),
+                                 expected="one of them")
+            if isinstance(function, str):
+                function = read_expression(function, str(driver), element_location(self, "function"))
+            elif table is not None:
+                points = tuple((float(x), float(y)) for x, y in as_vectors(table))
+                function = CouplingFunction(points=points, interpolation=interpolation, periodic=periodic)
+        set_fields(self, terms=tuple((joint, label, as_float(factor)) for joint, label, factor in each), function=function)
+
+    def _nonlinear_terms(self, follower: str | None, driver: str | None,
+                         terms: Iterable[tuple[str, str, float]]) -> list[tuple[str, str, float]]:
+        if follower is None or driver is None or list(terms) or self.offset:
+            raise ModelError("a nonlinear coupling has a follower and a driver, and neither terms nor an offset",
+                             place=element_location(self, "terms"))
+        return [(follower, "", 1.0), (driver, "", 0.0)]
 
 
 @dataclass(frozen=True, slots=True, init=False)

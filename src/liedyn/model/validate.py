@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from liedyn.errors import ModelError, Place, WarningLog, nearest
+from liedyn.model.coupling_expression import SPLINE_DEGREES
 from liedyn.model.coupling_functions import check_operations
 from liedyn.model.description import (
     JOINT_TYPES,
     LOOP_TYPES,
     MAX_INPUT,
     ONE_DOF,
-    SPLINE_DEGREES,
     WORLD,
     Actuator,
     Coordinate,

@@ -13,7 +13,8 @@ from liedyn.arrays import Base
 from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, escape_nonprintable, of_level
 from liedyn.io.robots.coupling_function import function_to_dict
 from liedyn.io.robots.write_robot_yaml import LIMITS, PASSIVE
-from liedyn.model.description import Coordinate, Coupling, CouplingFunction, Joint, Loop, coordinate_name
+from liedyn.model.coupling_expression import CouplingFunction
+from liedyn.model.description import Coordinate, Coupling, Joint, Loop, coordinate_name
 from liedyn.model.links import Pose
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.validate import mimic_couplings

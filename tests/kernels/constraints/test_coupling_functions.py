@@ -5,9 +5,9 @@ import pytest
 import liedyn as ld
 from liedyn.codegen.specialize import generic_kernels
 from liedyn.codegen.trace import traced_module
-from liedyn.io.robots.coupling_function import FUNCTIONS, read_expression
+from liedyn.model.coupling_expression import FUNCTIONS, CouplingFunction, read_expression
 from liedyn.model.coupling_functions import INPUT, OPERATIONS, evaluate, function_program
-from liedyn.model.description import Coupling, CouplingFunction, Joint, Robot
+from liedyn.model.description import Coupling, Joint, Robot
 from liedyn.model.links import Link
 
 X, Y = np.sort(np.random.default_rng(1).uniform(-2.0, 2.0, 11)), np.random.default_rng(2).standard_normal(11)

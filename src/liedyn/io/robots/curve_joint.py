@@ -14,10 +14,11 @@ import numpy as np
 from liedyn.errors import ModelError
 from liedyn.io.csv_table import read_table, split_title
 from liedyn.io.file_schema import File
-from liedyn.io.robots.coupling_function import column_in_si, read_expression
+from liedyn.io.robots.coupling_function import column_in_si
 from liedyn.io.robots.robot_schema import CURVE_COMPONENTS, JOINT, LIMITS, read_limit
 from liedyn.io.yaml_nodes import Node
-from liedyn.model.description import Coordinate, Coupling, CouplingFunction, Joint
+from liedyn.model.coupling_expression import CouplingFunction, read_expression
+from liedyn.model.description import Coordinate, Coupling, Joint
 from liedyn.model.links import Link, Pose
 
 _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}

@@ -9,7 +9,7 @@ from typing import Any
 
 from liedyn.errors import ElementPlace, LiedynWarning, ModelError, Place
 from liedyn.io.file_schema import File
-from liedyn.io.robots.coupling_function import read_csv, read_expression
+from liedyn.io.robots.coupling_function import read_csv
 from liedyn.io.robots.curve_joint import CurveJoint, read_curve_joint
 from liedyn.io.robots.robot_schema import (
     ACTUATOR,
@@ -24,17 +24,8 @@ from liedyn.io.robots.robot_schema import (
 )
 from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import override
-from liedyn.model.description import (
-    JOINT_TYPES,
-    STANDARD_GRAVITY,
-    Actuator,
-    Coordinate,
-    Coupling,
-    CouplingFunction,
-    Joint,
-    Loop,
-    Robot,
-)
+from liedyn.model.coupling_expression import CouplingFunction, read_expression
+from liedyn.model.description import JOINT_TYPES, STANDARD_GRAVITY, Actuator, Coordinate, Coupling, Joint, Loop, Robot
 from liedyn.model.links import Link, Pose, Shape
 
 # What robot files in YAML have in common: elements by name, and where each stands ---------------------------------------
