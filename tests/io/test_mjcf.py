@@ -457,7 +457,7 @@ def test_parts_that_are_left_out_on_request(tmp_path, pair, part, text, without)
     with pytest.raises(ModelError, match=rf"\(--ignore {part} leaves it out; ignore=\[\"{part}\"\] in Python\)") as error:
         ld.load(tmp_path / "robot.xml")
     assert "\n" not in str(error.value)
-    with pytest.warns(ld.LiedynWarning, match="left out, as --ignore or ignore says, so that the motion differs: "):
+    with pytest.warns(ld.LiedynWarning, match="left out, as --ignore or ignore= says, so that the motion differs: "):
         both.model = ld.load(tmp_path / "robot.xml", ignore=[part])
     moves_alike(both)
     warning, = (warning for warning in both.model.warnings if warning.code == "mjcf-left-out")

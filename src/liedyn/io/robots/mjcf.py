@@ -295,7 +295,7 @@ def _warnings(root: XmlElement, tree: BodyTree) -> tuple[LiedynWarning, ...]:
     if limits:
         warnings.append(LiedynWarning("mjcf-limits", f"not read: {_listed(limits)}", place=place))
     if tree.left_out.counts:
-        message = f"left out, as --ignore or ignore says, so that the motion differs: {_listed(tree.left_out.counts)}"
+        message = f"left out, as --ignore or ignore= says, so that the motion differs: {_listed(tree.left_out.counts)}"
         warnings.append(LiedynWarning("mjcf-left-out", message, place=place))
     if any(c.friction for joint in tree.joints for c in joint.coordinates):
         message = "is read as friction that is smooth below 0.01 rad/s or m/s"
