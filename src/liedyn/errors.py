@@ -249,7 +249,7 @@ class UsageError(LiedynError):
     >>> ld.rollout(ld.load("robots/double_pendulum.yaml"), [0, 0], [0, 0], dt=0.0, steps=10)
     Traceback (most recent call last):
         ...
-    liedyn.errors.UsageError: dt must be a number of seconds > 0, got 0.0
+    liedyn.errors.UsageError: dt must be a number of seconds > 0; found 0.0
     """
 
     exit_status = 2

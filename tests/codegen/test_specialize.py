@@ -190,7 +190,7 @@ def test_without_lines_loops_do_all(what, by_lines, monkeypatch):
 def test_another_word_for_lines_is_refused(monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", "fast")
     model = fresh("revolute")
-    with pytest.raises(ld.UsageError, match="LIEDYN_CODE must be auto or generic, got 'fast'"):
+    with pytest.raises(ld.UsageError, match="LIEDYN_CODE must be auto or generic; found 'fast'"):
         ld.mass_matrix(model, model.neutral())
 
 

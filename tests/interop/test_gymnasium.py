@@ -155,7 +155,7 @@ def test_variants_and_observations_of_the_user():
 
 @pytest.mark.parametrize(("options", "error", "message"), [
     ({"observation": lambda q, v: q}, ld.UsageError, "observation requires observation_space"),
-    ({"action": "torque"}, ld.UsageError, "action must be force or setpoint, got 'torque'"),
+    ({"action": "torque"}, ld.UsageError, "action must be force or setpoint; found 'torque'"),
     ({"action": "setpoint"}, ld.UsageError, "require `feedback`"),
     ({"joints": "wheel"}, ld.LiedynError, "wheel"),
 ])

@@ -270,14 +270,14 @@ def test_results_go_to_given_arrays_and_other_libraries_give_theirs(pendulum):
 
 
 @pytest.mark.parametrize(("arguments", "error", "message"), [
-    ({"method": "euler"}, ld.UsageError, "method must be rk4 or semi_implicit, got 'euler'"),
-    ({"dt": "1"}, ld.UsageError, "dt must be a number of seconds > 0, got '1'"),
-    ({"steps": None}, ld.UsageError, "steps must be an integer >= 1, got None"),
+    ({"method": "euler"}, ld.UsageError, "method must be rk4 or semi_implicit; found 'euler'"),
+    ({"dt": "1"}, ld.UsageError, "dt must be a number of seconds > 0; found '1'"),
+    ({"steps": None}, ld.UsageError, "steps must be an integer >= 1; found None"),
     ({"last": ["a"]}, ld.UsageError, "last is the number of steps of each run; found <U1, expected integers from 1 to 12"),
     ({"feedback": 3}, ld.UsageError, "feedback must be a Feedback; found int"),
-    ({"dt": 0.0}, ld.UsageError, "dt must be a number of seconds > 0, got 0.0"),
-    ({"steps": 0}, ld.UsageError, "steps must be an integer >= 1, got 0"),
-    ({"every": 1.5}, ld.UsageError, "every must be an integer >= 1, got 1.5"),
+    ({"dt": 0.0}, ld.UsageError, "dt must be a number of seconds > 0; found 0.0"),
+    ({"steps": 0}, ld.UsageError, "steps must be an integer >= 1; found 0"),
+    ({"every": 1.5}, ld.UsageError, "every must be an integer >= 1; found 1.5"),
     ({"q0": [0.0, np.nan]}, ld.ConfigurationError, r"q0\[1\] \(elbow\) is not finite; found nan"),
     ({"tau": np.zeros((3, 5, 2))}, ld.ShapeError, "tau has the wrong number of steps; found 5, expected 12 or 1"),
     ({"q0": np.zeros((3, 2)), "v0": np.zeros((4, 2))}, ld.ShapeError, r"axes of runs do not match: q0 \(3, 2\), v0 \(4, 2\)"),

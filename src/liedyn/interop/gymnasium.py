@@ -203,7 +203,7 @@ def _controlled_coordinates(model: Model, joints: Patterns | None) -> Integers:
 def _check_action(model: Model, action: str, coordinates: Integers, feedback: Feedback | None) -> bool:
     """Return whether actions are setpoints, or raise UsageError."""
     if action not in ("force", "setpoint"):
-        raise UsageError(f"action must be force or setpoint, got {action!r}")
+        raise UsageError(f"action must be force or setpoint; found {action!r}")
     if action == "setpoint" and feedback is None:
         raise UsageError("actions that are setpoints require `feedback`, for example ld.Feedback.pd(kp, kd, q)")
     angular = {k for joint in model.joints if joint.kind != ONE_DOF for k in range(joint.v.start, joint.v.stop)}

@@ -643,12 +643,12 @@ def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,  
 def check_numbers(method: object, dt: object, **counts: object) -> None:
     """Raise UsageError for an invalid method, step, or number of steps or runs."""
     if method not in METHODS:
-        raise UsageError(f"method must be {' or '.join(METHODS)}, got {method!r}")
+        raise UsageError(f"method must be {' or '.join(METHODS)}; found {method!r}")
     if not (isinstance(dt, Real) and 0.0 < float(dt) < np.inf):
-        raise UsageError(f"dt must be a number of seconds > 0, got {dt!r}")
+        raise UsageError(f"dt must be a number of seconds > 0; found {dt!r}")
     for name, x in counts.items():
         if isinstance(x, bool) or not isinstance(x, Integral) or x < 1:
-            raise UsageError(f"{name} must be an integer >= 1, got {x!r}")
+            raise UsageError(f"{name} must be an integer >= 1; found {x!r}")
 
 
 # A rollout as a function of arrays, with its adjoint, for other libraries -----------------------------------------------
