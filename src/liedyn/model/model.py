@@ -10,7 +10,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Base, Integers, Mask
 from liedyn.errors import LiedynWarning, ModelError, NameLookupError, Place, UsageError, WarningLog, nearest, of_level
-from liedyn.immutable import Immutable, read_only
+from liedyn.immutable import Immutable, read_only, read_only_property
 from liedyn.model.articulated_inertia import BodyTree, joints_without_inertia, vanishing_coordinates
 from liedyn.model.constraint_arrays import ConstraintAnchors, LeverArms, ModelConstraint, pack_constraints, packed_model
 from liedyn.model.coupling_functions import function_program
@@ -376,14 +376,14 @@ class Model(Immutable):
             return tuple(self.v_names[k] for k in self.elimination().independent)
         return tuple(self.v_names[k] for k in np.flatnonzero(~self.follows))
 
-    @cached_property
+    @read_only_property
     def follows(self) -> Mask:
         """(nv,) bool, coordinates that couplings and mimic joints determine."""
         follows = self.function_followers.copy()
         follows[self.elimination(self.function_followers).follower] = True
         return follows
 
-    @cached_property
+    @read_only_property
     def function_followers(self) -> Mask:
         """(nv,) bool, coordinates that nonlinear couplings determine."""
         follows = np.zeros(self.nv, dtype=bool)
