@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ from liedyn.model.model import build as build_model
 
 def load_description(path: str | os.PathLike[str], base: Base | None = None, loops: str | os.PathLike[str] | None = None,
                      overrides: tuple[str, ...] = (), *, inertia_from_meshes: float | None = None,
-                     ignore: Sequence[str] = ()) -> Robot:
+                     ignore: Sequence[str] = (), xacro_args: Mapping[str, object] | None = None) -> Robot:
     """Read a robot file as a description, which `build` turns into a model.
 
     Parameters
@@ -41,7 +41,7 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     path : path
         URDF, MJCF (ending .xml), YAML (ending .yaml or .yml), or another format of `FORMATS`; or a loops file (ending
         loops.yaml), with the robot that it names.
-    base, loops, inertia_from_meshes, ignore
+    base, loops, inertia_from_meshes, ignore, xacro_args
         As for `load`.
     overrides : sequence of "key.path=value"
         Replace values of a robot YAML.
@@ -64,7 +64,7 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     path = Path(path)
     if path.name.endswith("loops.yaml") and loops is None:
         return load_description(path.parent / robot_of_loops(path), base, path, overrides,
-                                inertia_from_meshes=inertia_from_meshes, ignore=ignore)
+                                inertia_from_meshes=inertia_from_meshes, ignore=ignore, xacro_args=xacro_args)
     format = format_of_file(path)
     if overrides and not format.has_keys:
         raise ModelError("only a robot YAML has keys that can be changed", place=Place(str(path)), found=overrides[0],
@@ -73,7 +73,11 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
         ignore = (ignore,)
     if ignore and not format.can_ignore:
         raise ModelError("only an MJCF file has parts that can be ignored", place=Place(str(path)), found=", ".join(ignore))
-    robot = format.read(path, overrides) if overrides else format.read(path, ignore) if ignore else format.read(path)
+    if xacro_args and format is not FORMATS.get("urdf"):
+        raise ModelError("arguments of xacro are for a file with the ending .xacro", place=Place(str(path)),
+                         found=", ".join(xacro_args))
+    arguments = overrides or tuple(ignore) or xacro_args
+    robot = format.read(path, arguments) if arguments else format.read(path)
     if inertia_from_meshes is not None:
         robot = _with_inertia_of_shapes(robot, inertia_from_meshes, format)
     robot = _with_constraints(robot, path, loops, format)
@@ -90,9 +94,10 @@ def _with_inertia_of_shapes(robot: Robot, density: float, format: RobotFormat) -
     return with_inertia_of_shapes(robot, density)
 
 
-def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
+def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,        # noqa: PLR0913
          loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False,
-         inertia_from_meshes: float | None = None, ignore: Sequence[str] = ()) -> Model:
+         inertia_from_meshes: float | None = None, ignore: Sequence[str] = (),
+         xacro_args: Mapping[str, object] | None = None) -> Model:
     """Read a robot file (URDF, YAML or MJCF) as a model.
 
     Parameters
@@ -116,6 +121,8 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
     ignore : sequence of names, optional
         Parts of an MJCF file that change the motion and are not computed, which are left out with a warning: `"fluid"`,
         `"gravcomp"`, `"tendons"`, `"free-joints"`, `"springs"`, `"couplings"`, `"plugins"`, `"flex"`. Otherwise, they are errors.
+    xacro_args : {name: value}, optional
+        Arguments (`xacro:arg`) of a xacro file, which xacrodoc expands. Its expressions are executed.
 
     Raises
     ------
@@ -132,7 +139,7 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
     array([ 0.  ,  0.  , -1.62])
     """
     model = read_model(path, base=base, gravity=gravity, loops=loops, strict=strict, ignore_mimic=ignore_mimic,
-                       inertia_from_meshes=inertia_from_meshes, ignore=ignore)
+                       inertia_from_meshes=inertia_from_meshes, ignore=ignore, xacro_args=xacro_args)
     warn(robot_file_warnings(model))
     return model
 
@@ -168,12 +175,13 @@ def build(robot: Robot) -> Model:
 def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,     # noqa: PLR0913 - as `load`
                loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False,
                inertia_from_meshes: float | None = None, ignore: Sequence[str] = (),
-               overrides: tuple[str, ...] = ()) -> Model:
+               xacro_args: Mapping[str, object] | None = None, overrides: tuple[str, ...] = ()) -> Model:
     """Return the model of a robot file as `load`, without issuing a warning: for callers that return or print the warnings.
 
     overrides: as for `load_description`.
     """
-    robot = load_description(path, base, loops, overrides, inertia_from_meshes=inertia_from_meshes, ignore=ignore)
+    robot = load_description(path, base, loops, overrides, inertia_from_meshes=inertia_from_meshes, ignore=ignore,
+                             xacro_args=xacro_args)
     if gravity is not None:
         robot = dataclasses.replace(robot, gravity=vector(np.asarray(gravity, dtype=float)))
     if ignore_mimic:

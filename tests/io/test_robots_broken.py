@@ -80,9 +80,9 @@ URDF = {
                      "not a URDF file; found '<sdf>'; expected <robot> (SDF files are not supported)"),
     "no-links": (b'<robot name="r"/>', 1, "no links in this robot"),
     "unexpanded-xacro": (b'<robot xmlns:xacro="x">\n<xacro:include filename="a"/></robot>', 2,
-                         "a xacro macro that is not expanded; found '<xacro:include>' (expand xacro first"),
+                         "a xacro macro that is not expanded; found '<xacro:include>' (give a xacro file"),
     "xacro-macro": (urdf('<link name="a"/>', '<link name="a"/>\n  <xacro:gripper side="left"/>'), 3,
-                    "a xacro macro that is not expanded; found '<xacro:gripper>' (expand xacro first"),
+                    "a xacro macro that is not expanded; found '<xacro:gripper>' (give a xacro file"),
     "xacro-expression": (urdf('"0 0 1"/>\n      <mass', '"0 0 ${h}"/>\n      <mass'), 5,
                          "link \"b\", <origin xyz>: a xacro expression; found '0 0 ${h}'"),
     "link-without-name": (urdf('<link name="a"/>', "<link/>"), 2, "a <link> without a name"),
@@ -303,10 +303,6 @@ def test_the_samples_that_are_broken_are_whole_without_it(tmp_path):
 def test_missing_file_and_directory(tmp_path, read):
     assert message(read, tmp_path / "none.urdf") == f"{tmp_path / 'none.urdf'}: no such file"
     assert message(read, tmp_path) == f"{tmp_path}: this is a directory; expected a file"
-
-
-def test_xacro_file_is_refused_with_a_hint(tmp_path):
-    assert "(expand xacro first: xacro robot.urdf.xacro > robot.urdf)" in message(read_urdf, tmp_path / "r.urdf.xacro")
 
 
 @pytest.mark.parametrize("read, comment", [(read_urdf, b"<!-- %s -->"), (read_robot_yaml, b"# %s")])

@@ -119,6 +119,15 @@ inertia_option = click.option("--inertia-from-meshes", type=_density, metavar="D
                               "of a URDF without inertial, which get the mass and inertia of their shapes and meshes.")
 ignore_option = click.option("--ignore", multiple=True, type=click.Choice(list(IGNORABLE)), help="Leave out parts of an MJCF "
                              "file that change the motion, with a warning; may be repeated.")
+def _xacro_args(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    for text in values:
+        if "=" not in text:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE.")
+    return dict(text.split("=", 1) for text in values)
+
+
+xacro_option = click.option("--xacro-arg", "xacro_args", multiple=True, metavar="NAME=VALUE", callback=_xacro_args,
+                            help="Argument of a xacro file; may be repeated.")
 strict_option = click.option("--strict", is_flag=True, help="Treat robot warnings as errors (see `liedyn check`).")
 file_kind_argument = click.argument("kind", metavar="scenario|robot|loops|sweep|columns",
                                      type=click.Choice(["scenario", "robot", "loops", "sweep", "columns"]))

@@ -24,6 +24,7 @@ from liedyn.cli.options import (
     robot_argument,
     strict_option,
     text_output_option,
+    xacro_option,
 )
 from liedyn.io.robots.robot_formats import in_words, written_endings, written_formats
 
@@ -34,9 +35,9 @@ if TYPE_CHECKING:                       # imports NumPy
 
 @click.command(short_help="Show a robot file: tree, coordinates, limits.")
 @robot_argument
-@with_console(base_option, loops_option, inertia_option, ignore_option, json_option)
-def info(robot: str, base: Base | None, loops: str | None, inertia_from_meshes: float | None, ignore: tuple[str, ...],
-         as_json: bool, console: Console) -> None:
+@with_console(base_option, loops_option, inertia_option, ignore_option, xacro_option, json_option)
+def info(robot: str, base: Base | None, loops: str | None, inertia_from_meshes: float | None,
+         ignore: tuple[str, ...], xacro_args: dict[str, str], as_json: bool, console: Console) -> None:
     """Show the content of ROBOT, a URDF, YAML or MJCF file: tree, order of the coordinates, masses, limits.
 
     \b
@@ -47,7 +48,8 @@ def info(robot: str, base: Base | None, loops: str | None, inertia_from_meshes: 
     from liedyn.report.robot_summary import robot_summary, robot_text
     from liedyn.robot_files import read_model
 
-    model = read_model(robot, base=base, loops=loops, inertia_from_meshes=inertia_from_meshes, ignore=ignore)
+    model = read_model(robot, base=base, loops=loops, inertia_from_meshes=inertia_from_meshes, ignore=ignore,
+                       xacro_args=xacro_args)
     console.report(as_json, robot_summary(model), robot_text(model))
     console.robot(model)
 
@@ -93,10 +95,10 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, inertia
               "trajectory, if any.")
 @columns_option
 @bag_options
-@with_console(base_option, loops_option, inertia_option, ignore_option, force_option, json_option)
+@with_console(base_option, loops_option, inertia_option, ignore_option, xacro_option, force_option, json_option)
 def convert(source: str, output: str, format: str | None, lossy: bool, robot: str | None, columns: str | None,   # noqa: PLR0913
             bag: BagOptions, base: Base | None, loops: str | None, inertia_from_meshes: float | None,
-            ignore: tuple[str, ...], force: bool, as_json: bool, console: Console) -> None:
+            ignore: tuple[str, ...], xacro_args: dict[str, str], force: bool, as_json: bool, console: Console) -> None:
     """Convert ROBOT, a URDF, YAML or MJCF file, to the format given by the ending of the output file; or TRAJECTORY, a ROS bag
     or a CSV, to a CSV with the names and units of liedyn.
 
@@ -112,13 +114,15 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
     Example:  liedyn convert robots/hopper.xml -o hopper.yaml
     Example:  liedyn convert robots/four_bar.yaml -o four_bar.urdf       also writes four_bar.loops.yaml
     Example:  liedyn convert robots/arm_with_tool.urdf --inertia-from-meshes 2700 -o arm.urdf
+    Example:  liedyn convert arm.urdf.xacro --xacro-arg tool=gripper -o arm_with_gripper.urdf
     Example:  liedyn convert robots/asymmetric_body.yaml --base fixed -o - --to urdf
     Example:  liedyn convert configs/logs/ur5_log.csv -o motion.csv
     Example:  liedyn convert bag/ --topic /joint_states --robot arm.urdf -o motion.csv
     """
     if source == "-" or Path(source).suffix == ".csv" or is_bag_file(source):
-        if format is not None or lossy or loops or inertia_from_meshes or ignore:
-            raise click.UsageError("--to, --lossy, --loops, --inertia-from-meshes and --ignore are options for robots.")
+        if format is not None or lossy or loops or inertia_from_meshes or ignore or xacro_args:
+            raise click.UsageError("--to, --lossy, --loops, --inertia-from-meshes, --ignore and --xacro-arg are options for "
+                                   "robots.")
         _convert_trajectory(source, output, robot, columns, bag, base, force=force, as_json=as_json, console=console)
         return
     if robot is not None or columns is not None or any(bag.values()):
@@ -132,7 +136,8 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
     if output == STDIO and as_json:
         raise click.UsageError("`-o -` and --json would both write to stdout.")
     path = Path(output)
-    description = load_description(source, base, loops, inertia_from_meshes=inertia_from_meshes, ignore=ignore)
+    description = load_description(source, base, loops, inertia_from_meshes=inertia_from_meshes, ignore=ignore,
+                                   xacro_args=xacro_args)
     name, folder = (None, None) if output == STDIO else (path.name, path.parent)
     result = convert_description(description, format or format_of(path), name, folder)
     result.check(lossy=lossy, source=source)

@@ -20,6 +20,7 @@ import numpy as np
 from liedyn.errors import ModelError
 from liedyn.io.robots.urdf import read_urdf
 from liedyn.io.robots.write_urdf import as_urdf, urdf
+from liedyn.io.robots.xacro_files import is_xacro
 from liedyn.io.robots.xml_syntax import repair
 from liedyn.io.yaml_nodes import read_bytes
 from liedyn.model.description import Robot
@@ -40,7 +41,7 @@ def patched_urdf(robot: Robot, folder: Path | None = None) -> str | None:
     folder  of the file that is to be written: relative paths of meshes are adapted. None: they stay as they are
     """
     source = Path(robot.source or "")
-    if not source.is_file():
+    if not source.is_file() or is_xacro(source):
         return None
     try:
         text = read_bytes(source, ModelError)

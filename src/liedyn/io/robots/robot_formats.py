@@ -5,10 +5,11 @@ Readers and writers are imported on first use, so that the table is available to
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from liedyn.errors import ModelError, Place
@@ -52,9 +53,9 @@ class RobotFormat:
 
 # The formats of liedyn. CONTRIBUTING.md shows how another one is added --------------------------------------------------
 
-def _read_urdf(path: Path) -> Robot:
+def _read_urdf(path: Path, xacro_args: Mapping[str, object] = MappingProxyType({})) -> Robot:
     from liedyn.io.robots.urdf import read_urdf
-    return read_urdf(path)
+    return read_urdf(path, xacro_args)
 
 
 def _write_urdf(robot: Robot, shapes: Shapes) -> tuple[Subset, str]:

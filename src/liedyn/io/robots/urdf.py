@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from xml.etree import ElementTree
 
 from liedyn.errors import ElementPlace, LiedynWarning, ModelError, Place, escape_nonprintable, nearest
 from liedyn.io.robots.robot_schema import read_limit
 from liedyn.io.robots.visual_shapes import visuals_of_urdf
+from liedyn.io.robots.xacro_files import expanded_xacro, is_xacro
 from liedyn.io.robots.xml_elements import XACRO_HINT, XmlElement, is_finite_number, read_urdf_tree
 from liedyn.io.yaml_nodes import NUMBER
 from liedyn.model.description import Coordinate, Joint, Mimic, Robot
@@ -50,17 +52,20 @@ _PARTS = {"link": {"mass": "mass", "com": "origin", "inertia": "inertia"},
 _NOT_FINITE = re.compile(r"[-+]*((inf|infinity|nan)\Z|nan\()", re.IGNORECASE)
 
 
-def read_urdf(path: str | os.PathLike[str]) -> Robot:
-    """Return the robot of a URDF file, with `base` fixed and the warnings of reading it. It is not validated.
+def read_urdf(path: str | os.PathLike[str], xacro_args: Mapping[str, object] = MappingProxyType({})) -> Robot:
+    """Return the robot of a URDF or xacro file, with `base` fixed and the warnings of reading it. It is not validated.
+
+    xacro_args  values of the arguments of a xacro file; see `expanded_xacro`
 
     Raises ModelError with file, line and element for a file that is not XML, a DOCTYPE, an unexpanded xacro file, missing or
     wrong attributes, and an unknown joint type. `safety_controller` and `calibration` are ignored. Of the limits of a continuous
     joint, velocity and effort are read; missing `lower` and `upper` are 0, as in the specification of the format.
     """
     file = os.fspath(path)
-    if str(file).endswith(".xacro"):
-        raise ModelError("a xacro file, not a URDF", place=Place(file), hint=XACRO_HINT)
-    root = read_urdf_tree(path)
+    if xacro_args and not is_xacro(file):
+        raise ModelError("arguments of xacro are for a file with the ending .xacro", place=Place(file),
+                         found=", ".join(xacro_args))
+    root = read_urdf_tree(path, expanded_xacro(path, xacro_args) if is_xacro(file) else None)
     reader = _Checker()
     links, joints = ([reader.check(element) for element in root.every(tag)] for tag in ("link", "joint"))
     parsed = _parse(root.text("name") or Path(file).stem, [tree for tree, _ in links + joints])

@@ -171,15 +171,18 @@ class _SyntaxProblem(Exception):
 
 def read_xml(path: str | os.PathLike[str], max_levels: int,
              is_needed: Callable[[str, list[XmlElement], Callable[[], Place]], bool] = lambda tag, open, place: True,
-             ) -> XmlElement:
+             expanded: bytes | None = None) -> XmlElement:
     """Return the root element of a file. Raise ModelError with the line, also for more than `max_levels` levels of nesting.
 
     A text that is not well-formed is repaired if that is possible, with warnings, and read again.
 
     is_needed: called with the tag of an element, the elements around it and its place; returns whether the tree contains the
           element. Children of an element that it does not contain are ignored. May raise.
+    expanded: text to read in place of the file, in which the lines count
     """
     file, text = os.fspath(path), read_bytes(path, ModelError)
+    if expanded is not None:
+        file, text = f"{file} (expanded)", expanded
     try:
         return _parse(text, file, max_levels, is_needed)
     except _SyntaxProblem as problem:
@@ -263,13 +266,15 @@ MAX_URDF_LEVELS = 50                              # levels of nesting
 _READ = ("link", "joint", "material", "transmission")             # children of <robot>
 _SHAPES = ("visual", "collision")
 _IGNORED_XACRO = ("xacro:property", "xacro:arg")
-XACRO_HINT = "expand xacro first: xacro robot.urdf.xacro > robot.urdf"
+XACRO_HINT = "give a xacro file the ending .xacro, or expand it: xacro robot.urdf.xacro > robot.urdf"
 _OTHER_FORMATS = {"sdf": "SDF files are not supported", "mujoco": "give a MuJoCo file the ending .xml",
                   "COLLADA": "COLLADA files are not supported"}
 
 
-def read_urdf_tree(path: str | os.PathLike[str]) -> XmlElement:
+def read_urdf_tree(path: str | os.PathLike[str], expanded: bytes | None = None) -> XmlElement:
     """Return the <robot> element of a file with the elements of `_READ`. Raise ModelError with the line.
+
+    expanded: as for `read_xml`
 
     Information about it counts the other elements by tag.
     """
@@ -287,7 +292,7 @@ def read_urdf_tree(path: str | os.PathLike[str]) -> XmlElement:
             places.append(place())
         return False
 
-    root = read_xml(path, MAX_URDF_LEVELS, is_needed)
+    root = read_xml(path, MAX_URDF_LEVELS, is_needed, expanded)
     if not any(root.every("link")):
         raise ModelError("no links in this robot", place=Place(root.file, root.line), expected="at least one <link>")
     if counts:

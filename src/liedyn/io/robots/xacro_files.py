@@ -1,0 +1,43 @@
+"""URDF text of xacro files: xacro expands them, and xacrodoc finds packages without ROS."""
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from importlib.util import find_spec
+from pathlib import Path
+
+from liedyn.errors import ModelError, Place
+from liedyn.io.yaml_nodes import read_bytes
+
+_INSTALL = "pip install 'liedyn[xacro]'"
+
+
+def is_xacro(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is a xacro file by its name."""
+    return os.fspath(path).lower().endswith(".xacro")
+
+
+def expanded_xacro(path: str | os.PathLike[str], arguments: Mapping[str, object]) -> bytes:
+    """Return the URDF text of a xacro file.
+
+    `$(find package)` is searched in the parent folders of the file and in ROS_PACKAGE_PATH. arguments: values of its xacro:arg
+
+    Raises ModelError if xacrodoc is missing or cannot expand the file. A xacro file is a program: its expressions are executed.
+    """
+    file = os.fspath(path)
+    read_bytes(path, ModelError)
+    if find_spec("xacrodoc") is None:
+        raise ModelError("a xacro file, which needs xacrodoc", place=Place(file), expected="a URDF",
+                         hint=f"{_INSTALL}, or expand it: xacro robot.urdf.xacro > robot.urdf")
+    import xacro
+    from xacrodoc import packages
+    try:                                                  # xacrodoc itself does not find includes relative to the file
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):          # xacro prints its messages
+            packages.walk_up_from(Path(file).absolute())
+            document = xacro.process_file(file, mappings={name: str(value) for name, value in arguments.items()})
+            return bytes(document.toxml(encoding="utf-8"))
+    except (Exception, SystemExit) as problem:                                        # expressions raise anything
+        text = " ".join(str(problem).split()) or type(problem).__name__
+        raise ModelError(f"xacro cannot expand the file: {text[:300]}", place=Place(file)) from None
