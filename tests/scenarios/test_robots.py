@@ -26,6 +26,7 @@ SCENARIOS = sorted((ROOT / "configs").glob("*.yaml"))
 # nq, nv, total mass [kg]. Masses as published: see the head of each file.
 LAYOUT = {
     "andrews.yaml": (7, 7, 0.04325 + 0.00365 + 0.02373 + 0.00706 + 0.0705 + 0.00706 + 0.05498),
+    "arm_with_tool.urdf": (2, 2, 1.8),
     "asymmetric_body.yaml": (7, 6, 700 * 0.3 * 0.2 * 0.1),
     "bennett.yaml": (3, 3, 1.8),
     "bouncing_arm.yaml": (2, 2, 900 * (0.04 * 0.04 * 0.5 + 0.03 * 0.03 * 0.4)),
