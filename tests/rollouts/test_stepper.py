@@ -106,6 +106,65 @@ def test_prescribed_accelerations():
         ld.Stepper(model, DT, runs=2).step(model.neutral(), np.zeros(model.nv), a=a[0])
 
 
+@pytest.mark.parametrize("runs", [None, 3])
+@pytest.mark.parametrize("arguments", [
+    lambda s, q, v: (q, v, s.v), lambda s, q, v: (q, v, s.q), lambda s, q, v: (q, s.q), lambda s, q, v: (s.v, s.q),
+    lambda s, q, v: (s.q, s.q), lambda s, q, v: (s.v, s.v, s.q), lambda s, q, v: (s.q[..., ::-1], s.q[..., ::-1]),
+    lambda s, q, v: (q, list(s.q), list(s.v)), lambda s, q, v: (list(s.v), list(s.q), s.v[..., ::-1])])
+def test_arguments_may_be_views_of_the_state(arguments, runs):
+    model, rng = model_of("universal"), np.random.default_rng(2)
+    first, second = (rng.uniform(-0.3, 0.3, (2, *(() if runs is None else (runs,)), model.nv)) for _ in range(2))
+    stepper, other = (ld.Stepper(model, DT, runs=runs, q0=first[0], v0=first[1], steps=3) for _ in range(2))
+    other.step(*(np.array(x) for x in arguments(other, *second)))
+    stepper.step(*arguments(stepper, *second))
+    np.testing.assert_array_equal(stepper.q, other.q)
+    np.testing.assert_array_equal(stepper.v, other.v)
+
+
+def test_prescribed_accelerations_that_are_the_velocities():
+    model = model_of("universal")
+    stepper, other = (ld.Stepper(model, DT, v0=np.full(model.nv, 0.3), prescribed=np.arange(model.nv) < 1) for _ in range(2))
+    other.step(model.neutral(), np.zeros(model.nv), a=other.v.copy())
+    stepper.step(model.neutral(), np.zeros(model.nv), a=stepper.v)
+    np.testing.assert_array_equal(stepper.v, other.v)
+    assert stepper.v[0] == pytest.approx(0.3 * DT)
+
+
+@pytest.mark.parametrize(("out", "message"), [
+    (lambda s: (s.q, s.q), "out v overlaps the state"), (lambda s: (s.q[:], s.v), "out q overlaps the state"),
+    (lambda s: (np.zeros((2, 2)),) * 2, "out q and out v overlap"),
+    (lambda s: (np.zeros((2, 2), np.float32), np.zeros((2, 2))), "out q is not an array of float64; found float32"),
+    (lambda s: (np.zeros((2, 2)), [[0, 0], [0, 0]]), "out v is not an array of float64; found list"),
+    (lambda s: (np.zeros((2, 2)), np.broadcast_to(0.0, (2, 2))), "out v is read-only"),
+    (lambda s: (np.zeros((2, 2)), np.zeros(2)), r"out v has the wrong shape; found \(2,\), expected \(2, 2\)"),
+    (lambda s: (np.zeros((2, 2)),), "out is not a pair of arrays; found tuple"),
+    (lambda s: np.zeros((2, 2, 2)), "out is not a pair of arrays; found ndarray")])
+def test_outputs_that_cannot_hold_the_result_are_refused_before_the_step(out, message):
+    stepper = ld.Stepper(ld.load("robots/double_pendulum.yaml"), DT, q0=[0.3, 0.1], runs=2)
+    with pytest.raises(ld.ShapeError, match=message):
+        stepper.step(stepper.q, stepper.v, out=out(stepper))
+    assert not stepper.v.any() and not stepper.t.any()
+
+
+def test_outputs_may_be_the_columns_of_one_array_or_the_state():
+    stepper = ld.Stepper(ld.load("robots/double_pendulum.yaml"), DT, q0=[0.3, 0.1], runs=2)
+    rows = np.zeros((2, 4))
+    stepper.step(stepper.q, stepper.v, out=(rows[:, :2], rows[:, 2:]))
+    np.testing.assert_array_equal(rows, np.hstack([stepper.q, stepper.v]))
+    q, v = stepper.step(stepper.q, stepper.v, out=(stepper.q, stepper.v))
+    assert q is stepper.q and v is stepper.v and (v != rows[:, 2:]).all()
+
+
+def test_contact_forces_are_kept_when_the_next_step_is_made():
+    model, q, options = standing_dog()
+    stepper = ld.Stepper(model, DT, q0=q, method="semi_implicit", **options)
+    forces = stepper.contact_forces
+    kept = forces.copy()
+    stepper.step(stepper.q, stepper.v)
+    np.testing.assert_array_equal(forces, kept)
+    assert (stepper.contact_forces != kept).any()
+
+
 def test_states_that_are_given_and_outputs():
     model = model_of("free")
     q, v, _, tau = state(model, 3, (3,))

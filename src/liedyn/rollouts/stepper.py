@@ -156,13 +156,14 @@ class Stepper:
         Parameters
         ----------
         q, v : (…, nq), (…, nv)
-            State. `stepper.q` and `stepper.v`, which the last call has returned, are not copied.
+            State. `stepper.q` and `stepper.v`, which the last call has returned, are not copied. All arguments may be views of
+            them.
         tau : (…, nv) or (nv,), optional
             Generalized forces [N m | N]; default: zero.
         a : (…, nv) or (nv,), optional
             Accelerations of prescribed coordinates; default: zero. Other entries are ignored.
         out : (q, v), optional
-            Arrays (…, nq), (…, nv) for the result, which is also in `stepper.q` and `stepper.v`.
+            Separate arrays (…, nq), (…, nv) of float64 for the result, which is also in `stepper.q` and `stepper.v`.
 
         Returns
         -------
@@ -172,7 +173,7 @@ class Stepper:
         Raises
         ------
         ShapeError, ConfigurationError
-            For wrong shapes, and quaternions without unit norm.
+            For wrong shapes, quaternions without unit norm, and `out` that overlaps, is read-only or not float64.
         ComputationError
             If the run of a single state cannot continue. With an axis of runs, such runs have NaN, and are in `ended`.
 
@@ -183,33 +184,63 @@ class Stepper:
         >>> v.round(5)
         array([-0.00199, -0.00059])
         """
-        if q is not self.q:
-            self._load(self.q, q, "q")
-            if self._quaternions:
-                self._check_quaternions()
-        if v is not self.v:
-            self._load(self.v, v, "v")
-        self._set_forces(tau, a)
+        if out is not None:
+            self._check_out(out)
+        self._set_forces(tau, a)                                       # first: they may be views of the present state
+        if q is not self.q or v is not self.v:
+            self._set_state(q, v)
         if self._advance():
             self._end_runs()
         self._count += self.steps
         if out is None:
             return self.q, self.v
-        for x, y, name in zip(out, (self.q, self.v), ("out q", "out v"), strict=True):
-            if np.shape(x) != y.shape:
-                raise ShapeError(f"{name} has the wrong shape; found {np.shape(x)}, expected {y.shape}")
-            x[...] = y
+        out[0][...], out[1][...] = self.q, self.v
         return out
+
+    def _set_state(self, q: ArrayLike, v: ArrayLike) -> None:
+        """Copy the state to the arrays of the prepared call. It may be views of them."""
+        q_array, v_array = self._checked(self.q, q, "q"), self._checked(self.v, v, "v")
+        if v is not self.v and np.may_share_memory(v_array, self.q):
+            v_array = v_array.copy()                                   # it is read after q is written
+        if q is not self.q:
+            self.q[...] = q_array
+            if self._quaternions:
+                self._check_quaternions()
+        if v is not self.v:
+            self.v[...] = v_array
+
+    def _check_out(self, out: tuple[Array, Array]) -> None:
+        """Raise ShapeError unless these are two separate arrays for q and v, or `stepper.q` and `stepper.v` themselves."""
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            raise ShapeError(f"out is not a pair of arrays; found {type(out).__name__}, expected (q, v)")
+        for x, y, other, name in ((out[0], self.q, self.v, "out q"), (out[1], self.v, self.q, "out v")):
+            if x is y:
+                continue
+            if type(x) is not np.ndarray or x.dtype != np.float64:
+                raise ShapeError(f"{name} is not an array of float64; found {getattr(x, 'dtype', type(x).__name__)}")
+            if x.shape != y.shape:
+                raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected {y.shape}")
+            if not x.flags.writeable:
+                raise ShapeError(f"{name} is read-only; expected a writable array")
+            if np.shares_memory(x, y) or np.shares_memory(x, other):
+                raise ShapeError(f"{name} overlaps the state of the stepper; expected another array, or no out")
+        if np.shares_memory(*out):
+            raise ShapeError("out q and out v overlap; expected two separate arrays")
 
     def _load(self, target: Array, x: ArrayLike, name: str) -> None:
         """Copy an argument to an array of the prepared call."""
+        target[...] = self._checked(target, x, name)
+
+    @staticmethod
+    def _checked(target: Array, x: ArrayLike, name: str) -> Array:
+        """Return an argument as an array that can be copied to `target`. Raise ShapeError otherwise."""
         array = as_array(to_numpy(x), name, target.shape[-1:]) if type(x) is not np.ndarray else x
         if array.shape not in (target.shape, target.shape[-1:]):
             expected = " or ".join(dict.fromkeys((str(target.shape), str(target.shape[-1:]))))
             raise ShapeError(f"{name} has the wrong shape; found {array.shape}, expected {expected}")
         if array.dtype.kind not in "fiu":
             raise ShapeError(f"{name} is not an array of real numbers; found {array.dtype}")
-        target[...] = array
+        return array
 
     def _check_quaternions(self) -> None:
         """Raise ConfigurationError for quaternions without unit norm. Those of runs that have ended are NaN."""
