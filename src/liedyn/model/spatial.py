@@ -4,7 +4,7 @@ Poses are (…, 4, 4), adjoints (…, 6, 6); inertias are ten numbers (`inertia_
 """
 from __future__ import annotations
 
-from math import factorial
+from math import factorial, pi
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-15         # of a screw's linear part: what is left along an axis that does not pass through the origin
 # of a unit vector: below it what lies across z is rounding, and the turn from z is half a turn about x
 _OPPOSITE_TOLERANCE = 1e-15
+_TURN = 2.0 * pi
+_WRAP_TOLERANCE = 0.5    # rad: a change between samples that differs less from full turns is a wrap of the angle
+
+
+def full_turns(x: Array) -> Array:
+    """Return the full turns (N,) [rad] by which samples x (N,) of an angle [rad] have jumped since the first one."""
+    steps = np.diff(x)
+    turns = np.round(steps / _TURN)
+    turns[np.abs(steps - _TURN * turns) > _WRAP_TOLERANCE] = 0.0
+    return _TURN * np.concatenate([[0.0], np.cumsum(turns)])
 
 
 def matvec(A: Array, x: Array) -> Array:

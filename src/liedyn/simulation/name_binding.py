@@ -16,7 +16,7 @@ from liedyn.integrators.contact_forces import twist_jacobian
 from liedyn.io.scenarios.scenario import Pd, Rule, Scenario
 from liedyn.kernels.simulation.signals import COMPONENTS, NUMBERS_PER_POINT, Points, Signals
 from liedyn.model.model import Model
-from liedyn.model.spatial import skew
+from liedyn.model.spatial import full_turns, skew
 
 Value = TypeVar("Value")
 
@@ -134,8 +134,6 @@ def _matches(rule: Rule, names: Sequence[str], kind: str, fixed: Sequence[str]) 
 # Values of joints in a scenario or a recording: initial states, reference states, angles that wrap ----------------------
 
 _UNIT_NORM = 1e-6                # tolerance of norms: quaternions with seven digits are accepted
-_TURN = 2.0 * math.pi
-_WRAP_TOLERANCE = 0.5            # rad: a change between rows that differs less from full turns is a wrap of the angle
 _ROUNDING = 1e-12                # of a norm: smaller changes cause no warning
 
 
@@ -184,19 +182,18 @@ def unwrap_angle(x: Array, name: str, lower: float, upper: float) -> tuple[Array
 
     Raises TrajectoryError where the limits exclude the other turns. Equal limits are ignored.
     """
-    steps = np.diff(x)
-    turns = np.round(steps / _TURN)
-    turns[np.abs(steps - _TURN * turns) > _WRAP_TOLERANCE] = 0.0
-    if not turns.any():
+    turns = full_turns(x)
+    jumps = np.flatnonzero(np.diff(turns))
+    if not len(jumps):
         return x, 0
-    out = x - _TURN * np.r_[0.0, np.cumsum(turns)]
+    out = x - turns
     if lower < upper and (out.min() < lower or out.max() > upper):
-        row = int(np.flatnonzero(turns)[0]) + 1
+        row = int(jumps[0]) + 1
         raise TrajectoryError(f"{name} jumps by a full turn at row {row + 1}, and its limits exclude further turns",
                               found=f"{x[row - 1]:.6g} rad, then {x[row]:.6g} rad",
                               expected=f"a continuous angle within [{lower:.4g}, {upper:.4g}] rad",
                               hint="velocities cannot be derived from an angle that jumps; give v and a as columns")
-    return out, int(np.count_nonzero(turns))
+    return out, len(jumps)
 
 
 def normalize_quaternions(q: Array, rules: Mapping[str, Rule], model: Model) -> list[LiedynWarning]:
