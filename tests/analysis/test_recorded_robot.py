@@ -94,6 +94,9 @@ def test_a_changed_robot_is_noted(recorded):
     (("robot: ../robots/bar.yaml", "gravity: down"), TrajectoryError, "# gravity: invalid gravity; found 'down'"),
     (("robot: ../robots/bar.yaml", "gravity: 0 0"), TrajectoryError, "expected three numbers"),
     (("robot: ../robots/bar.yaml", "gravity: 0 0 nan"), TrajectoryError, "expected three numbers"),
+    *((("robot: ../robots/bar.yaml", f"mimic: {text}"), TrajectoryError,
+       f"# mimic: wrong value; found '{text}'; expected ignored (delete the comment to obey mimic joints and couplings)")
+      for text in ("Ignored", "no")),
 ])
 def test_comments_that_cannot_be_used(recorded, comments, error, words):
     with pytest.raises(error) as caught:

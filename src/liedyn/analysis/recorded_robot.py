@@ -71,7 +71,7 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: B
                      "instead")
     base = base or _base(trajectory)
     loops = _named_file(trajectory, "loops", "loops file") if header.get("loops") and recorded is None else None
-    ignored = ignore_mimic or header.get("mimic") == MIMIC_IGNORED
+    ignored = ignore_mimic or ignores_mimic(trajectory)
     model = read_model(path, base=base, loops=loops, strict=strict, ignore_mimic=ignored, overrides=edits)
     model, _ = as_recorded(model, trajectory)
     source = _path_of(trajectory, "robot") if recorded and header.get("robot") else path
@@ -123,10 +123,22 @@ def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[Lied
         warnings.add("armature-differs", f"the armatures of {name} are used instead of those of the model: {listing}")
         model = with_armatures(model, differing)
     free = without_couplings(model.description)
-    if trajectory.header.get("mimic") == MIMIC_IGNORED and free != model.description:
+    if ignores_mimic(trajectory) and free != model.description:
         warnings.add("mimic-ignored", f"mimic joints and couplings of the model are left out, as in {name}")
         model = build(free)
     return model, tuple(warnings)
+
+
+def ignores_mimic(trajectory: Trajectory) -> bool:
+    """Return whether the recording leaves out mimic joints and couplings: whether it has the comment `# mimic: ignored`.
+
+    Raises TrajectoryError for another value.
+    """
+    text = trajectory.header.get("mimic")
+    if text not in (None, MIMIC_IGNORED):
+        raise TrajectoryError("wrong value", place=Place(trajectory.source, key="# mimic"), found=text, expected=MIMIC_IGNORED,
+                              hint="delete the comment to obey mimic joints and couplings")
+    return text is not None
 
 
 def unknown_warnings(model: Model, trajectory: Trajectory) -> list[LiedynWarning]:

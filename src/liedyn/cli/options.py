@@ -217,7 +217,7 @@ def along_command(short_help: str, *options: Decorator, check: Callable[..., obj
             motion = read_trajectory(trajectory, columns=columns, **bag)
 
             # imported here: Numba takes half a second to import
-            from liedyn.analysis.recorded_robot import MIMIC_IGNORED, comments_for, robot_of
+            from liedyn.analysis.recorded_robot import MIMIC_IGNORED, comments_for, ignores_mimic, robot_of
             from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 
             model, robot_warnings = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
@@ -225,7 +225,7 @@ def along_command(short_help: str, *options: Decorator, check: Callable[..., obj
             with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
                 result = compute(model, motion, **values, progress=console.progress)
             comments = comments_for(result.header, model, target, motion if robot is None else None)
-            if ignore_mimic or motion.header.get("mimic") == MIMIC_IGNORED:
+            if ignore_mimic or ignores_mimic(motion):
                 comments["mimic"] = MIMIC_IGNORED
             if motion.header.get("attached"):
                 comments["without"] = f"bodies attached to {motion.header['attached']}"
