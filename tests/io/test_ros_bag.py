@@ -237,6 +237,36 @@ def test_orientations_are_interpolated_along_the_rotation(tmp_path):
     assert np.abs(trajectory.columns["q.base.pz"] - expected[:, 2]).max() < 1e-15
 
 
+@pytest.mark.parametrize("lower", [-np.pi, 0.0])
+def test_angles_that_wrap_are_interpolated_through_no_jump(tmp_path, lower):
+    """They were interpolated through the jump: -0.0166 between 3.075 and -3.108."""
+    bag, t = Bag(), np.arange(400) * 0.01
+    angles = np.column_stack([3 + 5 * t, 3 - 5 * t])
+    wrapped = (angles - lower) % (2 * np.pi) + lower
+    for k in range(len(t)):
+        bag.joints(ns(t)[k], ["x"], [0.1 * k], topic="/a")
+        bag.joints(ns(t + 0.005)[k], ["up", "down"], wrapped[k], topic="/b")
+    path = bag.write(tmp_path / "bag")
+    with pytest.warns(ld.LiedynWarning, match=r"angles of /b that jump by 2 pi were unwrapped .*: q.up \([34] times\), q.down"):
+        trajectory = ld.read_trajectory(path, topics=["/a", "/b"], interpolate=True)
+    assert codes(trajectory) == ["interpolated", "rows-omitted", "angles-unwrapped"]
+    q = np.column_stack([trajectory.columns["q.up"], trajectory.columns["q.down"]])
+    between = (wrapped[0] - angles[0]) + (angles[1:] + angles[:-1]) / 2
+    assert np.abs(q - between).max() < 1e-13
+
+
+def test_other_jumps_than_those_of_full_turns_remain(tmp_path):
+    """A jump of 5 is none by a full turn, and so are those of velocities."""
+    bag, q, v = Bag(), np.where(T < 0.5, 0.0, 5.0), np.where(T < 0.5, 0.0, 2 * np.pi)
+    for k in range(len(T)):
+        bag.joints(ns(T)[k], ["x"], [0.0], [0.0], topic="/a")
+        bag.joints(ns(T + 0.01)[k], ["y"], [q[k]], [v[k]], topic="/b")
+    trajectory = read(bag.write(tmp_path / "bag"), topics=["/a", "/b"], interpolate=True)
+    assert codes(trajectory) == ["interpolated", "rows-omitted"]
+    for name, x in (("q.y", q), ("v.y", v)):
+        assert np.abs(trajectory.columns[name] - (x[1:] + x[:-1]) / 2).max() < 1e-13
+
+
 def test_quaternions_are_scaled_or_an_error(tmp_path):
     pose, twist = base_motion(T)
     for name, factor in (("single", 1 + 1e-6), ("wrong", 1.1)):

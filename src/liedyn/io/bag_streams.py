@@ -13,6 +13,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.errors import LiedynWarning, Place, TrajectoryError, list_names
+from liedyn.model.spatial import full_turns
 
 _GAP = 1.7               # of the typical step: longer steps are gaps. A lost message doubles a step; less than 0.7 is jitter
 _JITTER = 0.1            # of the typical step: maximum standard deviation of regular steps
@@ -147,7 +148,7 @@ def merged_streams(streams: Sequence[Stream], report: BagReport, *, interpolate:
                            f"messages before or after the common interval of the topics are not read: {sum(omitted)}")
     columns: dict[str, Array] = {}
     for whole, part in zip(streams, common, strict=True):
-        columns |= part.columns if np.array_equal(part.stamps, first.stamps) else _interpolated(whole, first.stamps)
+        columns |= part.columns if np.array_equal(part.stamps, first.stamps) else _interpolated(whole, first.stamps, report)
     return first.stamps, columns
 
 
@@ -155,12 +156,23 @@ def _listing(streams: Sequence[Stream]) -> str:
     return list_names([stream.description for stream in streams], _NAMED)
 
 
-def _interpolated(stream: Stream, times: Integers) -> dict[str, Array]:
-    """Return the columns at times [ns], interpolated linearly; orientations along the shortest rotation."""
+def _interpolated(whole: Stream, times: Integers, report: BagReport) -> dict[str, Array]:
+    """Return the columns at times [ns], interpolated linearly; orientations along the shortest rotation.
+
+    Positions of joints that jump by full turns are unwrapped. Whether they are angles is not known here; a length that changes by
+    2 pi m between two messages is not to be expected.
+    """
     from scipy.spatial.transform import Rotation, Slerp
 
+    first, last = np.searchsorted(whole.stamps, times[0], "right") - 1, np.searchsorted(whole.stamps, times[-1])
+    stream = whole.rows(slice(first, last + 1))
     t, at = stream.stamps - times[0], times - times[0]
-    columns = {name: np.interp(at, t, x) for name, x in stream.columns.items()}
+    turns = {name: full_turns(x) for name, x in stream.columns.items() if name.startswith("q.") and not stream.pose}
+    jumps = [f"{name} ({n} times)" for name, x in turns.items() if (n := np.count_nonzero(np.diff(x)))]
+    if jumps:
+        report.add_warning("angles-unwrapped", f"angles of {stream.name} that jump by 2 pi were unwrapped to interpolate them: "
+                           f"{list_names(jumps, _NAMED)}")
+    columns = {name: np.interp(at, t, x - turns.get(name, 0.0)) for name, x in stream.columns.items()}
     parts = [f"{stream.pose}.{part}" for part in ("qx", "qy", "qz", "qw")]
     if stream.pose and len(t) > 1:
         quaternions = Slerp(t, Rotation.from_quat(np.column_stack([stream.columns[part] for part in parts])))(at).as_quat()

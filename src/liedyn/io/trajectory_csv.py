@@ -163,8 +163,8 @@ def read_trajectory(path: str | Path, *, columns: MapArgument | None = None, top
         Frame of the floating base in the transforms of a bag, such as "base_link", or with the frame of the world, such as
         "odom:base_link". Default of the latter: the frame that has no parent.
     interpolate : bool
-        Whether topics of a bag whose messages have different times are interpolated linearly at those of the first topic. Without
-        it they are an error.
+        Whether topics of a bag whose messages have different times are interpolated linearly at those of the first topic, with
+        unwrapped angles. Without it they are an error.
     log_times : bool
         Whether the times of the recorder are used instead of the stamps of the messages.
 
