@@ -133,7 +133,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "attached-bodies": (WARN, "Bodies that were attached in the recording are not in the model. Add them to the robot file."),
     "topics-not-read": (INFO, "A ROS bag has other topics that could be read. `--topic` names all topics to read."),
     "incomplete-topic": (WARN, "Velocities or efforts are missing for some joints or messages, and are not read. Log them all."),
-    "log-times": (WARN, "Stamps of a ROS bag are zero, and the times of the recorder are used. Let the publisher set stamps."),
+    "log-times": (WARN, "Stamps of a ROS bag are not positive: times of the recorder are used. Let the publisher set stamps."),
     "repeated-messages": (WARN, "Messages of a ROS bag repeat the one before and are not read. Record each topic once."),
     "rows-omitted": (INFO, "Messages of a ROS bag outside of the common time of its topics are not read. Nothing to do."),
     "interpolated": (WARN, "Topics of a ROS bag with other times were interpolated. Compare their rates with the motion."),

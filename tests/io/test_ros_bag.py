@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mcap.writer import Writer
+from rosbags.rosbag2 import CompressionMode
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from scipy.spatial.transform import Rotation
 
@@ -304,6 +305,17 @@ def test_stamps_that_are_zero(tmp_path):
     assert trajectory.t.tolist() == np.round(T, 2).tolist()
 
 
+@pytest.mark.parametrize("first", [-500, -5])
+def test_stamps_that_are_negative(tmp_path, first):
+    """Those that pass zero were called zero; the others were used."""
+    bag = Bag()
+    for k, stamp in enumerate(ns(T)):
+        bag.joints((first + k) * 10**8, NAMES, Q[k], log=stamp)
+    with pytest.warns(ld.LiedynWarning, match="stamps of /joint_states are negative: the times of the recorder are used"):
+        trajectory = ld.read_trajectory(bag.write(tmp_path / "bag"))
+    assert trajectory.t.tolist() == np.round(T, 2).tolist()
+
+
 def test_times_of_the_recorder(tmp_path):
     path = joint_bag(log=ns(T + 0.001 * np.arange(50))).write(tmp_path / "bag")
     assert np.abs(ld.read_trajectory(path, log_times=True).t - 0.021 * np.arange(50)).max() < 1e-15
@@ -397,6 +409,20 @@ def test_damaged_files(tmp_path, form, ending):
         cut = tmp_path / f"cut{k}.{ending}"
         cut.write_bytes(part)
         assert re.match("the bag (cannot be read|is empty); ", error_of(cut)), error_of(cut)
+
+
+@pytest.mark.parametrize("form", ["sqlite3", "mcap"])
+@pytest.mark.parametrize("mode", [CompressionMode.FILE, CompressionMode.MESSAGE])
+def test_compressed_bags_are_read_as_folders(tmp_path, form, mode):
+    """Without the folder, the error was of a recorder that was stopped, or of text that is not comma-separated."""
+    folder = Path(joint_bag(form).write(tmp_path / "bag", compression=mode))
+    assert np.array_equal(ld.read_trajectory(folder).columns["q.elbow"], Q[:, 1])
+    file, = (file for file in folder.iterdir() if file.name != "metadata.yaml")
+    part = "file is" if mode.name == "FILE" else "messages are"
+    assert is_bag(file) and error_of(file) == (
+        f"the {part} compressed; found 'compression by zstd'; expected the folder of the bag, with the file metadata.yaml (give "
+        "bag/ instead of the file)")
+    assert "does not exist" in error_of(tmp_path / "missing.db3.zstd")
 
 
 def test_folders_without_metadata(tmp_path):

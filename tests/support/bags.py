@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 from rosbags.rosbag1 import Writer as Writer1
-from rosbags.rosbag2 import StoragePlugin
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin
 from rosbags.rosbag2 import Writer as Writer2
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
@@ -69,7 +69,7 @@ class Bag:
     def image(self, t):
         self.add("/camera", IMAGE, t, self.make(IMAGE, header=self.header(t), format="png", data=np.zeros(3, np.uint8)))
 
-    def write(self, path):
+    def write(self, path, compression=CompressionMode.NONE):
         """Write the bag, and return the path of its file or folder."""
         path = Path(path)
         encode = self.store.serialize_ros1 if self.form == "ros1" else self.store.serialize_cdr
@@ -79,6 +79,8 @@ class Bag:
         else:
             plugin = StoragePlugin.SQLITE3 if self.form == "sqlite3" else StoragePlugin.MCAP
             writer = Writer2(path, version=9, storage_plugin=plugin)
+            if compression is not CompressionMode.NONE:
+                writer.set_compression(compression, CompressionFormat.ZSTD)
         with writer:
             connections = {topic: writer.add_connection(topic, kind, typestore=self.store) for topic, kind in self.topics.items()}
             for log, topic, message in sorted(self.messages, key=lambda row: row[0]):

@@ -39,6 +39,8 @@ _FILES = {".bag": "`rosbag reindex` repairs a bag that was not closed",
           ".mcap": "`mcap recover` repairs a file that was not closed",
           ".db3": "was the recorder stopped before it closed the file?"}
 _FOLDER = "`ros2 bag reindex` repairs a bag that was not closed"
+_COMPRESSED = (".db3.zstd", ".mcap.zstd")                 # files of a bag with compressed files, which is read as a folder
+_ZSTD = b"\x28\xb5\x2f\xfd"                               # first bytes of a compressed message; those of CDR begin with 0
 _POSE = (("px", "m"), ("py", "m"), ("pz", "m"), ("qx", ""), ("qy", ""), ("qz", ""), ("qw", ""))
 _TWIST = (("wx", "rad/s"), ("wy", "rad/s"), ("wz", "rad/s"), ("vx", "m/s"), ("vy", "m/s"), ("vz", "m/s"))
 _FORCES = (("mx", "N m"), ("my", "N m"), ("mz", "N m"), ("fx", "N"), ("fy", "N"), ("fz", "N"))
@@ -77,11 +79,12 @@ class _Message(NamedTuple):
 def is_bag(path: str | Path) -> bool:
     """Return whether this is a file or folder of a ROS bag, by its name and the names in the folder.
 
-    A run folder is none, even with an MCAP file of its replay.
+    A compressed file of a bag is one; `read_bag` raises an error that names its folder. A run folder is none, even with an MCAP
+    file of its replay.
     """
     try:
         if not Path(path).is_dir():
-            return Path(path).suffix in _FILES
+            return Path(path).suffix in _FILES or Path(path).name.endswith(_COMPRESSED)
         files = list(Path(path).iterdir())
     except OSError:
         return False
@@ -142,13 +145,15 @@ class _Reading(BagReport):
                                  hint="MCAP files for Foxglove have other messages") from None
             raise self.error("the bag cannot be read", found=str(error) or type(error).__name__,
                              expected="a complete bag with messages of ROS",
-                             hint=_FOLDER if folder else _FILES[Path(self.path).suffix]) from None
+                             hint=_FOLDER if folder else _FILES.get(Path(self.path).suffix)) from None
 
     def _messages(self, requested: Sequence[str]) -> tuple[dict[str, str], dict[str, list[_Message]]]:
         from rosbags.rosbag1 import Reader as Reader1
         from rosbags.rosbag2 import Reader as Reader2
         from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
+        if self.path.endswith(_COMPRESSED) and Path(self.path).is_file():
+            raise self._compression_error("the file is compressed")
         ros1 = Path(self.path).suffix == ".bag" and not Path(self.path).is_dir()
         # The types of messages are those of ROS, not those in the bag: a definition of another topic cannot prevent reading.
         store = get_typestore(Stores.ROS1_NOETIC if ros1 else Stores.ROS2_JAZZY)
@@ -168,11 +173,17 @@ class _Reading(BagReport):
                                      expected=f"{_short(kind)} {digest}")
             messages: dict[str, list[_Message]] = {topic: [] for topic in selected}
             for connection, log, data in reader.messages(read) if read else ():
+                if not ros1 and data[:4] == _ZSTD:
+                    raise self._compression_error("the messages are compressed")
                 messages[connection.topic].append(_Message(log, decode(data, types[connection.topic])))
         for topic in selected:
             if not messages[topic] and not topic.endswith("_static"):
                 raise self.error("the topic has no messages", topic, expected="at least one message")
         return {topic: types[topic] for topic in selected}, messages
+
+    def _compression_error(self, message: str) -> TrajectoryError:
+        return self.error(message, found="compression by zstd", expected="the folder of the bag, with the file metadata.yaml",
+                          hint=f"give {Path(self.path).absolute().parent.name}/ instead of the file")
 
     def _selected(self, types: dict[str, str], requested: Sequence[str]) -> list[str]:
         """Return the topics to read: those requested, by default the only one with joint states."""
@@ -227,10 +238,12 @@ def _stream(name: str, topic: str, messages: Sequence[_Message], columns: dict[s
 
 
 def _timed(reading: _Reading, streams: list[Stream], log_times: bool) -> list[Stream]:
-    """Return the streams in order of time, with the times of the recorder where these are requested or stamps are zero."""
-    without = [stream.name for stream in streams if not (stream.constant or stream.stamps.all())]
+    """Return the streams in order of time, with the times of the recorder if these are requested or stamps are not positive."""
+    without = [stream.name for stream in streams if not (stream.constant or (stream.stamps > 0).all())]
     if without and not log_times:
-        reading.add_warning("log-times", f"stamps of {list_names(without, _NAMED)} are zero: the times of the recorder are used")
+        negative = any((stream.stamps < 0).any() for stream in streams)
+        reading.add_warning("log-times", f"stamps of {list_names(without, _NAMED)} are {'negative' if negative else 'zero'}: the "
+                            "times of the recorder are used")
     if without or log_times:
         streams = [replace(stream, stamps=stream.log) for stream in streams]
     return [checked_order(stream, reading) for stream in streams]
