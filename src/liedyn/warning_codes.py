@@ -65,7 +65,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "deep-contact": (WARN, "A contact starts so deep that it throws the robot. Start higher, or use a larger `contacts.sink`."),
     "started-within-limits": (INFO, "Joints of a robot file start in their range, since zero is outside. Set `initial`."),
     "initial-state-open": (
-        WARN, "The initial state violates the constraints. Use `ld.assemble`, or `constraints.assemble: true`."),
+        WARN, "The initial state violates the constraints. Use `ld.assemble`, or `initial.assemble: true`."),
     "initial-state-projected": (WARN, "The initial state was projected onto the constraints. Check the new state."),
     "changes-not-continued": (
         WARN, "The run of `initial.from` ends with attached bodies or locked joints. Add bodies, lock at 0."),

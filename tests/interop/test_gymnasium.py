@@ -164,6 +164,18 @@ def test_errors_of_arguments(options, error, message):
         cart_pole(**options)
 
 
+def test_a_mechanism_starts_from_its_initial_states():
+    """It was refused, since it is open in the neutral configuration."""
+    model = ld.load("robots/five_bar.yaml")
+    q = ld.assemble(model, [-2, 1.3, -1, -1.5]).q
+    env = RobotVectorEnv(model, 3, dt=1e-3, joints=["left", "right"], reward=lambda q, v, a: q[:, 0],
+                         initial=lambda rng, n: (np.tile(q, (n, 1)), np.zeros((n, 4))))
+    env.reset(seed=0)
+    env.step(np.zeros((3, 2)))
+    expected = ld.rollout(model, q, np.zeros(4), dt=1e-3, steps=1).q[-1]
+    np.testing.assert_allclose(env.stepper.q, np.tile(expected, (3, 1)), atol=1e-12)
+
+
 def test_errors_of_robots_and_functions():
     with pytest.raises(ld.UsageError, match="no joint has an effort limit; give `joints`"):
         RobotVectorEnv(ld.load("robots/double_pendulum.yaml"), 2, dt=1e-3, reward=lambda q, v, a: q[:, 0])

@@ -206,7 +206,7 @@ YAML = {
                  "file)"),
     "no-type": (yaml("    type: revolute\n", ""), 9, "joints.j: the key type is missing; expected one of fixed, revolute"),
     "unknown-type": (yaml("type: ball", "type: sperical"), 15,
-                     "joints.k.type: wrong value; found sperical; expected one of fixed,"),
+                     "joints.k.type: wrong value; found sperical; expected one of curve, fixed,"),
     "no-axis": (yaml("    axis: [0, 0, 1]\n", ""), 9, "joints.j: the key axis is missing; expected a list of 3 numbers"),
     "zero-axis": (yaml("axis: [0, 0, 1]", "axis: [0, 0, 0]"), 13,
                   "joints.j.axis: the axis is the zero vector; found [0.0, 0.0, 0.0]; expected a non-zero vector"),

@@ -281,3 +281,17 @@ def test_a_suspicious_robot_warns():
 def test_single_limits(pair):
     joint = ld.Joint("j", "revolute", "world", "hub", axis=[0, 0, 1], limits=dict.fromkeys(pair, 2.0))
     assert {name: getattr(joint.coordinates[0], name) for name in pair} == dict.fromkeys(pair, 2.0)
+
+
+@pytest.mark.parametrize("mimic", ["left", {"joint": "left"}, {"joint": "left", "multiplier": -2.0, "offset": 0.1}])
+def test_a_mimic_is_a_name_or_keys(mimic):
+    joint = ld.Joint("right", "prismatic", "palm", "finger", axis=[0, 1, 0], mimic=mimic)
+    assert joint.mimic == (ld.Mimic(mimic) if isinstance(mimic, str) else ld.Mimic(**mimic))
+
+
+@pytest.mark.parametrize(("mimic", "message"), [
+    (3, "mimic must be a Mimic or Mapping or path; found int"), ({"multiplier": 1.0}, "wrong mimic"),
+    ({"joint": "left", "factor": 2.0}, "factor")])
+def test_another_mimic_is_an_error(mimic, message):
+    with pytest.raises(ld.LiedynError, match=message):
+        ld.Joint("right", "prismatic", "palm", "finger", axis=[0, 1, 0], mimic=mimic)

@@ -125,10 +125,10 @@ BAD = {
     "too few": ({"law": "gravity_compensation", "joints": ["left"]}, "gravity compensation does not hold the robot; found 'left; "
                 "1 degree of freedom remains'"),
     "too many": ({"law": "gravity_compensation", "joints": ["*"]},
-                 "gravity compensation drives joints that depend on each other"),
+                 "gravity compensation drives joints that depend on each other, or cannot move; found"),
     "motions that depend on each other": (
         {"law": "computed_torque", "motion": {"left": 0, "right": 0, "left_elbow": 0}, "bandwidth": 5},
-        "computed torque drives joints that depend on each other; found 'left, left_elbow, right, 1 more than the loops leave"),
+        "computed torque drives joints that depend on each other, or cannot move; found 'left, left_elbow, right, 1 more than"),
     "task space": ({"law": "task_space", "link": "tool", "target": {"xyz": [0, 0, 0]}, "bandwidth": 5},
                    "task_space does not support robots with loops; found 'pin'"),
     "state feedback": ({"law": "state_feedback", "gain": [[0] * 8] * 2, "joints": ["left", "right"], "setpoint": {}},
@@ -167,3 +167,17 @@ def test_actuated_joints_of_a_tree_are_the_default(tmp_path):
     expected = ld.gravity_force(robot, result.q[0])
     np.testing.assert_allclose(result.tau[0], [expected[0], 0.0], atol=1e-12)
     assert abs(expected[1]) > 0.1
+
+
+@pytest.mark.parametrize("keys", [
+    {"events": {"stop": {"at": 0.1, "do": {"lock": "left_elbow"}}}},
+    {"phases": {"first": {}, "then": {"joints": {"left_elbow": {"prescribe": {"acceleration": 0}}}}},
+     "events": {"stop": {"at": 0.1, "do": {"phase": "then"}}}}], ids=["lock", "phase"])
+def test_a_joint_that_is_fixed_later(keys):
+    """Gravity compensation took arbitrary forces, and computed torque ended as no longer finite."""
+    scenario = {**FIVE_BAR, "duration": 0.2, **keys}
+    result = ld.run_scenario({**scenario, "control": {"law": "gravity_compensation"}})
+    left = result.model.v_index("left").start
+    np.testing.assert_allclose(result.tau[:, left], result.tau[0, left], rtol=1e-9)
+    with pytest.raises(ComputationError, match=r"drives joints that depend on each other.* from t = 0.1 s: left, "):
+        ld.run_scenario({**scenario, "control": TRACKS})

@@ -12,8 +12,10 @@ from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import GeneratedRhs, generated_rhs, generated_rhs_jacobian
 from liedyn.codegen.scenario_inputs import ConstraintTables, ScenarioTables
 from liedyn.codegen.specialize import GeneratedBatchFunction, read_constants
-from liedyn.dynamics.constraints.constraints import constraint_workspace_for
+from liedyn.dynamics.constraints.constraints import constraint_jacobian, constraint_workspace_for
 from liedyn.dynamics.constraints.inertia_transfer import transfer_inertia
+from liedyn.dynamics.constraints.rank import equation_rank
+from liedyn.dynamics.manifold import random_configuration
 from liedyn.dynamics.singular_joints import singular_coordinates
 from liedyn.errors import LiedynWarning, Place, WarningLog
 from liedyn.integrators.run_state import Record, Stages, State, mapped_zeros
@@ -183,6 +185,18 @@ class InitialValueProblem:
         return (laws is not None and self.constraints is not None and not self.model.has_only_linear_couplings
                 and bool(laws.active_laws[[GRAVITY, COMPUTED]].any()))
 
+    @property
+    def held_at_rest(self) -> Mask:
+        """(nv,) coordinates at which forces of gravity compensation hold a robot with loops.
+
+        These are the coordinates of the law, and those that are prescribed if the law alone does not hold the robot in a random
+        configuration: the initial one may be singular before loops are closed.
+        """
+        assert self.joint_laws is not None
+        gravity, model = self.joint_laws.gravity, self.model
+        A = np.where(gravity, 0.0, constraint_jacobian(model, random_configuration(model, np.random.default_rng(0))))
+        return gravity if equation_rank(model, A) == np.count_nonzero(~gravity) else gravity | self.prescribed
+
     def _laws_with_loops(self) -> JointLaws | None:
         """Return the joint laws, for robots with loops with new constraint workspaces.
 
@@ -191,7 +205,7 @@ class InitialValueProblem:
         laws = self.joint_laws
         if laws is None or not self._laws_depend_on_loops:
             return laws
-        at_rest, none = laws.gravity | self.prescribed, np.zeros(self.model.nv, dtype=bool)
+        at_rest, none = self.held_at_rest, np.zeros(self.model.nv, dtype=bool)
         gravity, computed = (constraint_workspace_for(self.model, (mask, none, none), passive, stage_set=(EQUATIONS, SOLUTION),
                                                       generic=True).buffer
                              for mask, passive in ((at_rest, False), (laws.prescribed, self.passive)))

@@ -93,8 +93,10 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Any]):
                  observation_space: gymnasium.spaces.Box | None = None, joints: Patterns | None = None, action: str = "force",
                  autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP, method: Method = "rk4",
                  feedback: Feedback | None = None, contacts: Mapping[str, Any] | None = None, passive: bool = True):
-        self.stepper = Stepper(model, dt, runs=num_envs, steps=steps, method=method, feedback=feedback, contacts=contacts,
-                               passive=passive)
+        # a mechanism is open in the neutral configuration
+        q0, v0 = (None, None) if initial is None else initial(np.random.default_rng(0), num_envs)
+        self.stepper = Stepper(model, dt, runs=num_envs, q0=q0, v0=v0, steps=steps, method=method, feedback=feedback,
+                               contacts=contacts, passive=passive)
         self.model, self.num_envs = self.stepper.model, num_envs
         self.metadata = {"autoreset_mode": AutoresetMode(autoreset_mode)}
         self._reward, self._terminated, self._initial, self._observation = reward, terminated, initial, observation

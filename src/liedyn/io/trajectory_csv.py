@@ -237,11 +237,17 @@ def _mapped_columns(table: CsvTable, columns: MapArgument | None) -> tuple[list[
     return bound, mapping
 
 
+_ROBOT_ENDINGS = ".urdf", ".yaml", ".yml", ".xml", ".mjcf"
+
+
 def _check_time_column(table: CsvTable) -> None:
     """Raise without a time column. The error does not show the content: it may be any file that a scenario names."""
     if "t" not in table.names:
         separators = [name for name, sign in (("semicolons", ";"), ("tabs", "\t"))
                       if sum(title.count(sign) for title in table.titles) >= len(table.titles)]
+        if Path(table.file).suffix.lower() in _ROBOT_ENDINGS:
+            raise TrajectoryError("this is a robot file, not a trajectory", place=table.place(),
+                                  hint="`liedyn info` describes a robot, `liedyn simulate` moves it and shows it in 3D")
         raise TrajectoryError("there is no column `t`", place=table.place(), expected="column names such as t[s],q.elbow[rad]",
                               hint=f"columns are separated by commas, not {separators[0]}" if separators else
                              "map columns of other names with --columns (or columns=)")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Base
-from liedyn.errors import LiedynWarning, ModelError, Place, nearest, of_level
+from liedyn.errors import LiedynWarning, ModelError, Place, escape_nonprintable, nearest, of_level
 from liedyn.model.coupling_expression import CouplingFunction, read_expression
 from liedyn.model.element_values import (
     as_each,
@@ -136,7 +136,7 @@ class Joint:
     screws    of screws joints: up to six [w; v] in the joint frame; motion = exp(S1 q1) … exp(Sk qk)
     limits    (lower, upper) position [rad | m], or a dict with any of lower, upper, velocity and effort
     damping, friction, armature, stiffness, rest   as in a robot file
-    mimic     `Mimic`: the joint follows another one
+    mimic     `Mimic`, the name of a joint, or a dict: the joint follows another one
 
     Limits, damping, friction, armature, stiffness and rest are a number for all coordinates of the joint, or a sequence with one
     for each. They replace those of `coordinates`, a tuple with all parameters of each coordinate.
@@ -164,18 +164,33 @@ class Joint:
     @explained
     def __init__(self, name: str, type: str, parent: str, child: str, origin: PoseLike = _NO_MOTION,           # noqa: PLR0913
                  axes: ArrayLike = (), pitch: float = 0.0, sequence: str = "", screws: ArrayLike = (),
-                 coordinates: Iterable[Coordinate] = (), mimic: Mimic | None = None, place: Place = _NO_PLACE, *,
+                 coordinates: Iterable[Coordinate] = (), mimic: Mimic | str | Mapping[str, Any] | None = None,
+                 place: Place = _NO_PLACE, *,
                  axis: ArrayLike | None = None, limits: Limits = None, damping: EachCoordinate = None,
                  friction: EachCoordinate = None, armature: EachCoordinate = None, stiffness: EachCoordinate = None,
                  rest: EachCoordinate = None):
         set_fields(self, name=name, type=type, parent=parent, child=child, place=place, pitch=as_float(pitch), sequence=sequence,
-                   screws=as_vectors(screws), coordinates=tuple(coordinates), mimic=mimic)
+                   screws=as_vectors(screws), coordinates=tuple(coordinates), mimic=self._as_mimic(name, mimic))
         set_fields(self, origin=as_pose(origin, element_location(self, "origin"), "origin"),
                    axes=as_vectors(axes) if axis is None else (as_floats(axis),))
         if axis is not None and np.size(axes):
             raise ModelError("both axis and axes", place=element_location(self, "axis"), expected="one of them")
         values = {"damping": damping, "friction": friction, "armature": armature, "stiffness": stiffness, "rest": rest}
         self._set_coordinates(self._limits(limits) | {key: value for key, value in values.items() if value is not None})
+
+    @staticmethod
+    def _as_mimic(name: str, mimic: Mimic | str | Mapping[str, Any] | None) -> Mimic | None:
+        """Return a mimic given by the name of the other joint, or by keys."""
+        if isinstance(mimic, str):
+            return Mimic(mimic)
+        if isinstance(mimic, Mapping):
+            check_names("mimic", mimic, ("joint", "multiplier", "offset"))
+            if "joint" in mimic:
+                return Mimic(**mimic)
+        elif mimic is None or isinstance(mimic, Mimic):
+            return mimic
+        raise ModelError("wrong mimic", place=Place(key=f'joint "{escape_nonprintable(name)}", mimic'), found=mimic,
+                         expected="the name of a joint, or a dict with joint, multiplier and offset")
 
     def _limits(self, limits: Limits) -> dict[str, Any]:
         """Return limits by their names."""

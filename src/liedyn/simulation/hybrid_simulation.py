@@ -20,6 +20,7 @@ from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.errors import ComputationError, Place, ScenarioError, WarningLog
 from liedyn.immutable import Immutable
+from liedyn.integrators.diagnosis import early_end_error
 from liedyn.integrators.problem import (
     MULTISTEP,
     NO_DIRECTION,
@@ -49,6 +50,7 @@ from liedyn.io.scenarios.scenario import Event, Scenario
 from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
 from liedyn.kernels.simulation.signals import MEASURED
 from liedyn.model.model import Model
+from liedyn.simulation.control.rigid_joint_laws import undetermined_law
 from liedyn.simulation.control.sampled_control import SampledController
 from liedyn.simulation.event_actions import Actions, start_prescribed_motions
 from liedyn.simulation.expression_motion import ExpressionMotion, expression_motion
@@ -248,6 +250,8 @@ class HybridSimulation:
         problem, self._segment_start = self.problems.current, start
         self._take_sample(problem, start)
         start = self._with_signs(start)
+        if start.t > 0.0 and (reason := undetermined_law(problem, start.t, start.q)) is not None:
+            raise early_end_error(f"{reason[0]} from t = {start.t:.6g} s: {reason[1]}; expected {reason[2]}", False, start.t)
         rows.open_segment(problem)
         segment = solve_segment(self._enabled_events(problem, start), start, times, options, progress, self.controller, rows)
         rows.close_segment(segment.record)

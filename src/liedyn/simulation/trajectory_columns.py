@@ -266,7 +266,8 @@ def _stack_columns(trajectory: Trajectory, kind: str, names: Sequence[str], pres
             raise TrajectoryError("a column is missing", place=_column_location(trajectory, name),
                                   found=alike or format_names(unexpected, 4) or None,
                                   expected=f"one for each coordinate, because there is {kind}.{present[0]}",
-                                  hint=f"is {alike} a misspelling of {name}?" if alike else None)
+                                  hint=f"is {alike} a misspelling of {name}?" if alike else
+                                  f"for a joint that does not move, --columns (or columns=) '{name}=0'")
     return np.column_stack([trajectory.columns[f"{kind}.{name}"] for name in names])
 
 

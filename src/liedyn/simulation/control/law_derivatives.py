@@ -104,7 +104,7 @@ def add_joint_law_jacobian(problem: InitialValueProblem, t: float, q: Array, v: 
         evaluated, saturated, high = saturated_forces(problem, t, q, v, integral)
         by_speed = _limit_jacobian(problem, laws, t, q, v, high)
     if laws.active_laws[GRAVITY]:
-        out[laws.gravity, :nv] += gravity_compensation_jacobian(problem, laws, q)[laws.gravity]
+        out[laws.gravity, :nv] += gravity_compensation_jacobian(problem, q)[laws.gravity]
     if laws.active_laws[FEEDBACK]:
         has = laws.row >= 0
         out[has] -= state_feedback_jacobian(laws, model, q)[laws.row[has]]

@@ -41,11 +41,11 @@ def bind_gravity_compensation(context: LawContext, laws: JointLaws) -> JointLaws
     return laws._replace(gravity=laws.gravity | (controlled_coordinates(context) & ~context.prescribed))
 
 
-def gravity_compensation_jacobian(problem: InitialValueProblem, laws: JointLaws, q: Array) -> Array:
+def gravity_compensation_jacobian(problem: InitialValueProblem, q: Array) -> Array:
     """Return the derivative (nv, nv) of the gravity force with respect to q; of loops for changes that satisfy them."""
     model, rest = problem.model, np.zeros(problem.model.nv)
     if not model.has_only_linear_couplings:
-        return constrained_hybrid_derivatives(model, q, rest, rest, rest, laws.gravity | problem.prescribed, passive=False).dy_dq
+        return constrained_hybrid_derivatives(model, q, rest, rest, rest, problem.held_at_rest, passive=False).dy_dq
     by_q: Array = inverse_dynamics_derivatives(model.spanning_tree(), q, rest, rest, passive=False).dtau_dq
     if not model.nc:
         return by_q
@@ -187,29 +187,37 @@ def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
 
 
 def check_joints_of_loop_laws(problem: InitialValueProblem, place: Place) -> None:
-    """Raise ScenarioError if forces of a law are not determined in the initial configuration of a robot with loops.
+    """Raise ScenarioError if forces of a law are not determined in the initial configuration: see `undetermined_law`."""
+    reason = undetermined_law(problem, 0.0, problem.q)
+    if reason is not None:
+        message, found, expected = reason
+        raise ScenarioError(message, place=place, found=found, expected=expected)
+
+
+def undetermined_law(problem: InitialValueProblem, t: float, q: Array) -> tuple[str, str, str] | None:
+    """Return why forces of a law are not determined in a configuration of a robot with loops: message, found and expected.
 
     Accelerations of driven joints must be independent. Gravity compensation holds the robot at rest, so its joints must also
     determine the motion of all others.
     """
     model, laws = problem.model, problem.joint_laws
     if laws is None or problem.constraints is None or model.has_only_linear_couplings:
-        return
-    A = constraint_jacobian(model, problem.q, constraint_motion=constraint_motions_at(problem, 0.0))
-    for law, acts, mask in (("gravity compensation", laws.active_laws[GRAVITY], laws.gravity | problem.prescribed),
-                            ("computed torque", laws.active_laws[COMPUTED], laws.prescribed)):
+        return None
+    A = constraint_jacobian(model, q, constraint_motion=constraint_motions_at(problem, t))
+    for law, key, acts, mask in (("gravity compensation", "joints", laws.active_laws[GRAVITY], problem.held_at_rest),
+                                 ("computed torque", "joints in `motion`", laws.active_laws[COMPUTED], laws.prescribed)):
         if not acts:
             continue
         rank, free = int(equation_rank(model, A)), int(equation_rank(model, np.where(mask, 0.0, A)))
         names = ", ".join(name for name, known in zip(model.v_names, mask, strict=True) if known)
         if free < rank:
-            raise ScenarioError(f"{law} drives joints that depend on each other", place=place, found=f"{names}, "
-                                f"{rank - free} more than the loops leave independent", expected="fewer `joints`")
+            return (f"{law} drives joints that depend on each other, or cannot move",
+                    f"{names}, {rank - free} more than the loops leave independent", f"fewer {key}, prescribed or locked joints")
         remaining = int(model.nv - np.count_nonzero(mask)) - free
         if law == "gravity compensation" and remaining:
             freedom = "1 degree of freedom remains" if remaining == 1 else f"{remaining} degrees of freedom remain"
-            raise ScenarioError(f"{law} does not hold the robot", place=place, found=f"{names}; {freedom}",
-                                expected="`joints` that determine the positions of all others")
+            return f"{law} does not hold the robot", f"{names}; {freedom}", "joints that determine the positions of all others"
+    return None
 
 
 def computed_torque_jacobian(problem: InitialValueProblem, laws: JointLaws, t: float, q: Array, v: Array, inputs: MotionWorkspace,
