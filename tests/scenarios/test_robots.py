@@ -147,7 +147,7 @@ def test_limits_are_given_for_every_joint_that_has_them():
         if name.endswith(".xml"):
             continue
         for joint in load(name).joints:
-            if joint.type in without:
+            if joint.type in without or "." in joint.name:     # screws of a curve, which follow its coordinate
                 continue
             for coordinate in joint.coordinates:
                 values = (coordinate.lower, coordinate.upper, coordinate.velocity, coordinate.effort)
