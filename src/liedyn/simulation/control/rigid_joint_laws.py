@@ -190,8 +190,7 @@ def check_joints_of_loop_laws(problem: InitialValueProblem, place: Place) -> Non
     """Raise ScenarioError if forces of a law are not determined in the initial configuration: see `undetermined_law`."""
     reason = undetermined_law(problem, 0.0, problem.q)
     if reason is not None:
-        message, found, expected = reason
-        raise ScenarioError(message, place=place, found=found, expected=expected)
+        raise ScenarioError(reason[0], place=place, found=reason[1], expected=reason[2])
 
 
 def undetermined_law(problem: InitialValueProblem, t: float, q: Array) -> tuple[str, str, str] | None:
