@@ -30,6 +30,11 @@ def test_the_driver_has_two_names(tmp_path, text):
     np.testing.assert_allclose([f, df], [0.1 * (1 - np.cos(0.7)), 0.1 * np.sin(0.7)], rtol=1e-14)
 
 
+def test_an_empty_function_is_one_of_the_driver(tmp_path):
+    with pytest.raises(ModelError, match=r"the expression is empty.*expected a number or an expression of the driver, cam or q"):
+        ld.load(write(tmp_path, 'function: ""'))
+
+
 def test_a_driver_with_any_name(tmp_path):
     """Also one that is no name of Python."""
     path = write(tmp_path, "function: 2*q")

@@ -55,7 +55,7 @@ class _FunctionParser(ExpressionParser):
 
     def __init__(self, text: str, driver: str, place: Place):
         super().__init__(text, place)
-        self.driver = driver
+        self.driver, self.variable = driver, f"the driver, {driver} or {DRIVER}"
 
     def without_names(self, text: str) -> tuple[str, str]:
         name = re.compile(rf"(?<![\w.]){re.escape(self.driver)}(?![\w.(])")

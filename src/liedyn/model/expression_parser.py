@@ -36,10 +36,12 @@ _NOT_SUPPORTED = {
 class ExpressionParser:
     """Base class: subclasses define `number_value`, `name_value`, `call_value`, `operation_value`, and `without_names`.
 
-    raises   class of the errors
+    raises    class of the errors
+    variable  what the values depend on
     """
 
     raises: type[InputError] = ScenarioError
+    variable = "t"
 
     def __init__(self, text: str, place: Place):
         self.written, self.place = text, place
@@ -96,7 +98,7 @@ class ExpressionParser:
                              expected=f"at most {MAX_LENGTH} characters")
         text = re.sub(r"[ \t\r\n]+", " ", self.written).strip()
         if not text:
-            raise self.error("the expression is empty", expected="a number or an expression of t")
+            raise self.error("the expression is empty", expected=f"a number or an expression of {self.variable}")
         checked, self.text = self.without_names(text)
         if strange := _FORBIDDEN.search(checked):
             raise self.error(f"the character {strange.group()!r} is not allowed in an expression")
