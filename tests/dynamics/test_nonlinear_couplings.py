@@ -279,3 +279,26 @@ def test_the_order_of_couplings_and_a_turned_world_change_nothing():
     one, two = (ld.constrained_forward_dynamics(m, q, v, tau) for m in (model, other))
     np.testing.assert_allclose(two.a, one.a, rtol=0, atol=1e-12 * np.abs(one.a).max())
     np.testing.assert_allclose(two.multipliers[::-1], one.multipliers, rtol=0, atol=1e-11 * np.abs(one.multipliers).max())
+
+
+def test_outside_the_domain_errors_name_the_coupling_and_the_driver():
+    model = ld.build(cam(function("sqrt(cam)")))
+    text = r"the function of coupling valve.* is not finite at cam = -0\.3;"
+    for rates in ((), ([1.0],), ([1.0], [1.0])):
+        with pytest.raises(ld.ConfigurationError, match=text):
+            ld.expand(model, [-0.3], *rates)
+    with pytest.raises(ld.ConfigurationError, match="or its derivative, is not finite at cam = 0;"):
+        ld.expand(model, [0.0], [1.0])                         # the root is zero, and its slope infinite
+    for compute in (ld.constraint_residual, lambda model, q: ld.assemble(model, q, fixed=["cam"])):
+        with pytest.raises(ld.ComputationError, match=text):
+            compute(model, [-0.3, 0.0])
+    np.testing.assert_allclose(ld.expand(model, [0.3], [1.0])[1], [1.0, 0.5 / np.sqrt(0.3)], rtol=1e-14)
+
+
+def test_random_configurations_are_in_the_domain():
+    model, rng = ld.build(cam(function("sqrt(cam)"))), np.random.default_rng(0)
+    for q in (ld.random_configuration(model, rng, (20, 30)), ld.random_motion(model, rng, 500)[0]):
+        np.testing.assert_allclose(q[..., 1]**2, q[..., 0], rtol=1e-13)
+    assert ld.random_configuration(model, rng).shape == (2,)
+    with pytest.raises(ld.ConfigurationError, match="the function of coupling valve is not finite at cam ="):
+        ld.random_configuration(ld.build(cam(function("sqrt(-1 - cam**2)"))), rng, 3)

@@ -5,7 +5,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, OnError
 from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
-from liedyn.dynamics.constraints.couplings import follow_couplings
+from liedyn.dynamics.constraints.couplings import follow_couplings, follow_couplings_unchecked
 from liedyn.kernels.manifold import differences, manifold_workspace_size, retractions
 from liedyn.model.description import FREE, ONE_DOF
 from liedyn.model.model import Model, ModelJoint
@@ -81,7 +81,8 @@ def random_configuration(model: Model, rng: np.random.Generator, size: int | tup
     """Random configurations.
 
     1-DoF coordinates are uniform within their limits (+-pi or +-1 m if there are none), rotations uniform, free positions
-    standard normal. Coordinates that couplings and mimic joints determine follow the others; loops are not closed.
+    standard normal. Coordinates that couplings and mimic joints determine follow the others; loops are not closed. Configurations
+    outside the domain of a nonlinear coupling are drawn again.
 
     Parameters
     ----------
@@ -95,13 +96,31 @@ def random_configuration(model: Model, rng: np.random.Generator, size: int | tup
     q : (*size, nq) array
         [rad | m].
 
+    Raises
+    ------
+    ConfigurationError
+        If 100 draws are outside the domain of a nonlinear coupling.
+
     Examples
     --------
     >>> model = ld.load("robots/asymmetric_body.yaml")
     >>> ld.random_configuration(model, np.random.default_rng(0), 1000).shape
     (1000, 7)
     """
-    lead = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
+    q = _random_configuration(model, rng, (size,) if isinstance(size, (int, np.integer)) else tuple(size))
+    for _ in range(_MAX_DRAWS if model.function_couplings and model.has_only_couplings else 0):
+        undefined = ~np.isfinite(follow_couplings_unchecked(model, q)[0]).all(axis=-1)
+        if not undefined.any():
+            break
+        q[undefined] = _random_configuration(model, rng, (int(np.count_nonzero(undefined)),))
+    return follow_couplings(model, q)[0]
+
+
+_MAX_DRAWS = 100              # of configurations in the domain of nonlinear couplings
+
+
+def _random_configuration(model: Model, rng: np.random.Generator, lead: tuple[int, ...]) -> Array:
+    """Return random q (*lead, nq) that do not follow couplings."""
     q = np.empty((*lead, model.nq))
     for joint in model.joints:
         if joint.kind == ONE_DOF:
@@ -115,7 +134,7 @@ def random_configuration(model: Model, rng: np.random.Generator, size: int | tup
         q[..., joint.q.stop - 4:joint.q.stop] = u / np.linalg.norm(u, axis=-1, keepdims=True)
         if joint.kind == FREE:
             q[..., joint.q.start:joint.q.start + 3] = rng.standard_normal((*lead, 3))
-    return follow_couplings(model, q)[0]
+    return q
 
 
 def random_motion(model: Model, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> tuple[Array, Array, Array]:

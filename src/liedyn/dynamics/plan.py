@@ -19,7 +19,7 @@ from liedyn.dynamics.batching.arrays import as_mask
 from liedyn.dynamics.batching.calls import intercepted_specialization
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_forward_dynamics, constrained_hybrid_dynamics
 from liedyn.dynamics.constraints.constraints import check_has_constraints
-from liedyn.dynamics.constraints.couplings import follow_couplings
+from liedyn.dynamics.constraints.couplings import follow_couplings_unchecked
 from liedyn.errors import NameLookupError, UsageError
 from liedyn.kernels.constraints.stages import EQUATIONS, SOLUTION
 from liedyn.model.model import Model
@@ -130,7 +130,7 @@ def _function(name: str) -> Callable[..., Any]:
 
 def _arguments(function: Callable[..., Any], model: Model, options: dict[str, Any]) -> list[Any]:
     """Return states at rest for positional arguments."""
-    q, *_ = follow_couplings(model, model.neutral())
+    q, *_ = follow_couplings_unchecked(model, model.neutral())
     states = dict.fromkeys(("q", "q0", "q1"), q)
     states |= dict.fromkeys(("v", "a", "tau", "dv"), np.zeros(model.nv))
     arguments = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from liedyn.codegen.c99 import CFunction, identifier
 from liedyn.dynamics.batching.calls import intercepted_specialization
-from liedyn.dynamics.constraints.couplings import follow_couplings, reduced_model
+from liedyn.dynamics.constraints.couplings import follow_couplings, follow_couplings_unchecked, reduced_model
 from liedyn.dynamics.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.dynamics import forward_dynamics, inverse_dynamics, inverse_mass_matrix, mass_matrix
 from liedyn.dynamics.manifold import random_configuration
@@ -59,7 +59,7 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
         path = Path(path_part(identifier(f"{model.name}_{function}")) + ".c")
     compute, names, quantity, variables = FUNCTIONS[function]
     options = {"passive": passive} if names else {}
-    at, *_ = follow_couplings(model, model.neutral())
+    at, *_ = follow_couplings_unchecked(model, model.neutral())
     specialization, traced = intercepted_specialization(compute, model, at, *np.zeros((len(names), model.nv)), **options)
     c_function = CFunction(traced, function, specialization, name=path.stem, passive=passive, single=single)
     texts = {path: c_function.source, path.with_suffix(".h"): c_function.header}

@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.errors import ModelError, Place
 from liedyn.immutable import Immutable
-from liedyn.model.coupling_functions import FunctionProgram
+from liedyn.model.coupling_functions import FunctionProgram, evaluate
 from liedyn.model.description import Coupling
 
 _VANISHING = 1e-12        # coefficients of a scaled equation below it are rounding of the elimination
@@ -59,6 +59,21 @@ class FunctionCoupling(NamedTuple):
     follower: CoordinateIndex
     driver: CoordinateIndex
     program: FunctionProgram
+
+
+def undefined_function(couplings: Sequence[FunctionCoupling], q: Array, names: Sequence[str], order: int = 0) -> str | None:
+    """Return a text about the first nonlinear coupling without a finite value at q (..., nq); None if all are finite.
+
+    names  of the coordinates in q
+    order  of the highest derivative that must be finite, too
+    """
+    for coupling in couplings:
+        x = np.atleast_1d(q[..., coupling.driver.q])
+        bad = np.isfinite(x) & ~np.isfinite(evaluate(coupling.program, x)[:order + 1]).all(axis=0)
+        if bad.any():
+            return (f"the function of coupling {coupling.name}{', or its derivative,' if order else ''} is not finite at "
+                    f"{names[coupling.driver.q]} = {x[bad][0]:.6g}; expected values of {names[coupling.driver.q]} in its domain")
+    return None
 
 
 def check_function_couplings(couplings: Sequence[FunctionCoupling], elimination: Elimination,

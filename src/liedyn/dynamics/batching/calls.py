@@ -34,6 +34,7 @@ from liedyn.dynamics.singular_joints import check_joints_move_inertia, describe_
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError, UsageError
 from liedyn.kernels import batch_blocks
 from liedyn.kernels.couplings import FOLLOWER_TOLERANCE, coupling_views
+from liedyn.model.couplings import undefined_function
 from liedyn.model.model import Model
 from liedyn.numba_tools.decorators import compile_entry_point
 
@@ -358,6 +359,9 @@ def raise_for_code(model: Model, code: int, prescribed: Mask | None = None, **ar
     if code == batch_blocks.SINGULAR:
         raise ComputationError(describe_singular_joints(model, prescribed, arrays.get("q")))
     if code == batch_blocks.BAD_RESULT:
+        text = undefined_function(model.function_couplings, arrays["q"], model.q_names, 2) if "q" in arrays else None
+        if text:
+            raise ComputationError(text)
         raise ComputationError("the result is not finite: the state is too large for double precision")
     raise ShapeError("arguments have the wrong shape")
 

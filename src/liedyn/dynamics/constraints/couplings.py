@@ -19,7 +19,7 @@ from liedyn.errors import ConfigurationError, ModelError, UsageError
 from liedyn.joints.joint_model import FOLLOWER_COUNT, TERM_COUNT, tree_views
 from liedyn.kernels.couplings import FOLLOWER_TOLERANCE, coupling_views
 from liedyn.model.coupling_functions import evaluate
-from liedyn.model.couplings import Elimination, FunctionCoupling
+from liedyn.model.couplings import Elimination, FunctionCoupling, undefined_function
 from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
 
@@ -119,6 +119,8 @@ def expand(model: Model, y: ArrayLike, dy: ArrayLike | None = None,
     Raises
     ------
     ShapeError, UsageError
+    ConfigurationError
+        Outside the domain of the function of a nonlinear coupling.
     ModelError
         For a robot with loops: see `assemble`.
 
@@ -198,8 +200,19 @@ def _moving_positions(model: Model) -> Integers:
 def follow_couplings(model: Model, *motion: Array) -> tuple[Array, ...]:
     """Return q (…, nq), v and a (…, nv), as many as are given, with followers moved to their values.
 
-    Robots with loops and robots without couplings: the motion as it is.
+    Robots with loops and robots without couplings: the motion as it is. Raises ConfigurationError outside the domain of the
+    function of a nonlinear coupling.
     """
+    followed = follow_couplings_unchecked(model, *motion)
+    if model.function_couplings and model.has_only_couplings:
+        text = undefined_function(model.function_couplings, followed[0], model.q_names, len(followed) - 1)
+        if text:
+            raise ConfigurationError(text)
+    return followed
+
+
+def follow_couplings_unchecked(model: Model, *motion: Array) -> tuple[Array, ...]:
+    """Return the motion of `follow_couplings`, with NaN or infinite values outside the domain of a function."""
     if not (model.nc and model.has_only_couplings):
         return motion
     elimination, functions = model.elimination(model.function_followers), model.function_couplings
