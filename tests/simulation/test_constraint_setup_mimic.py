@@ -51,6 +51,14 @@ def test_a_follower_that_is_given_moves_its_driver(start):
     assert v == pytest.approx({"turn": 0, "left": 0.1, "right": 0.1, "third": 0.2}, abs=1e-15)
 
 
+def test_the_first_of_contradictory_followers_is_kept(start):
+    run, q, _ = start(gripper(), {"right": 0.03, "third": 0.1})
+    assert any(one.code == "initial-state-projected" for one in run.warnings)
+    kept = min(("right", "third"), key=run.model.q_names.index)
+    assert q[kept] == pytest.approx({"right": 0.03, "third": 0.1}[kept], abs=1e-15)
+    assert q["third"] == pytest.approx(2 * q["right"], abs=1e-15) and q["left"] == pytest.approx(q["right"], abs=1e-15)
+
+
 def test_a_prescribed_follower_moves_its_driver(start):
     _, q, v = start(gripper(), joints={"third": {"prescribe": {"position": "0.1 + 0.2*t"}}})
     assert q == pytest.approx({"turn": 0, "left": 0.05, "right": 0.05, "third": 0.1}, abs=1e-15)

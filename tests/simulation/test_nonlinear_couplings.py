@@ -91,6 +91,39 @@ def test_a_follower_that_cannot_reach_its_position_is_moved(scenario):
     np.testing.assert_allclose(run.q[0, 1], lift(run.q[0, 0]), atol=1e-12)
 
 
+@pytest.mark.parametrize("start", [
+    {"initial": {"q": {"valve": 0.005}}},
+    {"initial": {"q": {"input": 1.2}}, "joints": {"valve": {"prescribe": {"position": "0.005"}}}}])
+def test_a_given_valve_turns_its_cam(start):
+    """Through two couplings, also from the dwell of the cam, where the valve does not move with it."""
+    model = ld.load("robots/cam_valve.yaml")
+    with pytest.warns(ld.LiedynWarning, match="projected onto the constraints: input by"):
+        run = ld.run_scenario({"robot": "robots/cam_valve.yaml", "duration": 1e-4, **start})
+    np.testing.assert_allclose(run.q[0], ld.assemble(model, [0.0, 0.0, 0.005], fixed=["valve"]).q, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("function, given, first", [
+    ("0.2*cos(cam)", 0.1, [np.pi / 3, 0.1]), ("0.2*sin(cam)", 0.2, [np.pi / 2, 0.2]), ("0.2*sin(cam)", 0.25, [0.0, 0.0])])
+def test_a_given_follower_without_slope_or_out_of_reach(scenario, function, given, first):
+    with pytest.warns(ld.LiedynWarning, match="projected onto the constraints"):
+        run = ld.run_scenario(scenario(ROBOT % f'function: "{function}"', initial={"q": {"lift": given}}, duration=1e-3))
+    np.testing.assert_allclose(np.abs(run.q[0, :2]), first, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(run.q[0, 2], 0.0, atol=1e-12)
+
+
+def test_the_first_of_contradictory_followers_is_kept(scenario):
+    text = (ROBOT % "function: 2*cam").replace("couplings:", "couplings:\n  second: {follower: arm, driver: lift, function: 3*q}")
+    for given, first in (({"lift": 0.4, "arm": 0.6}, [0.2, 0.4, 1.2]), ({"cam": 0.1, "lift": 0.4}, [0.1, 0.2, 0.6])):
+        with pytest.warns(ld.LiedynWarning, match="projected onto the constraints"):
+            run = ld.run_scenario(scenario(text, initial={"q": given}, duration=1e-3))
+        np.testing.assert_allclose(run.q[0], first, rtol=0, atol=1e-12)
+
+
+def test_a_start_outside_the_domain_names_coupling_and_driver(scenario):
+    with pytest.raises(ld.ScenarioError, match=r"the function of coupling valve.* is not finite at cam = -0\.2;"):
+        ld.run_scenario(scenario(ROBOT % 'function: "sqrt(cam)"', initial={"q": {"cam": -0.2}}))
+
+
 def test_a_prescribed_driver_moves_the_follower(scenario):
     run = ld.run_scenario(scenario(ROBOT % FUNCTION, joints={"cam": {"prescribe": {"position": "0.5*sin(3*t)"}}}))
     t, w = run.t, 3.0

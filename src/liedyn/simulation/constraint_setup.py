@@ -16,6 +16,7 @@ from liedyn.dynamics.constraints.constraints import (
     project_configuration,
     project_velocity_unchecked,
 )
+from liedyn.dynamics.constraints.couplings import follow_couplings_unchecked
 from liedyn.dynamics.constraints.rank import (
     coordinate_scales,
     equation_rank,
@@ -29,8 +30,10 @@ from liedyn.errors import ComputationError, Place, ScenarioError, WarningLog, li
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem
 from liedyn.io.scenarios.scenario import Motion, Scenario
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
+from liedyn.model.coupling_functions import evaluate
+from liedyn.model.couplings import undefined_function
 from liedyn.model.model import Model
-from liedyn.simulation.name_binding import bind_rules
+from liedyn.simulation.name_binding import bind_rules, v_to_q_indices
 from liedyn.simulation.prescribed_poses import motion_signals
 from liedyn.simulation.signals.signal_compiler import SignalCompiler
 
@@ -38,7 +41,7 @@ from liedyn.simulation.signals.signal_compiler import SignalCompiler
 
 # A mimic joint and the follower of a nonlinear coupling follow their driver: the driver keeps its value, and no other joint
 # moves. A driver moves only where its follower is given or prescribed. The other couplings change their coordinates by the
-# minimum. Newton's method solves nonlinear couplings.
+# minimum. Newton's method solves nonlinear couplings, or the search of `assemble` where the solution is far.
 
 LoopMotions: TypeAlias = dict[str, tuple[Array, Array, Array]]        # pose, twist and its rate of driven loops, by name
 
@@ -46,25 +49,99 @@ _CONTRADICTION = 1e-9       # maximum residual of the couplings, relative to the
                             # 1e-15, and the closing of loops removes smaller residuals
 _MAX_STEPS = 30             # of Newton's method; a chain of nonlinear couplings needs as many as its length
 _ROUNDING_STEP = 1e-14      # [rad | m] of Newton's method
+_NEAR = 0.1                 # distance of a neighbour at which ranks are generic [rad | lengths]
 
 
 def solve_coupled_position(model: Model, q: Array, fixed_masks: tuple[Mask, ...],
                            constraint_motion: LoopMotions | None) -> Array:
     """Return the configuration (nq,) that satisfies mimic joints and couplings.
 
-    fixed_masks   masks (nv,) of coordinates that must not move; the first for which a solution exists is used
+    fixed_masks   masks (nv,) of coordinates that must not move; the first for which a solution exists is used. Without loops,
+                  those of the first mask that can also be kept are: drivers before followers, in the order of the robot
 
     Returns q if there is none.
     """
-    for _ in range(_MAX_STEPS if model.function_couplings else 1):
-        residual = constraint_residual(model, q, constraint_motion=constraint_motion)
-        step = _coupling_step(model, q, residual, fixed_masks, constraint_motion, np.abs(q).max(initial=1.0))
-        if step is None:
-            break
-        q = integrate(model, q, step)
-        if np.abs(step).max(initial=0.0) <= _ROUNDING_STEP:
-            break
+    for mask in fixed_masks:
+        solution = _coupled_solution(model, q, mask, constraint_motion)
+        if solution is None:
+            continue
+        held, given = mask, np.flatnonzero(fixed_masks[0] & ~mask).tolist() if model.has_only_couplings else []
+        for k in sorted(given, key=lambda k: bool(model.follows[k])):
+            wider = held.copy()
+            wider[k] = True
+            kept = _coupled_solution(model, q, wider, constraint_motion) if not wider.all() else None
+            if kept is not None:
+                held, solution = wider, kept
+        return solution
     return q
+
+
+def _coupled_solution(model: Model, q: Array, mask: Mask, constraint_motion: LoopMotions | None) -> Array | None:
+    """Return the configuration that satisfies mimic joints and couplings while the coordinates of the mask are fixed, or None.
+
+    Far from q, it is the nearest that `assemble` finds: Newton's method may wind joints, and does not move where f' = 0.
+    """
+    if not model.function_couplings:
+        return _newton(model, q, mask, constraint_motion, 1)
+    solution = _newton(model, _with_function_followers(model, q, mask), mask, constraint_motion, _MAX_STEPS)
+    search = BranchSearch(model, mask, constraint_motion)
+    guess = _with_followers(model, q, mask)
+    if not model.has_only_couplings or (solution is not None and search.distance(solution, guess) <= MAX_NEAR_DISTANCE):
+        return solution
+    try:
+        if solution is None and not _can_close(model, _random_neighbour(model, guess), mask, constraint_motion):
+            return None
+    except ComputationError:                                   # beyond the domain of a function
+        return None
+    for limits in (True, False):
+        with suppress(ComputationError):
+            found = BranchSearch(model, mask, constraint_motion, limits=limits).find(guess)[0].q
+            exact = _newton(model, found, mask, constraint_motion, _MAX_STEPS)
+            return found if exact is None or search.distance(exact, found) > MAX_NEAR_DISTANCE else exact
+    return solution
+
+
+def _newton(model: Model, q: Array, mask: Mask, constraint_motion: LoopMotions | None, max_steps: int) -> Array | None:
+    """Return the configuration to which steps from q lead; None if it does not satisfy mimic joints and couplings."""
+    rows = [constraint.rows.start for constraint in model.constraints if constraint.type == "coupling"]
+    tolerance = _CONTRADICTION * np.abs(q).max(initial=1.0)    # of the start: Newton's method may lead to large coordinates
+    with suppress(ComputationError, np.linalg.LinAlgError):    # a state too far away, or beyond the domain of a function
+        for _ in range(max_steps):
+            residual = constraint_residual(model, q, constraint_motion=constraint_motion)
+            step = _coupling_step(model, q, residual, (mask,), constraint_motion, np.abs(q).max(initial=1.0))
+            if step is None:
+                break
+            q = integrate(model, q, step)
+            if np.abs(step).max(initial=0.0) <= _ROUNDING_STEP:
+                break
+        residual = constraint_residual(model, q, constraint_motion=constraint_motion)[rows]
+        return q if np.abs(residual).max(initial=0.0) <= tolerance else None
+    return None
+
+
+def _with_function_followers(model: Model, q: Array, mask: Mask) -> Array:
+    """Return q with followers of nonlinear couplings that are not in the mask moved to their values, where these are finite."""
+    q = q.copy()
+    for _ in model.function_couplings:                         # each pass gives the followers of those that are right before it
+        for coupling in model.function_couplings:
+            value = float(evaluate(coupling.program, q[coupling.driver.q])[0])
+            if not mask[coupling.follower.v] and np.isfinite(value):
+                q[coupling.follower.q] = value
+    return q
+
+
+def _with_followers(model: Model, q: Array, mask: Mask) -> Array:
+    """Return q with all followers that are not in the mask moved to their values; q if these are not finite."""
+    followed, = follow_couplings_unchecked(model, q)
+    kept = np.array(v_to_q_indices(model))[mask & model.follows]
+    followed = followed.copy()
+    followed[kept] = q[kept]
+    return followed if np.isfinite(followed).all() else q
+
+
+def _random_neighbour(model: Model, q: Array) -> Array:
+    """Return a configuration near q, at which the slopes of functions do not vanish together."""
+    return integrate(model, q, _NEAR * coordinate_scales(model) * np.random.default_rng(0).standard_normal(model.nv))
 
 
 def solve_coupled_velocity(model: Model, q: Array, v: Array, fixed_masks: tuple[Mask, ...],
@@ -188,6 +265,8 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolera
     masks_q, masks_v = ((initial | on_reference | always, on_reference | always, always)
                         for initial, always in ((given_q, fixed), (given_v, fixed_v)))
     q = solve_coupled_position(model, problem.q, masks_q, constraint_motion)
+    if undefined := undefined_function(model.function_couplings, q, model.q_names, 2):
+        raise ScenarioError(undefined, place=place)
     residual = equation_weights(model) * constraint_residual(model, q, constraint_motion=constraint_motion)
     if np.abs(residual).max() > tolerance:                     # smaller residuals are within the tolerance of the run
         q = _close_position(model, q, masks_q, constraint_motion, place)
