@@ -65,13 +65,13 @@ def solve_coupled_position(model: Model, q: Array, fixed_masks: tuple[Mask, ...]
         solution = _coupled_solution(model, q, mask, constraint_motion)
         if solution is None:
             continue
-        held, given = mask, np.flatnonzero(fixed_masks[0] & ~mask).tolist() if model.has_only_couplings else []
-        for k in sorted(given, key=lambda k: bool(model.follows[k])):
-            wider = held.copy()
+        fixed, candidates = mask, np.flatnonzero(fixed_masks[0] & ~mask).tolist() if model.has_only_couplings else []
+        for k in sorted(candidates, key=lambda k: bool(model.follows[k])):
+            wider = fixed.copy()
             wider[k] = True
-            kept = _coupled_solution(model, q, wider, constraint_motion) if not wider.all() else None
-            if kept is not None:
-                held, solution = wider, kept
+            attempt = _coupled_solution(model, q, wider, constraint_motion) if not wider.all() else None
+            if attempt is not None:
+                fixed, solution = wider, attempt
         return solution
     return q
 
@@ -95,9 +95,9 @@ def _coupled_solution(model: Model, q: Array, mask: Mask, constraint_motion: Loo
         return None
     for limits in (True, False):
         with suppress(ComputationError):
-            found = BranchSearch(model, mask, constraint_motion, limits=limits).find(guess)[0].q
-            exact = _newton(model, found, mask, constraint_motion, _MAX_STEPS)
-            return found if exact is None or search.distance(exact, found) > MAX_NEAR_DISTANCE else exact
+            closed = BranchSearch(model, mask, constraint_motion, limits=limits).find(guess)[0].q
+            exact = _newton(model, closed, mask, constraint_motion, _MAX_STEPS)
+            return closed if exact is None or search.distance(exact, closed) > MAX_NEAR_DISTANCE else exact
     return solution
 
 
@@ -133,9 +133,9 @@ def _with_function_followers(model: Model, q: Array, mask: Mask) -> Array:
 def _with_followers(model: Model, q: Array, mask: Mask) -> Array:
     """Return q with all followers that are not in the mask moved to their values; q if these are not finite."""
     followed, = follow_couplings_unchecked(model, q)
-    kept = np.array(v_to_q_indices(model))[mask & model.follows]
+    fixed = np.array(v_to_q_indices(model))[mask & model.follows]
     followed = followed.copy()
-    followed[kept] = q[kept]
+    followed[fixed] = q[fixed]
     return followed if np.isfinite(followed).all() else q
 
 
