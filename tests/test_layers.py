@@ -16,8 +16,9 @@ LAYERS = ("arrays", "warning_codes", "errors", "immutable", "public_calls", "mod
 # … but for these, which may import from these only (and from themselves).
 NARROWER = {"arrays": set(), "warning_codes": set(), "errors": {"warning_codes"},
             "immutable": set(), "public_calls": {"errors"}, "numba_tools": {"errors"},
-            "io": {"arrays", "errors", "immutable", "model.coupling_expression", "model.description", "model.expression_parser",
-                   "model.link_tree", "model.links", "model.mass_properties", "model.model", "model.spatial", "model.validate"}}
+            "io": {"arrays", "errors", "immutable", "model.coupling_expression", "model.description", "model.element_values",
+                   "model.expression_parser", "model.link_tree", "model.links", "model.mass_properties", "model.model",
+                   "model.spatial", "model.validate"}}
 # The model is plain data: it does without compiled code, but for the table of joint kinds.
 NARROWER["model"] = {"arrays", "errors", "immutable", "public_calls", "model.description"}
 ABOVE_ALL = {"__init__", "__main__"}                        # names of the package, and its command

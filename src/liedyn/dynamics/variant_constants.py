@@ -15,7 +15,8 @@ from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.dynamics.model_parameters import LINK_COMPONENTS, parameter_names, with_parameters
 from liedyn.errors import ModelError, NameLookupError, ShapeError, UsageError, nearest
 from liedyn.joints.joint_model import Tree, tree_views
-from liedyn.model.description import MAX_INPUT, NV, ONE_DOF, coordinate_name
+from liedyn.model.description import NV, ONE_DOF, coordinate_name
+from liedyn.model.element_values import MAX_INPUT
 from liedyn.model.link_tree import reduced_inertias
 from liedyn.model.links import Link
 from liedyn.model.model import Model, build

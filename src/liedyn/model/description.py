@@ -64,7 +64,6 @@ FRICTION_SPEED = 1e-2    # rad/s or m/s, a number of the model of friction, in S
 Screw = tuple[float, float, float, float, float, float]                           # [w; v]
 
 WORLD = "world"                                   # the ground, a link of every robot
-MAX_INPUT = 1e30                                    # of masses, lengths, inertias, gains: the cube of m r^2 is far from overflow
 STANDARD_GRAVITY: Vector = (0.0, 0.0, -9.81)
 _NO_PLACE, _NO_MOTION = Place(), Pose()
 

@@ -1,9 +1,10 @@
-"""Values of the elements of a robot description: arrays and lists as tuples of floats, and locations that errors name.
+"""Values of the elements of a robot description: arrays and lists as tuples of floats, checks, and locations that errors name.
 
-Values that are not numbers are returned unchanged: `model.validate` reports them.
+Conversions return values that are not numbers unchanged: checks report them.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,11 @@ from liedyn.errors import ArgumentError, ElementPlace, ModelError, Place, escape
 
 if TYPE_CHECKING:
     from liedyn.model.link_tree import Element
+    from liedyn.model.links import Pose
 
 _SYMMETRIC = 1e-9          # of the maximum entry of an inertia matrix: rounding of a product R I R^T
+MAX_INPUT = 1e30           # of masses, lengths, inertias, gains: the cube of m r^2 is far from overflow
+_ORTHONORMAL = 1e-6       # of entries, which are at most 1: rounding allowed in a rotation that people print
 _UPPER = np.triu_indices(3)
 
 
@@ -89,6 +93,31 @@ def as_each(value: Any, count: int, place: Place, name: str) -> list[float]:
         return [float(x) for x in values]
     except (TypeError, ValueError):
         raise ModelError(f"wrong {name}", place=place, found=value, expected="numbers") from None
+
+
+def check_finite(values: Iterable[Any], count: int, place: Place, quantity: str) -> None:
+    """Raise ModelError unless `values` are `count` finite numbers of at most MAX_INPUT in magnitude."""
+    try:
+        converted = [float(x) for x in values]
+    except (TypeError, ValueError):
+        raise ModelError(f"wrong {quantity}", place=place, found=values, expected=f"{count} numbers") from None
+    if len(converted) != count:
+        raise ModelError(f"wrong {quantity}", place=place, found=list(values), expected=f"{count} numbers")
+    if not all(map(math.isfinite, converted)):
+        raise ModelError(f"not a finite number in the {quantity}", place=place, found=converted[0] if count == 1 else converted)
+    if max(map(abs, converted)) > MAX_INPUT:
+        raise ModelError(f"number too large in the {quantity}", place=place, found=converted[0] if count == 1 else converted,
+                         expected=f"at most {MAX_INPUT:g} in magnitude")
+
+
+def check_pose(pose: Pose, place: Place, name: str) -> None:
+    """Raise ModelError unless a pose has finite numbers and an orthonormal right-handed rotation."""
+    check_finite(pose.translation, 3, place, name)
+    check_finite(pose.rotation, 9, place, name)
+    R = np.array(pose.rotation, dtype=float).reshape(3, 3)
+    if np.abs(R @ R.T - np.eye(3)).max() > _ORTHONORMAL or np.linalg.det(R) < 0:
+        raise ModelError(f"the rotation of the {name} is not a rotation matrix", place=place, found=list(pose.rotation),
+                         expected="an orthonormal right-handed matrix")
 
 
 def as_elements(values: Iterable[Any], kind: type, owner: str, name: str) -> tuple[Any, ...]:

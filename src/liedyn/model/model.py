@@ -32,7 +32,7 @@ from liedyn.model.description import (
     Robot,
     coordinate_name,
 )
-from liedyn.model.element_values import as_each, as_inertia, element_location
+from liedyn.model.element_values import as_each, as_inertia, check_finite, element_location
 from liedyn.model.link_tree import LinkTree, build_link_tree, reduced_inertias
 from liedyn.model.links import Link, as_pose, vector
 from liedyn.model.model_cache import ModelCache, ModelValue
@@ -47,7 +47,7 @@ from liedyn.model.spatial import (
     screw_frame,
     transform_inertia,
 )
-from liedyn.model.validate import check_finite, mimic_couplings, validate, validate_changes
+from liedyn.model.validate import mimic_couplings, validate, validate_changes
 from liedyn.model.warnings import inertia_warnings
 from liedyn.public_calls import explained
 

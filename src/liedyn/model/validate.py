@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from liedyn.model.coupling_functions import check_operations
 from liedyn.model.description import (
     JOINT_TYPES,
     LOOP_TYPES,
-    MAX_INPUT,
     ONE_DOF,
     WORLD,
     Actuator,
@@ -33,7 +32,7 @@ from liedyn.model.description import (
     check_joint_type,
     coordinate_name,
 )
-from liedyn.model.element_values import element_location
+from liedyn.model.element_values import check_finite, check_pose, element_location
 from liedyn.model.link_tree import (
     Body,
     LinkTree,
@@ -43,33 +42,17 @@ from liedyn.model.link_tree import (
     merge_links,
     principal_inertias,
 )
-from liedyn.model.links import Link, Pose, Vector, vector
+from liedyn.model.links import Link, Vector, vector
 from liedyn.model.spatial import symmetric_matrix
 from liedyn.model.warnings import is_not_semidefinite, robot_warnings
 
 _Axial = TypeVar("_Axial", Joint, Loop)
 
-# Checks of the numbers in a description: finite and not too large, as many as expected, a direction, a rotation ---------
+# Checks of directions -------------------------------------------------------------------------------------------------
 
 _NO_DIRECTION = 1e-9                 # absolute: an axis is meant to be of unit length, and a screw to be one radian or metre
-_ORTHONORMAL = 1e-6                  # of entries, which are at most 1: rounding allowed in a rotation that people print
 _PARALLEL = 1e-6                     # rad, of unit axes: two closer than this are one, printed with seven digits
 _UNIT_ROUNDING = 4 * 2.0**-52        # of the length of a normalized vector: rounding of its three components and of their norm
-
-
-def check_finite(values: Iterable[Any], count: int, place: Place, quantity: str) -> None:
-    """Raise ModelError unless `values` are `count` finite numbers of at most MAX_INPUT in magnitude."""
-    try:
-        converted = [float(x) for x in values]
-    except (TypeError, ValueError):
-        raise ModelError(f"wrong {quantity}", place=place, found=values, expected=f"{count} numbers") from None
-    if len(converted) != count:
-        raise ModelError(f"wrong {quantity}", place=place, found=list(values), expected=f"{count} numbers")
-    if not all(map(math.isfinite, converted)):
-        raise ModelError(f"not a finite number in the {quantity}", place=place, found=converted[0] if count == 1 else converted)
-    if max(map(abs, converted)) > MAX_INPUT:
-        raise ModelError(f"number too large in the {quantity}", place=place, found=converted[0] if count == 1 else converted,
-                         expected=f"at most {MAX_INPUT:g} in magnitude")
 
 
 def check_axes(axes: Sequence[Vector], count: int, owner: str, place: Place) -> None:
@@ -92,16 +75,6 @@ def check_not_parallel(axes: Sequence[Vector], place: Place) -> None:
     first, second = (np.array(axis) / math.hypot(*axis) for axis in axes)
     if np.linalg.norm(np.cross(first, second)) < _PARALLEL:
         raise ModelError("the two axes are parallel", place=place, found=[list(axis) for axis in axes], expected="two directions")
-
-
-def check_pose(pose: Pose, place: Place, name: str) -> None:
-    """Raise ModelError unless a pose has finite numbers and an orthonormal right-handed rotation."""
-    check_finite(pose.translation, 3, place, name)
-    check_finite(pose.rotation, 9, place, name)
-    R = np.array(pose.rotation, dtype=float).reshape(3, 3)
-    if np.abs(R @ R.T - np.eye(3)).max() > _ORTHONORMAL or np.linalg.det(R) < 0:
-        raise ModelError(f"the rotation of the {name} is not a rotation matrix", place=place, found=list(pose.rotation),
-                         expected="an orthonormal right-handed matrix")
 
 
 def has_direction(vector: Sequence[float]) -> bool:

@@ -25,7 +25,8 @@ from liedyn.io.file_schema import (
 from liedyn.io.robots.coupling_function import read_points
 from liedyn.io.yaml_nodes import Node
 from liedyn.model.coupling_expression import SPLINE_DEGREES, CouplingFunction
-from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, MAX_INPUT, Actuator, Coordinate, JointType, LoopType, Mimic, Robot
+from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, Actuator, Coordinate, JointType, LoopType, Mimic, Robot
+from liedyn.model.element_values import MAX_INPUT
 from liedyn.model.links import Link, Pose
 from liedyn.model.mass_properties import SHAPES, Inertia
 

@@ -15,7 +15,7 @@ from liedyn.io.robots.robot_schema import LINK, inertia
 from liedyn.io.scenarios.scenario import Action, Rule
 from liedyn.io.scenarios.signal_schema import NUMBERS, by_name, numbers_to_list, rules_to_dict
 from liedyn.io.yaml_nodes import Node, SourceText
-from liedyn.model.description import MAX_INPUT
+from liedyn.model.element_values import MAX_INPUT
 from liedyn.model.links import vector
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}

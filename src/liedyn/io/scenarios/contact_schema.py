@@ -36,7 +36,7 @@ from liedyn.io.scenarios.scenario import (
 from liedyn.io.scenarios.signal_schema import by_name, patterns, rules_to_dict
 from liedyn.io.yaml_nodes import Node
 from liedyn.io.yaml_values import plain
-from liedyn.model.description import MAX_INPUT
+from liedyn.model.element_values import MAX_INPUT
 
 
 def read_contacts(node: Node, method: str) -> Contact:

@@ -63,7 +63,7 @@ from liedyn.io.scenarios.signal_schema import (
 )
 from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import FilePath, Overrides, override, override_texts, plain, tree_of
-from liedyn.model.description import MAX_INPUT
+from liedyn.model.element_values import MAX_INPUT
 
 # The keys of a scenario: what `scenario_file` reads, and what schema, template and documents say ------------------------
 
