@@ -162,18 +162,22 @@ class Joint:
 
     @explained
     def __init__(self, name: str, type: str, parent: str, child: str, origin: PoseLike = _NO_MOTION,           # noqa: PLR0913
-                 axes: ArrayLike = (), pitch: float = 0.0, sequence: str = "", screws: ArrayLike = (),
+                 axes: ArrayLike = (), pitch: float | None = None, sequence: str = "", screws: ArrayLike = (),
                  coordinates: Iterable[Coordinate] = (), mimic: Mimic | str | Mapping[str, Any] | None = None,
                  place: Place = _NO_PLACE, *,
                  axis: ArrayLike | None = None, limits: Limits = None, damping: EachCoordinate = None,
                  friction: EachCoordinate = None, armature: EachCoordinate = None, stiffness: EachCoordinate = None,
                  rest: EachCoordinate = None):
-        set_fields(self, name=name, type=type, parent=parent, child=child, place=place, pitch=as_float(pitch), sequence=sequence,
-                   screws=as_vectors(screws), coordinates=tuple(coordinates), mimic=self._as_mimic(name, mimic))
+        set_fields(self, name=name, type=type, parent=parent, child=child, place=place, sequence=sequence,
+                   pitch=0.0 if pitch is None else as_float(pitch), screws=as_vectors(screws), coordinates=tuple(coordinates),
+                   mimic=self._as_mimic(name, mimic))
         set_fields(self, origin=as_pose(origin, element_location(self, "origin"), "origin"),
                    axes=as_vectors(axes) if axis is None else (as_floats(axis),))
         if axis is not None and np.size(axes):
             raise ModelError("both axis and axes", place=element_location(self, "axis"), expected="one of them")
+        if type == "helical" and pitch is None:
+            raise ModelError("a helical joint needs a pitch", place=element_location(self, "pitch"),
+                             expected="metres of advance per radian")
         values = {"damping": damping, "friction": friction, "armature": armature, "stiffness": stiffness, "rest": rest}
         self._set_coordinates(self._limits(limits) | {key: value for key, value in values.items() if value is not None})
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _SYMMETRIC = 1e-9          # of the maximum entry of an inertia matrix: rounding of a product R I R^T
 MAX_INPUT = 1e30           # of masses, lengths, inertias, gains: the cube of m r^2 is far from overflow
 _ORTHONORMAL = 1e-6       # of entries, which are at most 1: rounding allowed in a rotation that people print
+UNIT_QUATERNION = 1e-6     # of the norm of a quaternion: what rounding to seven digits leaves
 _UPPER = np.triu_indices(3)
 
 

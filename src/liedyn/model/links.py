@@ -11,8 +11,18 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike
 from liedyn.errors import ArgumentError, ModelError, Place
-from liedyn.model.element_values import as_elements, as_float, as_floats, as_inertia, as_matrix, element_location, set_fields
-from liedyn.model.mass_properties import uniform_body
+from liedyn.model.element_values import (
+    UNIT_QUATERNION,
+    as_elements,
+    as_float,
+    as_floats,
+    as_inertia,
+    as_matrix,
+    check_finite,
+    element_location,
+    set_fields,
+)
+from liedyn.model.mass_properties import check_shape, uniform_body
 from liedyn.model.spatial import rotation_by_rows
 from liedyn.public_calls import explained
 
@@ -69,8 +79,14 @@ class Pose:
 
     @staticmethod
     def from_xyz_quaternion(xyz: Sequence[float], quaternion: Sequence[float]) -> Pose:
-        """From a unit quaternion x y z w."""
+        """From a unit quaternion x y z w. Raise ModelError for another norm."""
+        place = Place(key="pose")
+        check_finite(quaternion, 4, place, "quaternion")
         x, y, z, w = quaternion
+        norm = math.hypot(x, y, z, w)
+        if abs(norm - 1.0) > UNIT_QUATERNION:
+            raise ModelError(f"the quaternion has norm {norm:.7g}", place=place, found=list(quaternion),
+                             expected="a unit quaternion x, y, z, w")
         return Pose((1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w),
                      2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w),
                      2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)), vector(xyz))
@@ -181,6 +197,8 @@ class Link:
             if self.shapes:
                 raise ModelError("both a shape and shapes", place=element_location(self, "shape"), expected="one of them")
             set_fields(self, shapes=(self._centred(shape, com),))
+        for part in self.shapes:
+            check_shape(part, element_location(self, "shape"))
         if self.shapes and inertia is None:
             if com is not None and shape is None:
                 raise ModelError("both com and shapes", place=element_location(self, "com"), found=com,

@@ -10,6 +10,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Integers
 from liedyn.errors import ModelError, Place, nearest
+from liedyn.model.element_values import check_finite, check_pose
 from liedyn.model.spatial import pose
 
 if TYPE_CHECKING:
@@ -128,13 +129,10 @@ def uniform_body(shapes: Sequence[Shape], mass: float | None, density: float | N
                  place: Place) -> tuple[float, Vector, Inertia]:
     """Return mass, centre of mass and inertia about it, in the link frame, of a uniform body of shapes.
 
-    Either its mass or its density is a number. Raise ModelError with the location of the link otherwise, and for sizes that are
-    not positive.
+    Either its mass or its density is a number. Raise ModelError with the location of the link otherwise.
     """
     if (mass is None) == (density is None):
         raise ModelError("a shape needs either mass or density", place=place, expected="one of mass, density")
-    for shape in shapes:
-        _check_shape(shape, place)
     unit_bodies = [(shape, *uniform(shape.kind, shape.sizes)) for shape in shapes]
     volume = math.fsum(of_shape for _, of_shape, _ in unit_bodies)
     body = total([_part(1.0 if len(shapes) == 1 else of_shape / volume, inertia).seen_from(shape.pose)
@@ -153,7 +151,8 @@ def _part(mass: float, inertia: Inertia) -> Mass:
     return Mass(mass, inertia=(xx, xy, xz, yy, yz, zz))
 
 
-def _check_shape(shape: Shape, place: Place) -> None:
+def check_shape(shape: Shape, place: Place) -> None:
+    """Raise ModelError unless a shape has a known kind, positive sizes, a pose and a colour."""
     if shape.kind not in SHAPES:
         raise ModelError("unknown shape", place=place, found=shape.kind, expected="one of " + ", ".join(SHAPES),
                          hint=nearest(shape.kind, SHAPES))
@@ -162,6 +161,12 @@ def _check_shape(shape: Shape, place: Place) -> None:
         raise ModelError(f"wrong sizes of a {shape.kind}", place=place, found=shape.sizes, expected=", ".join(names))
     for name, size in zip(names, shape.sizes, strict=True):
         _check_positive(size, place, f"{name} of the {shape.kind}")
+    check_pose(shape.pose, place, f"pose of the {shape.kind}")
+    if shape.colour is not None:
+        check_finite(shape.colour, 3, place, f"colour of the {shape.kind}")
+        if not all(0.0 <= x <= 1.0 for x in shape.colour):
+            raise ModelError(f"wrong colour of the {shape.kind}", place=place, found=list(shape.colour),
+                             expected="red, green, blue from 0 to 1")
 
 
 def _check_positive(value: Any, place: Place, quantity: str) -> None:

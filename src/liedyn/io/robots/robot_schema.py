@@ -26,7 +26,7 @@ from liedyn.io.robots.coupling_function import read_points
 from liedyn.io.yaml_nodes import Node
 from liedyn.model.coupling_expression import SPLINE_DEGREES, CouplingFunction
 from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, Actuator, Coordinate, JointType, LoopType, Mimic, Robot
-from liedyn.model.element_values import MAX_INPUT
+from liedyn.model.element_values import MAX_INPUT, UNIT_QUATERNION
 from liedyn.model.links import Link, Pose
 from liedyn.model.mass_properties import SHAPES, Inertia
 
@@ -47,7 +47,6 @@ def written_limit(x: float) -> float:
 
 # robot keys -------------------------------------------------------------------------------------------------------------
 
-_UNIT_ROUNDING = 1e-6                # of a quaternion's norm: what rounding to seven digits leaves
 
 
 def inertia(maximum: float | None = None) -> OneOf:
@@ -86,7 +85,7 @@ def quaternion_norm(node: Node, values: Mapping[str, Any]) -> float:
     if "quaternion" in values and "rpy" in values:
         raise node.value["rpy"].problem("both rpy and quaternion", expected="one of them")
     norm = math.hypot(*values.get("quaternion", (1.0,)))
-    if abs(norm - 1) > _UNIT_ROUNDING:
+    if abs(norm - 1) > UNIT_QUATERNION:
         quaternion = node.value["quaternion"]
         raise quaternion.problem(f"the quaternion has norm {norm:.7g}", found=quaternion.excerpt(),
                                  expected="a unit quaternion x, y, z, w")
