@@ -138,6 +138,7 @@ def test_patterns_leave_the_floating_base_alone():
 
 @pytest.mark.parametrize(("arrays", "error", "message"), [
     ({"mass.uper": [1.0]}, ld.NameLookupError, "no parameter 'mass.uper'; did you mean 'mass.upper'"),
+    ({3: [1.0]}, ld.NameLookupError, "the name of a parameter is text; found int 3"),
     ({"masses.*": [1.0]}, ld.NameLookupError, r"no parameter matches 'masses.\*'; did you mean"),
     ({"com.tipp": [[0, 0, 1]]}, ld.NameLookupError, "did you mean 'com.tip'"),
     ({"mass.upper": [1.0, -0.5]}, ld.ModelError, "mass.upper of robot 1 is negative; found -0.5; expected zero or more"),

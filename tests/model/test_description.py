@@ -271,6 +271,10 @@ SHAPE = ld.Shape.sphere(0.1)
     (lambda: ld.Actuator("t", "hub", [0, 1]), 'actuator "t", position: wrong position; found [0.0, 1.0]; expected 3 numbers'),
     (lambda: ld.Robot("r", links=HUB), "Robot: links must be a sequence of Link; found Link"),
     (lambda: ld.Robot("r", [HUB], [{"name": "j"}]), "Robot: joints must be a sequence of Joint; found dict {'name': 'j'}"),
+    (lambda: ld.Joint("j", "ball", "world", "hub", damping=10**400), 'joint "j", damping: wrong damping; found 1000'),
+    (lambda: ld.Link("a", 10**400), 'link "a", mass: wrong mass; found '),
+    (lambda: ld.Link("a", 1, [10**400, 0, 0]), 'link "a", com: wrong centre of mass; found '),
+    (lambda: ld.Robot(3, [HUB]), "name: a robot needs a name of printable characters; found 3"),
     (lambda: ld.Robot("r", [HUB], gravity=9.81), "gravity: wrong gravity; found 9.81; expected 3 numbers"),
     (lambda: ld.Robot("r", [HUB], bse="floating"), "Robot has no argument 'bse'; did you mean 'base'?"),
 ])
@@ -312,3 +316,9 @@ def test_a_mimic_is_a_name_or_keys(mimic):
 def test_another_mimic_is_an_error(mimic, message):
     with pytest.raises(ld.LiedynError, match=message):
         ld.Joint("right", "prismatic", "palm", "finger", axis=[0, 1, 0], mimic=mimic)
+
+
+@pytest.mark.parametrize(("sizes", "text"), [(["a", 1], "<Shape cylinder 'a', 1>"), ([0.1, 1], "<Shape cylinder 0.1, 1>"),
+                                            ("ab", "<Shape cylinder 'ab'>"), (None, "<Shape cylinder None>")])
+def test_shapes_with_wrong_sizes_can_be_printed(sizes, text):
+    assert repr(ld.Shape("cylinder", sizes)) == text

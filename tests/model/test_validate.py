@@ -68,7 +68,7 @@ def test_validation_twice_changes_nothing():
 @pytest.mark.parametrize("robot, text", [
     (replace(CHAIN, base="loose"), "base: unknown base; found 'loose'; expected fixed or floating"),
     (replace(CHAIN, gravity=(0, 0, math.nan)), "gravity: not a finite number in the gravity; found [0.0, 0.0, nan]"),
-    (replace(CHAIN, name="a\nb"), "name: a name with control characters"),
+    (replace(CHAIN, name="a\nb"), "name: a robot needs a name of printable characters"),
     (Robot("r", (), ()), "no links in this robot; expected at least one link"),
     (with_link(mass=-1.0), 'link "c", mass: negative mass; found -1.0; expected zero or more'),
     (with_link(mass=math.inf), 'link "c", mass: not a finite number in the mass; found inf'),

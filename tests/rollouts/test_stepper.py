@@ -146,6 +146,17 @@ def test_outputs_that_cannot_hold_the_result_are_refused_before_the_step(out, me
     assert not stepper.v.any() and not stepper.t.any()
 
 
+def test_unknown_arguments_name_the_nearest():
+    model = ld.load("robots/double_pendulum.yaml")
+    with pytest.raises(ld.ArgumentError, match=r"^Stepper has no argument 'step'; did you mean 'steps'"):
+        ld.Stepper(model, DT, step=3)
+    with pytest.raises(ld.ArgumentError, match=r"^Stepper: model must be a Model or Variants; found Robot \(ld\.build"):
+        ld.Stepper(model.description, DT)
+    stepper = ld.Stepper(model, DT)
+    with pytest.raises(ld.ArgumentError, match=r"^step has no argument 'ot'; did you mean 'out'"):
+        stepper.step(stepper.q, stepper.v, ot=None)
+
+
 def test_outputs_may_be_the_columns_of_one_array_or_the_state():
     stepper = ld.Stepper(ld.load("robots/double_pendulum.yaml"), DT, q0=[0.3, 0.1], runs=2)
     rows = np.zeros((2, 4))

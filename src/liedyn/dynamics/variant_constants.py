@@ -56,6 +56,9 @@ def read_parameters(model: Model, arrays: Mapping[str, ArrayLike]) -> ParameterV
         raise UsageError("the parameters of variants are arrays by name; found "
                          f"{'nothing' if isinstance(arrays, Mapping) else type(arrays).__name__}, expected for example "
                          "{'mass.hand': masses, 'friction.*': frictions}")
+    for key in arrays:
+        if not isinstance(key, str):
+            raise NameLookupError(f"the name of a parameter is text; found {type(key).__name__} {key!r}")
     known = parameter_names(model)
     base = {name for name in known if _is_of_base(model, name)}
     rules = {key: _match(key, known, base) for key in arrays}

@@ -39,7 +39,7 @@ def as_float(value: Any) -> Any:
     """Return a number as a float."""
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return value
 
 
@@ -49,7 +49,7 @@ def as_floats(values: Any) -> Any:
         return values
     try:
         return tuple(map(float, values))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return values
 
 
@@ -77,7 +77,7 @@ def as_matrix(value: Any, place: Place, name: str) -> Array:
     """Return a (4, 4) pose. Raise ModelError for anything else, with the name of the pose."""
     try:
         T = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         T = np.empty(0)
     if T.shape != (4, 4) or not np.array_equal(T[3], [0, 0, 0, 1]):
         raise ModelError(f"the {name} is not a pose", place=place, found=T.tolist() if T.size else value,
@@ -92,7 +92,7 @@ def as_each(value: Any, count: int, place: Place, name: str) -> list[float]:
         raise ModelError(f"wrong {name}", place=place, found=len(values), expected=f"one number, or {count}")
     try:
         return [float(x) for x in values]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ModelError(f"wrong {name}", place=place, found=value, expected="numbers") from None
 
 
@@ -100,7 +100,7 @@ def check_finite(values: Iterable[Any], count: int, place: Place, quantity: str)
     """Raise ModelError unless `values` are `count` finite numbers of at most MAX_INPUT in magnitude."""
     try:
         converted = [float(x) for x in values]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ModelError(f"wrong {quantity}", place=place, found=values, expected=f"{count} numbers") from None
     if len(converted) != count:
         raise ModelError(f"wrong {quantity}", place=place, found=list(values), expected=f"{count} numbers")

@@ -152,7 +152,8 @@ class Shape:
         return Shape("capsule", (radius, length), pose, colour)
 
     def __repr__(self) -> str:
-        return f"<Shape {self.kind} {', '.join(f'{x:g}' for x in self.sizes)}>"
+        sizes = self.sizes if isinstance(self.sizes, (tuple, list)) else (self.sizes,)          # others wait for their check
+        return f"<Shape {self.kind} {', '.join(format(x, 'g') if isinstance(x, float) else repr(x) for x in sizes)}>"
 
 
 Shapes = Mapping[str, tuple[Shape, ...]]        # by link

@@ -316,8 +316,8 @@ def validate(robot: Robot) -> Robot:
     """
     if robot.base not in ("fixed", "floating"):
         raise ModelError("unknown base", place=Place(robot.source, key="base"), found=robot.base, expected="fixed or floating")
-    if not robot.name.isprintable():
-        raise ModelError("a name with control characters", place=Place(robot.source, key="name"), found=robot.name)
+    if not isinstance(robot.name, str) or not robot.name.isprintable():
+        raise ModelError("a robot needs a name of printable characters", place=Place(robot.source, key="name"), found=robot.name)
     check_finite(robot.gravity, 3, Place(robot.source, key="gravity"), "gravity")
     joints = tuple(_validate_joint(joint) for joint in robot.joints)
     for link in robot.links:

@@ -16,6 +16,7 @@ from liedyn.immutable import same
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid
 from liedyn.kernels.batch_blocks import QUATERNION_TOLERANCE
 from liedyn.model.model import Model
+from liedyn.public_calls import explained
 from liedyn.rollouts.engine import (
     NO_GENERATED_CODE,
     contact_motions,
@@ -99,6 +100,7 @@ class Stepper:
     array([0.1, 0. ])
     """
 
+    @explained
     def __init__(self, model: Model | Variants, dt: float, *, runs: int | None = None,       # noqa: PLR0913 - are independent
                  q0: ArrayLike | None = None, v0: ArrayLike | None = None, method: Method = "rk4", steps: int = 1,
                  feedback: Feedback | None = None, passive: bool = True, prescribed: ArrayLike | None = None,
@@ -149,6 +151,7 @@ class Stepper:
         return (*self._inputs.warnings, *stiff_warnings(problem, self._inputs, self.dt, self._method, np.zeros(1), *flat),
                 *(state_warnings(problem, self._inputs, np.zeros(1), q) if has_states else ()))
 
+    @explained
     def step(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, a: ArrayLike | None = None,
              out: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
         """Return the state after `steps` steps from q, v, with constant generalized forces tau.
