@@ -294,7 +294,11 @@ def _displaced_joint(model: Model, joint: Joint, head: str, element: str, change
     A placement changes as origin -> origin exp(twist). A screw changes in the list of all screws of the joint.
     """
     if head == "pitch":
-        return replace(joint, pitch=joint.pitch + change) if joint.name == element else joint
+        if joint.name != element:
+            return joint
+        if joint.type != "screws":
+            return replace(joint, pitch=joint.pitch + change)
+        return replace(joint, screws=tuple(map(tuple, np.array(joint.screws) + _pitch_change(model, joint.name, change))))
     owner, _, part = element.rpartition(".")
     if head == "origin":
         if joint.name != owner:
@@ -305,9 +309,18 @@ def _displaced_joint(model: Model, joint: Joint, head: str, element: str, change
     is_numbered = joint.name == numbered and k.isdigit()
     if joint.name != owner and not is_numbered:
         return joint
-    screws = np.array(model.joint(joint.name).screws)
+    original = model.joint(joint.name)
+    screws = np.array(joint.screws if joint.type == "screws" else original.screws)          # "screws": changed before
+    if joint.type == "helical":
+        screws = screws + _pitch_change(model, joint.name, joint.pitch - parameter_value(model, f"pitch.{joint.name}"))
     screws[int(k) - 1 if is_numbered else 0, _TWIST.index(part)] += change
     return replace(joint, type="screws", screws=tuple(map(tuple, screws)), axes=(), pitch=0.0, sequence="")
+
+
+def _pitch_change(model: Model, name: str, change: float) -> Array:
+    """Return the change (1, 6) of the screw of a helical joint of the model by a change of its pitch."""
+    axis = np.array(model.joint(name).screws)[:, :3]
+    return change * np.concatenate([np.zeros_like(axis), axis], axis=1)
 
 
 def _changed_coordinate(joint: Joint, head: str, element: str, change: float) -> Joint:
