@@ -82,7 +82,7 @@ def test_tests_that_reach_a_module_through_a_helper_are_found():
     """`sweeps` of tests/support was not taken for a helper, and no test that uses it ran."""
     nearest = [each.name for each in nearest_tests(Path("src/liedyn/batch/simulations.py"), ROOT)]
     assert nearest[0] == "test_simulations.py"
-    assert {*nearest[1:4]} == {f"test_simulations_{topic}.py" for topic in ("inaccurate", "creep", "limits")}
+    assert {*nearest[1:5]} == {f"test_simulations_{topic}.py" for topic in ("inaccurate", "creep", "limits", "generated")}
 
 
 def test_a_mutant_is_found_only_by_a_test_that_passes_without_it(tmp_path, monkeypatch):
