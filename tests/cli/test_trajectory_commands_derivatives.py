@@ -124,7 +124,7 @@ def test_over_pipes(folder):
     (["q.csv", "--function", "forward"], 3, "q.csv: there are no columns of the generalized forces"),
     (["motion.csv", "-o", "motion.csv"], 2, "motion.csv exists already; --force or force=True overwrites it"),
     (["motion.csv", "--json", "-o", "-"], 2, "--json and a CSV cannot both go to stdout"),
-    (["bars.yaml"], 3, "bars.yaml:2: there is no column `t`"),
+    (["bars.yaml"], 3, "bars.yaml:2: this is a robot file, not a trajectory"),
 ])
 def test_what_is_refused(folder, args, status, words):
     (folder / "q.csv").write_text("# robot: bars.yaml\nt[s],q.hip[rad],q.knee[rad]\n" + "".join(f"{k},{k},0\n" for k in range(5)))

@@ -173,7 +173,7 @@ def test_the_excited_ur5_tells_its_gripper_and_its_friction(tmp_path, monkeypatc
     (["bars.yaml", "-o", "no/out.csv"], 2, "the folder no does not exist"),
     (["bars.yaml", "--base", "flying"], 2, "'flying' is not one of"),
     (["bars.yaml", "--from", "none.csv"], 2, "'none.csv' does not exist"),
-    (["bars.yaml", "--from", "bars.yaml"], 3, "bars.yaml:2: there is no column `t`"),
+    (["bars.yaml", "--from", "bars.yaml"], 3, "bars.yaml:2: this is a robot file, not a trajectory"),
     (["bars.yaml", "--from", "q.csv"], 3, "q.csv: there are no columns of the generalized forces"),
     (["bars.yaml", "--from", "three.csv"], 3, "3 row(s) are not enough for derivatives of order 2 with a spline of degree 7"),
     (["bars.yaml", "--from", "short.csv"], 3, "short.csv: the trajectory is too short for the number of parameters; found '6 eq"),
