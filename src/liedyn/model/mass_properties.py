@@ -100,7 +100,7 @@ def uniform_triangles(points: Array, triangles: Integers, kind: str) -> Mass:
     kind  `exact`: the volume that they enclose, all oriented alike; `legacy`: as MuJoCo, the sum of the tetrahedra between the
           triangles and the centre of the surface, whatever their orientation; `shell`: the surface, with its area as the mass
 
-    Source: moments of simplices with equal weights of their corners. A simplex of d + 1 corners x_i and mass m has the second
+    Moments of simplices with equal weights of their corners. A simplex of d + 1 corners x_i and mass m has the second
     moment m / ((d + 1)(d + 2)) (sum x_i x_i^T + s s^T), with s the sum of its corners.
     """
     corners = points[triangles]
