@@ -338,6 +338,10 @@ def convert(model: Model | Robot, format: str, name: str | None = None, folder: 
     patched = target.patch(subset.robot, folder) if target.patch else None
     if patched is not None:
         text, lost = patched, ()
+    elif target.patch and Path(robot.source or "").suffix.lower() == ".urdf":
+        message = (f"the text of {robot.source} cannot be kept (it is gone, not in UTF-8, or describes another robot): meshes, "
+                   "collision shapes, comments and other elements are left out; primitives are written for drawing")
+        lost = (Omission("file", message, dynamics=False),)
     constraints: tuple[Loop | Coupling, ...] = (*robot.loops, *robot.couplings)
     if constraints and not target.has_constraints:
         if name is None:

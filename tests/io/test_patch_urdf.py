@@ -162,6 +162,21 @@ def test_relative_paths_of_meshes_are_those_from_the_new_folder(source, tmp_path
         ['<geometry><mesh filename="../meshes/upper.dae" scale="1 1 1"/></geometry>'])
 
 
+@pytest.mark.parametrize("path", ["~/upper.stl", "$(find arm)/upper.stl", "/upper.stl", "file:upper.stl", "model://arm/upper.stl"])
+def test_other_paths_of_meshes_stay(source, tmp_path, path):
+    source.write_text(source.read_text(encoding="utf-8").replace("meshes/upper.dae", path), encoding="utf-8")
+    (tmp_path / "out").mkdir()
+    ld.save(load_description(source), tmp_path / "out" / "arm.urdf")
+    assert (tmp_path / "out" / "arm.urdf").read_bytes() == source.read_bytes()
+
+
+def test_another_order_of_links_is_written_anew(source, tmp_path):
+    """The file kept its order, so that rows of `link_poses` were those of other links."""
+    robot = load_description(source)
+    ld.save(replace(robot, links=robot.links[::-1]), tmp_path / "new.urdf")
+    assert ld.load(tmp_path / "new.urdf").link_names == ld.build(replace(robot, links=robot.links[::-1])).link_names
+
+
 def test_a_file_that_is_not_well_formed_is_written_repaired(source, tmp_path):
     text = source.read_text(encoding="utf-8").replace('velocity="3" lower', 'velocity="3"lower')
     source.write_text(f"\n{text}", encoding="utf-8")
@@ -182,7 +197,7 @@ def test_a_file_that_cannot_be_used_is_replaced_with_a_warning(source, tmp_path,
     else:
         source.write_text("<robot name='x'><link name='y'></robot>")
     warnings = ld.save(robot, tmp_path / "new.urdf")
-    assert [w.code for w in warnings] == ["not-written"]
+    assert [w.code for w in warnings] == ["not-written"] and "cannot be kept (it is gone, not in UTF-8, or" in str(warnings[0])
     assert ld.load(tmp_path / "new.urdf").description.links == ld.build(robot).description.links
 
 

@@ -7,30 +7,30 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
-from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
 from liedyn.errors import ModelError
-from liedyn.io.robots.urdf import read_urdf
+from liedyn.io.robots.urdf import urdf_robot
 from liedyn.io.robots.write_urdf import as_urdf, urdf
 from liedyn.io.robots.xacro_files import is_xacro
-from liedyn.io.robots.xml_syntax import repair
-from liedyn.io.yaml_nodes import read_bytes
+from liedyn.io.robots.xml_elements import XmlElement, read_urdf_tree
+from liedyn.io.robots.xml_syntax import declared_encoding
 from liedyn.model.description import Robot
 from liedyn.model.links import IDENTITY
-from liedyn.model.model import build
+from liedyn.model.model import Model, build
 
 _ENCODINGS = ("utf-8", "utf8", "us-ascii", "ascii")
-_MARK = b"\xef\xbb\xbf"                       # byte order mark
 _SAME_ROTATION = 1e-12                        # difference of entries of rotations that were written as angles
 _FILES = ("mesh", "texture")                  # tags whose `filename` is relative to the file
+_NOT_RELATIVE = re.compile(r"/|~|\$|[\w+.-]*:")            # begins other paths: absolute, with a scheme, a substitution
+_START_TAG = re.compile(rb"""(?:[^>"']|"[^"]*"|'[^']*')*>""")
+_ATTRIBUTE = re.compile(rb"""\s+([^\s=<>"'/]+)\s*=\s*("[^"]*"|'[^']*')""")
 _FIRST_PARTS = ("inertial",)                  # are added at the beginning of an element
 
 
@@ -44,33 +44,36 @@ def patched_urdf(robot: Robot, folder: Path | None = None) -> str | None:
     if not source.is_file() or is_xacro(source):
         return None
     try:
-        text = read_bytes(source, ModelError)
-        original = as_urdf(build(read_urdf(source)).description).robot
-        file = _SourceText.read(text)
+        root = read_urdf_tree(source)
+        original = as_urdf(_model(root, source).description).robot
+        root.content.decode("utf-8")
     except (ModelError, UnicodeDecodeError):
         return None
-    if file is None:
+    if (declared_encoding(root.content) or "utf-8").lower() not in _ENCODINGS:
         return None
-    file.patch(file.root, *(ElementTree.fromstring(urdf(x)) for x in (original, robot)))
+    file = _SourceText(root)
+    file.patch(root, *(ElementTree.fromstring(urdf(x)) for x in (original, robot)))
     if folder is not None and folder.resolve() != source.parent.resolve():
         file.move_paths(source.parent, folder)
     patched = file.text()
-    return patched if _reads_back(patched, robot) else None
+    return patched if _reads_back(patched, robot, source) else None
 
 
-def _reads_back(text: str, robot: Robot) -> bool:
-    """Return whether a text is a URDF of the robot, except for rounding of rotations."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "robot.urdf"
-        path.write_text(text, encoding="utf-8", newline="")
-        try:
-            models = build(read_urdf(path)), build(replace(robot, loops=(), couplings=()))
-        except ModelError:
-            return False
+def _model(root: XmlElement, source: Path) -> Model:
+    return build(urdf_robot(root, str(source)))
+
+
+def _reads_back(text: str, robot: Robot, source: Path) -> bool:
+    """Return whether a text in place of a file is a URDF of the robot, except for rounding of rotations."""
+    try:
+        models = _model(read_urdf_tree(source, text.encode("utf-8")), source), build(replace(robot, loops=(), couplings=()))
+    except ModelError:
+        return False
     read, expected = (as_urdf(model.description).robot for model in models)
     rotations = [np.array([joint.origin.rotation for joint in sorted(x.joints, key=lambda joint: joint.name)])
                  for x in (read, expected)]
-    return (_without_rotations(read) == _without_rotations(expected) and models[0].joint_names == models[1].joint_names
+    names = [(model.joint_names, model.link_names) for model in models]
+    return (_without_rotations(read) == _without_rotations(expected) and names[0] == names[1]
             and bool((np.abs(rotations[0] - rotations[1]) <= _SAME_ROTATION).all()))
 
 
@@ -82,60 +85,37 @@ def _without_rotations(robot: Robot) -> tuple[object, ...]:
 
 # The text ---------------------------------------------------------------------------------------------------------------
 
-@dataclass(slots=True)
-class _Span:
-    """An element in a text: [start, head_end) is its start tag, [tail, end) its end tag, which is empty after `<tag/>`."""
+def _find(element: XmlElement, key: tuple[str, str | None]) -> XmlElement | None:
+    """Return the first child with a tag and a name; the name None fits all."""
+    tag, name = key
+    return next((child for child in element.every(tag) if name is None or name in (child.name, _drives(child))), None)
 
-    tag: str
-    attributes: dict[str, str]
-    start: int
-    head_end: int = 0
-    tail: int = 0
-    end: int = 0
-    children: list[_Span] = field(default_factory=list)
 
-    def find(self, key: tuple[str, str | None]) -> _Span | None:
-        """Return the first child with a tag and a name; the name None fits all."""
-        tag, name = key
-        return next((child for child in self.children if child.tag == tag
-                     and (name is None or name in (child.attributes.get("name"), child.drives()))), None)
+def _drives(element: XmlElement) -> str | None:
+    """Return `<joint>_transmission` of a <transmission> of one joint, which is its name in `write_urdf`."""
+    joints = list(element.every("joint"))
+    return f"{joints[0].name}_transmission" if element.tag == "transmission" and len(joints) == 1 else None
 
-    def drives(self) -> str | None:
-        """Return `<joint>_transmission` of a <transmission> of one joint, which is its name in `write_urdf`."""
-        joints = [child.attributes.get("name") for child in self.children if child.tag == "joint"]
-        return f"{joints[0]}_transmission" if self.tag == "transmission" and len(joints) == 1 else None
 
-    def walk(self) -> Iterator[_Span]:
-        """Yield the element and all elements in it."""
-        waiting = [self]
-        while waiting:
-            element = waiting.pop()
-            yield element
-            waiting += element.children
+def _walk(root: XmlElement) -> Iterator[XmlElement]:
+    """Yield an element and all elements in it."""
+    waiting = [root]
+    while waiting:
+        element = waiting.pop()
+        yield element
+        waiting += element.children
 
 
 class _SourceText:
-    """A text, its elements, and edits of it."""
+    """The text of a file, and edits of it."""
 
-    def __init__(self, mark: bytes, text: bytes, root: _Span):
-        self.mark, self.source, self.root = mark, text, root
+    def __init__(self, root: XmlElement):
+        self.root, self.source = root, root.content
         self.edits: list[tuple[int, int, bytes]] = []
-
-    @classmethod
-    def read(cls, text: bytes) -> _SourceText | None:
-        """Return the text with its elements; None for a text in another encoding than UTF-8."""
-        text.decode("utf-8")
-        mark, text = (_MARK, text[len(_MARK):]) if text.startswith(_MARK) else (b"", text)
-        try:
-            encoding, root = _elements(text)
-        except expat.ExpatError:
-            text, _ = repair(text)
-            encoding, root = _elements(text)
-        return cls(mark, text, root) if (encoding or "utf-8").lower() in _ENCODINGS else None
 
     def text(self) -> str:
         """Return the text with all edits."""
-        pieces, at = [self.mark], 0
+        pieces, at = [], 0
         for start, end, new in sorted(self.edits, key=lambda edit: edit[:2]):
             pieces += [self.source[at:start], new]
             at = end
@@ -143,7 +123,7 @@ class _SourceText:
 
     # edits ------------------------------------------------------------------------------------------------------------
 
-    def patch(self, element: _Span, old: ElementTree.Element, new: ElementTree.Element) -> None:
+    def patch(self, element: XmlElement, old: ElementTree.Element, new: ElementTree.Element) -> None:
         """Edit an element that means `old` so that it means `new`."""
         changed = {key: value for key, value in new.attrib.items() if old.get(key) != value}
         if element.tag == "inertia" and changed:
@@ -154,11 +134,11 @@ class _SourceText:
             self.remove_attribute(element, key)
         self._patch_parts(element, old, new)
 
-    def _patch_parts(self, element: _Span, old: ElementTree.Element, new: ElementTree.Element) -> None:
+    def _patch_parts(self, element: XmlElement, old: ElementTree.Element, new: ElementTree.Element) -> None:
         olds, news = ({_key(child): child for child in parent} for parent in (old, new))
         added = []
         for key, child in news.items():
-            present = element.find(key)
+            present = _find(element, key)
             if key in olds and ElementTree.tostring(olds[key]).strip() == ElementTree.tostring(child).strip():
                 continue
             if present is None:
@@ -166,16 +146,16 @@ class _SourceText:
             else:
                 self.patch(present, olds.get(key, ElementTree.Element(child.tag)), child)
         for key in olds.keys() - news.keys():
-            removed = element.find(key)
+            removed = _find(element, key)
             if removed is not None:
                 self.remove(removed)
-        turned = element.find(("origin", None))
+        turned = element.first("origin")
         if element.tag == "inertial" and turned is not None and _differ(old.find("inertia"), new.find("inertia")):
             self.set_attribute(turned, "rpy", "0 0 0")
         if added:
             self.add(element, added)
 
-    def set_attribute(self, element: _Span, key: str, value: str) -> None:
+    def set_attribute(self, element: XmlElement, key: str, value: str) -> None:
         """Replace the value of an attribute, or add it."""
         written, quoted = self._attribute(element, key), _encoded(quoteattr(value))
         if written is not None:
@@ -184,23 +164,23 @@ class _SourceText:
             at = self._end_of_attributes(element)
             self.edits.append((at, at, b" " + key.encode() + b"=" + quoted))
 
-    def remove_attribute(self, element: _Span, key: str) -> None:
+    def remove_attribute(self, element: XmlElement, key: str) -> None:
         """Remove an attribute, if it is there."""
         written = self._attribute(element, key)
         if written is not None:
             self.edits.append((*written.span(0), b""))
 
-    def remove(self, element: _Span) -> None:
+    def remove(self, element: XmlElement) -> None:
         """Remove an element and the blanks before it."""
         start = element.start
         while self.source[start - 1:start] in (b" ", b"\t"):
             start -= 1
         if self.source[start - 1:start] == b"\n":
             start -= 1 + (self.source[start - 2:start - 1] == b"\r")
-        self.edits = [edit for edit in self.edits if not element.start <= edit[0] < element.end]
-        self.edits.append((start, element.end, b""))
+        self.edits = [edit for edit in self.edits if not element.start <= edit[0] < self._end(element)]
+        self.edits.append((start, self._end(element), b""))
 
-    def add(self, element: _Span, children: list[ElementTree.Element]) -> None:
+    def add(self, element: XmlElement, children: list[ElementTree.Element]) -> None:
         """Add children at the end of an element, or at its beginning, in lines with its indentation."""
         line = b"\r\n" if b"\r\n" in self.source else b"\n"
         outer = self._indentation(element)
@@ -210,11 +190,12 @@ class _SourceText:
             lines = ElementTree.tostring(child, encoding="unicode", short_empty_elements=True).strip().replace(" />", "/>")
             texts.append(b"".join(line + outer + b"  " + _encoded(part) for part in lines.splitlines()))
         content = b"".join(texts)
-        if element.tail == element.head_end == element.end:
+        if self._is_empty(element):
             at = self._end_of_attributes(element)
-            self.edits.append((at, element.end, b">" + content + line + outer + b"</" + element.tag.encode() + b">"))
+            self.edits.append((at, self._end(element), b">" + content + line + outer + b"</" + element.tag.encode() + b">"))
         elif children[0].tag in _FIRST_PARTS:
-            self.edits.append((element.head_end, element.head_end, content))
+            at = self._head_end(element)
+            self.edits.append((at, at, content))
         else:
             at = element.tail
             while self.source[at - 1:at].isspace():
@@ -223,32 +204,39 @@ class _SourceText:
 
     def move_paths(self, source: Path, folder: Path) -> None:
         """Adapt relative paths of files to another folder."""
-        for element in self.root.walk():
-            name = element.attributes.get("filename", "")
-            if element.tag in _FILES and name and ":" not in name and not name.startswith("/"):
+        for element in _walk(self.root):
+            name = element.text("filename", "")
+            if element.tag in _FILES and name and not _NOT_RELATIVE.match(name):
                 path = os.path.relpath(source / name, folder)
                 self.set_attribute(element, "filename", path.replace(os.sep, "/"))
 
     # places -----------------------------------------------------------------------------------------------------------
 
-    def _attribute(self, element: _Span, key: str) -> re.Match[bytes] | None:
-        """Return the match of an attribute with the blank before it, whose second group is the value with its quotes."""
-        at = element.start
-        pattern = re.compile(rb"""\s+([^\s=<>"'/]+)\s*=\s*("[^"]*"|'[^']*')""")
-        while (attribute := pattern.search(self.source, at, element.head_end)) is not None:
-            if attribute[1] == key.encode():
-                return attribute
-            at = attribute.end()
-        return None
+    def _head_end(self, element: XmlElement) -> int:
+        """Return the position after the start tag; values of attributes may contain `>`."""
+        return _START_TAG.match(self.source, element.start).end()                           # type: ignore[union-attr]
 
-    def _end_of_attributes(self, element: _Span) -> int:
+    def _is_empty(self, element: XmlElement) -> bool:
+        """Return whether an element is written as `<tag/>`."""
+        return self.source.endswith(b"/>", element.start, self._head_end(element))
+
+    def _end(self, element: XmlElement) -> int:
+        """Return the position after the element."""
+        return self._head_end(element) if self._is_empty(element) else self.source.index(b">", element.tail) + 1
+
+    def _attribute(self, element: XmlElement, key: str) -> re.Match[bytes] | None:
+        """Return the match of an attribute with the blank before it, whose second group is the value with its quotes."""
+        attributes = _ATTRIBUTE.finditer(self.source, element.start, self._head_end(element))
+        return next((attribute for attribute in attributes if attribute[1] == key.encode()), None)
+
+    def _end_of_attributes(self, element: XmlElement) -> int:
         """Return the position after the last attribute in the start tag."""
-        at = element.head_end - (2 if self.source[element.head_end - 2:element.head_end] == b"/>" else 1)
+        at = self._head_end(element) - len(b"/>" if self._is_empty(element) else b">")
         while self.source[at - 1:at].isspace():
             at -= 1
         return at
 
-    def _indentation(self, element: _Span) -> bytes:
+    def _indentation(self, element: XmlElement) -> bytes:
         line = self.source[self.source.rfind(b"\n", 0, element.start) + 1:element.start]
         return line if not line.strip() else b""
 
@@ -264,34 +252,3 @@ def _differ(old: ElementTree.Element | None, new: ElementTree.Element | None) ->
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8")
-
-
-def _elements(text: bytes) -> tuple[str | None, _Span]:
-    """Return the declared encoding and the root element of a well-formed text."""
-    parser = expat.ParserCreate()
-    open: list[_Span] = []
-    roots: list[_Span] = []
-    encodings: list[str | None] = [None]
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        element = _Span(tag, attributes, parser.CurrentByteIndex)
-        element.head_end = _end_of_tag(text, element.start)
-        (open[-1].children if open else roots).append(element)
-        open.append(element)
-
-    def end(_: str) -> None:
-        element = open.pop()
-        element.tail = element.end = element.head_end
-        if not text.endswith(b"/>", element.start, element.head_end):
-            element.tail = parser.CurrentByteIndex
-            element.end = text.index(b">", element.tail) + 1
-
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.XmlDeclHandler = lambda _version, encoding, _standalone: encodings.append(encoding)
-    parser.Parse(text, True)
-    return encodings[-1], roots[0]
-
-
-def _end_of_tag(text: bytes, start: int) -> int:
-    """Return the position after the `>` that closes a start tag; values of attributes may contain `>`."""
-    return re.compile(rb"""(?:[^>"']|"[^"]*"|'[^']*')*>""").match(text, start).end()      # type: ignore[union-attr]

@@ -65,7 +65,11 @@ def read_urdf(path: str | os.PathLike[str], xacro_args: Mapping[str, object] = M
     if xacro_args and not is_xacro(file):
         raise ModelError("arguments of xacro are for a file with the ending .xacro", place=Place(file),
                          found=", ".join(xacro_args))
-    root = read_urdf_tree(path, expanded_xacro(path, xacro_args) if is_xacro(file) else None)
+    return urdf_robot(read_urdf_tree(path, expanded_xacro(path, xacro_args) if is_xacro(file) else None), file)
+
+
+def urdf_robot(root: XmlElement, file: str) -> Robot:
+    """Return the robot of the elements of a URDF, as `read_urdf`. file: its source."""
     reader = _Checker()
     links, joints = ([reader.check(element) for element in root.every(tag)] for tag in ("link", "joint"))
     parsed = _parse(root.text("name") or Path(file).stem, [tree for tree, _ in links + joints])

@@ -33,7 +33,11 @@ class LocatedText(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class XmlElement:
-    """An element of an XML file: tag, attributes, children, file and line. `warnings` of a root are about the whole file."""
+    """An element of an XML file: tag, attributes, children, file and line. `warnings` of a root are about the whole file.
+
+    start, tail  positions [bytes] of the start tag, and of the end tag or the end of `<tag/>`
+    content      of a root: the bytes of the file, after repairs
+    """
 
     tag: str
     attributes: dict[str, LocatedText]
@@ -41,6 +45,9 @@ class XmlElement:
     line: int
     children: list[XmlElement] = field(default_factory=list)
     warnings: tuple[LiedynWarning, ...] = ()
+    start: int = 0
+    tail: int = 0
+    content: bytes = b""
 
     @property
     def name(self) -> str | None:
@@ -180,8 +187,10 @@ def read_xml(path: str | os.PathLike[str], max_levels: int,
           element. Children of an element that it does not contain are ignored. May raise.
     expanded: text to read in place of the file, in which the lines count
     """
-    file, text = os.fspath(path), read_bytes(path, ModelError)
-    if expanded is not None:
+    file = os.fspath(path)
+    if expanded is None:
+        text = read_bytes(path, ModelError)
+    else:
         file, text = f"{file} (expanded)", expanded
     try:
         return _parse(text, file, max_levels, is_needed)
@@ -218,7 +227,8 @@ def _parse(text: bytes, file: str, max_levels: int,
             open.append(None)                              # ignored
         else:
             line = parser.CurrentLineNumber
-            element = XmlElement(tag, {key: LocatedText(text, file, line) for key, text in attributes.items()}, file, line)
+            element = XmlElement(tag, {key: LocatedText(text, file, line) for key, text in attributes.items()}, file, line,
+                                 start=parser.CurrentByteIndex)
             (parents[-1].children if parents else roots).append(element)
             open.append(element)
 
@@ -226,7 +236,9 @@ def _parse(text: bytes, file: str, max_levels: int,
         raise ModelError("a DOCTYPE is not accepted (it may define entities)", place=place(), expected="plain XML")
 
     def end(_: str) -> None:
-        open.pop()
+        element = open.pop()
+        if element is not None:
+            element.tail = parser.CurrentByteIndex
         tags.pop()
 
     parser.StartElementHandler, parser.EndElementHandler, parser.StartDoctypeDeclHandler = start, end, doctype
@@ -239,6 +251,7 @@ def _parse(text: bytes, file: str, max_levels: int,
             raise
         raise _SyntaxProblem(encoding_error(text, file)) from None
     result: XmlElement = roots[0]
+    result.content = text
     return result
 
 

@@ -38,7 +38,7 @@ def repair(text: bytes) -> tuple[bytes, dict[str, list[int]]]:
     mark = _MARK if text.startswith(_MARK) else b""
     text = text.removeprefix(mark)
     lines: dict[str, list[int]] = {}
-    if (late := _LATE.match(text)) and (_declared_encoding(late[1]) or "utf-8").lower() in _ENCODINGS:
+    if (late := _LATE.match(text)) and (declared_encoding(late[1]) or "utf-8").lower() in _ENCODINGS:
         start, end = late.span(1)
         lines[LATE_DECLARATION] = [_line(text, start)]
         text = text[start:end] + text[:start] + text[end:]
@@ -127,7 +127,7 @@ def syntax_error(problem: expat.ExpatError, index: int, text: bytes, file: str, 
 
 def encoding_error(text: bytes, file: str) -> ModelError:
     """Return the error for an encoding that the parser does not know."""
-    name = _declared_encoding(text) or "unknown"
+    name = declared_encoding(text) or "unknown"
     return ModelError(f"not valid XML: the encoding {name} is not supported", place=Place(file, _line(text, text.find(b"<?xml"))),
                       hint="save the file as UTF-8")
 
@@ -154,7 +154,7 @@ def _cause(problem: expat.ExpatError, index: int, text: bytes, open: Sequence[tu
         case expat.errors.XML_ERROR_UNCLOSED_TOKEN:
             return _unclosed(index, text)
         case expat.errors.XML_ERROR_INCORRECT_ENCODING:
-            return f"the file is not in the encoding {_declared_encoding(text)} of its XML declaration", "save it as UTF-8", None
+            return f"the file is not in the encoding {declared_encoding(text)} of its XML declaration", "save it as UTF-8", None
         case expat.errors.XML_ERROR_INVALID_TOKEN | expat.errors.XML_ERROR_PARTIAL_CHAR:
             return _invalid_character(rest) or _invalid_encoding(index, text) or _invalid_token(index, text, bool(open))
         case _:
@@ -188,7 +188,7 @@ def _invalid_character(rest: bytes) -> Cause | None:
 
 
 def _invalid_encoding(index: int, text: bytes) -> Cause | None:
-    byte, encoding = text[index:index + 1], (_declared_encoding(text) or "UTF-8").upper()
+    byte, encoding = text[index:index + 1], (declared_encoding(text) or "UTF-8").upper()
     if byte < b"\x80" or encoding not in ("UTF-8", "UTF8", "US-ASCII", "ASCII"):
         return None
     try:
@@ -273,6 +273,7 @@ def _line(text: bytes, index: int) -> int:
     return text.count(b"\n", 0, max(index, 0)) + 1
 
 
-def _declared_encoding(text: bytes) -> str | None:
+def declared_encoding(text: bytes) -> str | None:
+    """Return the encoding in the XML declaration of a text, or None."""
     declaration = _ENCODING.match(text.removeprefix(_MARK).lstrip())
     return declaration[1].decode() if declaration else None
