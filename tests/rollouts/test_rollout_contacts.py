@@ -254,3 +254,17 @@ def test_the_adjoint_of_variants_with_sink_is_that_of_each(worst):
         for what in ("q0", "v0", "tau"):
             x, y = getattr(found, what)[k], getattr(expected, what)
             assert worst("adjoint of variants with contacts", np.abs(x - y).max() / np.abs(y).max(), what) < 1e-11
+
+
+def test_the_step_is_judged_once_for_the_same_robots_and_gains(monkeypatch):
+    """Whether a rollout was judged before depended on its states, and took longer than a short rollout."""
+    from liedyn.rollouts import engine
+    model = ld.load("robots/double_pendulum.yaml")
+    robots = ld.Variants(model, {"mass.lower": [1.0, 2.0, 3.0], "damping.*": [0.3, 0.1, 0.2]})
+    laws = ld.Feedback.pd(np.array([[9.0, 8.0], [7.0, 6.0], [5.0, 9.0]]), [0.5, 0.5], [0.0, 0.0])
+    judged = []
+    monkeypatch.setattr(engine, "_rate_estimates", lambda runs: judged.append(runs) or np.zeros((runs.count, 2)))
+    for k in range(4):
+        q = np.random.default_rng(k).uniform(-3, 3, (3, 2))
+        assert not ld.rollout(robots, q, np.zeros(2), dt=1e-3, steps=2, feedback=laws).warnings
+    assert len(judged) == 1

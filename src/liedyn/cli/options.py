@@ -105,20 +105,29 @@ def bag_options(command: Callable[..., Any]) -> Callable[..., Any]:
 ignore_mimic_option = click.option("--ignore-mimic", is_flag=True, help="Leave out mimic joints and couplings of the robot: "
                                    "their joints move independently.")
 IGNORE_MIMIC = "ignore_mimic=true"           # the override of a scenario that does the same
-def _density(text: str) -> float:
+
+
+def _positive_number(text: str, message: str) -> float:
+    """Return the number of a text, or raise with the text and a message."""
     try:
-        density = float(text)
+        number = float(text)
     except ValueError:
-        density = math.nan
-    if not 0.0 < density < math.inf:
-        raise click.BadParameter(f"{text!r} is not a positive number [kg/m^3].")
-    return density
+        number = math.nan
+    if not 0.0 < number < math.inf:
+        raise click.BadParameter(f"{text!r} is {message}.")
+    return number
+
+
+def _density(text: str) -> float:
+    return _positive_number(text, "not a positive number [kg/m^3]")
 
 
 inertia_option = click.option("--inertia-from-meshes", type=_density, metavar="DENSITY", help="Density [kg/m^3] of the links "
                               "of a URDF without inertial, which get the mass and inertia of their shapes and meshes.")
 ignore_option = click.option("--ignore", multiple=True, type=click.Choice(list(IGNORABLE)), help="Leave out parts of an MJCF "
                              "file that change the motion, with a warning; may be repeated.")
+
+
 def _xacro_args(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     for text in values:
         if "=" not in text:
@@ -140,13 +149,7 @@ def seconds_or(*words: str) -> Callable[[str], float | str]:
     def read(text: str) -> float | str:
         if text in words:
             return text
-        try:
-            seconds = float(text)
-        except ValueError:
-            seconds = math.nan
-        if not 0.0 < seconds < math.inf:
-            raise click.BadParameter(f"{text!r} is neither a positive number of seconds nor {' or '.join(map(repr, words))}.")
-        return seconds
+        return _positive_number(text, f"neither a positive number of seconds nor {' or '.join(map(repr, words))}")
     return read
 
 

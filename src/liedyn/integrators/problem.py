@@ -185,7 +185,7 @@ class InitialValueProblem:
         return (laws is not None and self.constraints is not None and not self.model.has_only_linear_couplings
                 and bool(laws.active_laws[[GRAVITY, COMPUTED]].any()))
 
-    @property
+    @cached_property
     def held_at_rest(self) -> Mask:
         """(nv,) coordinates at which forces of gravity compensation hold a robot with loops.
 

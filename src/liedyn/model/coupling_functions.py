@@ -174,8 +174,6 @@ def _expression_program(function: CouplingFunction) -> FunctionProgram:
     return operations.program(stack[-1])
 
 
-
-
 def check_operations(function: CouplingFunction, place: Place) -> None:
     """Raise ModelError unless the operations of an expression are known and leave one number."""
     depth = 0

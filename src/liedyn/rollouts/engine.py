@@ -332,9 +332,11 @@ def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float,
                    v: np.ndarray) -> tuple[LiedynWarning, ...]:
     """Return a warning if forces of joints, contacts and feedback act faster than the step can resolve.
 
-    Evaluated at some outputs t (R,), q (N, R, nq), v (N, R, nv) of the runs with extreme robots and gains.
+    Evaluated at some outputs t (R,), q (N, R, nq), v (N, R, nv) of the runs with extreme robots and gains, and of those that have
+    probably the fastest forces.
     """
-    motions = [(fastest, int(k)) for k in _extreme_runs(runs)
+    fast = [] if runs.variants is None else _rate_estimates(runs).argmax(axis=0).tolist()
+    motions = [(fastest, int(k)) for k in dict.fromkeys((0, *fast, *_extreme_runs(runs)))
                for fastest in _fastest_motions(_problem_with_gains(problem, runs, k), t, q[k], v[k])]
     fastest, k = max(motions, key=lambda x: x[0].rate, default=(FastestMotion(0.0, "", 0.0), 0))
     limit = STABILITY_LIMITS[method]
@@ -348,18 +350,18 @@ def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float,
 
 
 def _extreme_runs(runs: RolloutInputs) -> Integers:
-    """Return the first run, those with probably the fastest forces, and those with extremes of each number that differs.
-
-    Numbers are those of robots, and gains.
-    """
-    tables = [] if runs.variants is None else [_rate_estimates(runs), runs.variants.varying[1][runs.robot]]
+    """Return the first run and the runs with the minimum and maximum of each number of robots and each gain that differs."""
+    tables = [] if runs.variants is None else [runs.variants.varying[1][runs.robot]]
     tables += [] if runs.pattern is None else [runs.gains]
-    extremes = [k for x in tables for k in (*x.argmax(axis=0), *x.argmin(axis=0))]
+    extremes = [k for x in tables for k in (*x.argmin(axis=0), *x.argmax(axis=0))]
     return np.array(list(dict.fromkeys((0, *extremes)))[:_MAX_EXTREME_RUNS])
 
 
 def _rate_estimates(runs: RolloutInputs) -> np.ndarray:
-    """Return (N, 2) upper bounds of the rates by damping, with friction, and of their squares by springs, in initial states."""
+    """Return (N, 2) upper bounds of the rates by damping, with friction, and of their squares by springs, in initial states.
+
+    `checked_runs` does not depend on them: they change with the states.
+    """
     model, nv = runs.model, runs.model.nv
     index = tree_views.py_func(model.index, np.arange(len(model.constants), dtype=np.float64))
     assert runs.variants is not None
