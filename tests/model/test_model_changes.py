@@ -131,6 +131,7 @@ def test_a_changed_mechanism_keeps_its_loops():
     ({"inertia": {"hand": -np.eye(3)}}, ld.ModelError, "not positive semidefinite"),
     ({"inertia": {"upper": [[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]}}, ld.ModelError, "not symmetric"),
     ({"origin": {"wrist": 2 * np.eye(4)}}, ld.ModelError, "the origin is not a pose"),
+    ({"origin": {"wrist": [0.0, 0.0, 0.1]}}, ld.ModelError, "a position does not determine the rotation of the origin"),
     ({"origin": {"wrist": np.diag([2.0, 1.0, 1.0, 1.0])}}, ld.ModelError, "not a rotation matrix"),
     ({"friction": {"shoulder": -0.1}}, ld.ModelError, "negative friction"),
     ({"friction": {"shoulder": [0.1, 0.2]}}, ld.ModelError, "wrong friction; found 2; expected one number"),

@@ -738,7 +738,11 @@ def _changed_robot(robot: Robot, gravity: Any, of_links: Mapping[str, _Changes |
             links[name] = _replace_link_value(link, key, value)
     for name, T in _named_values(origins, "origin"):
         joint = _look_up(joints, name, "joint")
-        joints[name] = replace(joint, origin=as_pose(T, element_location(joint, "origin"), "origin"))
+        place = element_location(joint, "origin")
+        if np.shape(T) == (3,):
+            raise ModelError("a position does not determine the rotation of the origin", place=place,
+                             found=np.asarray(T).tolist(), expected="a Pose, or a (4, 4) matrix whose last row is 0 0 0 1")
+        joints[name] = replace(joint, origin=as_pose(T, place, "origin"))
     for key, values in of_coordinates.items():
         for name, value in _named_values(values, key):
             joint, indices = _find_coordinates(joints, name)
