@@ -92,7 +92,7 @@ def test_a_page_shows_the_chosen_runs(model, tmp_path):
 
 
 def test_a_page_of_variants_shows_the_robot_of_each_run(model, tmp_path):
-    longer = model.with_changes(origin={"elbow": [0, 0, -2.0]})
+    longer = model.with_changes(origin={"elbow": ld.Pose([1, 0, 0, 0, 1, 0, 0, 0, 1], [0, 0, -2.0])})
     runs = ld.rollout(ld.Variants([model, longer]), [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=5)
     from liedyn.report.replay.sources import shown_rollout
     first, second = shown_rollout(runs, [0, 1])

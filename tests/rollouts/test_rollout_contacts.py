@@ -266,5 +266,6 @@ def test_the_step_is_judged_once_for_the_same_robots_and_gains(monkeypatch):
     monkeypatch.setattr(engine, "_rate_estimates", lambda runs: judged.append(runs) or np.zeros((runs.count, 2)))
     for k in range(4):
         q = np.random.default_rng(k).uniform(-3, 3, (3, 2))
-        assert not ld.rollout(robots, q, np.zeros(2), dt=1e-3, steps=2, feedback=laws).warnings
+        last = ld.rollout(robots, q, np.zeros(2), dt=1e-3, steps=2, feedback=laws)
     assert len(judged) == 1
+    assert not last.warnings and len(judged) == 2              # who asks for them gets those of this rollout

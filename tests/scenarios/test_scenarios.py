@@ -37,10 +37,11 @@ def turned(sine, cosine) -> float:
 def test_stays_within_limits(name):
     result = run(name)
     model = result.model
+    depth = 1e-9 if result.stops is None else 0.01         # compliant stops yield by 0.01 rad under the effort limit
     for joint in model.joints:
         q, v = result.q[:, joint.q], result.v[:, joint.v]
         if joint.type not in ("ball", "free"):
-            assert (q >= model.lower[joint.v] - 1e-9).all() and (q <= model.upper[joint.v] + 1e-9).all(), joint.name
+            assert (q >= model.lower[joint.v] - depth).all() and (q <= model.upper[joint.v] + depth).all(), joint.name
         assert (np.abs(v) <= model.velocity_limit[joint.v]).all(), joint.name
         assert (np.abs(result.tau[:, joint.v]) <= model.effort_limit[joint.v]).all(), joint.name
     expected = ("the initial ",) + ("the mechanism passed a singular",) * (name == "n_four_bar")   # loops are closed at the start
