@@ -74,6 +74,10 @@ def test_spaces_are_those_of_the_robot():
     np.testing.assert_allclose(env.single_observation_space.low, [-7.2, -np.inf, -np.inf, -np.inf])
     observations, _ = env.reset(seed=0)
     assert env.observation_space.contains(observations)
+    env = cart_pole(terminated=lambda q, v: q[:, 1])
+    env.reset(seed=0)
+    with pytest.raises(ld.ShapeError, match="the result of terminated has the wrong type; found float64, expected bool"):
+        env.step(np.zeros((N, 1)))
     dog = ld.load("robots/quadruped.yaml")
     low = RobotVectorEnv(dog, 1, dt=1e-3, joints="*_knee", reward=lambda q, v, a: q[:, 2]).single_observation_space.low
     np.testing.assert_array_equal(low[dog.q_index("base")], [-np.inf] * 3 + [-1.0] * 4)
@@ -158,6 +162,8 @@ def test_variants_and_observations_of_the_user():
     ({"action": "torque"}, ld.UsageError, "action must be force or setpoint; found 'torque'"),
     ({"action": "setpoint"}, ld.UsageError, "require `feedback`"),
     ({"joints": "wheel"}, ld.LiedynError, "wheel"),
+    ({"duration": 0.0}, ld.UsageError, r"duration must be a positive time \[s\] or None; found 0.0"),
+    ({"autoreset_mode": "next"}, ld.UsageError, "autoreset_mode must be one of NextStep, SameStep, Disabled; found 'next'"),
 ])
 def test_errors_of_arguments(options, error, message):
     with pytest.raises(error, match=message):
@@ -180,11 +186,17 @@ def test_errors_of_robots_and_functions():
     with pytest.raises(ld.UsageError, match="no joint has an effort limit; give `joints`"):
         RobotVectorEnv(ld.load("robots/double_pendulum.yaml"), 2, dt=1e-3, reward=lambda q, v, a: q[:, 0])
     env = cart_pole(reward=lambda q, v, action: q)
+    with pytest.raises(ld.UsageError, match=r"call reset\(\) before step\(\)"):
+        env.step(np.zeros((N, 1)))
     env.reset(seed=0)
     with pytest.raises(ld.ShapeError, match=r"the result of reward has the wrong shape; found \(4, 2\), expected \(4,\)"):
         env.step(np.zeros((N, 1)))
     with pytest.raises(ld.ShapeError, match="actions have the wrong shape"):
         env.step(np.zeros(N))
+    env = cart_pole(terminated=lambda q, v: q[:, 1])
+    env.reset(seed=0)
+    with pytest.raises(ld.ShapeError, match="the result of terminated has the wrong type; found float64, expected bool"):
+        env.step(np.zeros((N, 1)))
     dog = ld.load("robots/quadruped.yaml")
     law = ld.Feedback.pd(np.ones(dog.nv), np.ones(dog.nv), dog.neutral())
     with pytest.raises(ld.UsageError, match="cannot set the quaternions"):

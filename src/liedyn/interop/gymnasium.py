@@ -77,9 +77,10 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Any]):
     Raises
     ------
     UsageError
-        For a robot without controlled joints, setpoints without feedback, and observations without space.
+        For a robot without controlled joints, setpoints without feedback, observations without space, a duration that is not
+        positive, an unknown mode, and a step that no `reset` precedes.
     ShapeError
-        For results of functions with wrong shapes.
+        For results of functions with wrong shapes, and for terminations that are not bool.
 
     Notes
     -----
@@ -98,8 +99,10 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Any]):
         self.stepper = Stepper(model, dt, runs=num_envs, q0=q0, v0=v0, steps=steps, method=method, feedback=feedback,
                                contacts=contacts, passive=passive)
         self.model, self.num_envs = self.stepper.model, num_envs
-        self.metadata = {"autoreset_mode": AutoresetMode(autoreset_mode)}
+        self.metadata = {"autoreset_mode": _autoreset_mode(autoreset_mode)}
         self._reward, self._terminated, self._initial, self._observation = reward, terminated, initial, observation
+        if duration is not None and not duration > 0.0:
+            raise UsageError(f"duration must be a positive time [s] or None; found {duration}")
         self._duration = np.inf if duration is None else duration * (1.0 - 1e-9)
         self._coordinates = _controlled_coordinates(self.model, joints)
         self._is_setpoint = _check_action(self.model, action, self._coordinates, feedback)
@@ -111,7 +114,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Any]):
         self.single_action_space = self._action_box = _action_space(self.model, self._coordinates, self._is_setpoint)
         self.observation_space, self.action_space = (batch_space(space, num_envs) for space in (self.single_observation_space,
                                                                                                self.single_action_space))
-        self._done = np.zeros(num_envs, dtype=bool)
+        self._done, self._is_reset = np.zeros(num_envs, dtype=bool), False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Start new episodes, of all environments or of the mask ``options["reset_mask"]``. Return observations and infos."""
@@ -121,10 +124,13 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Any]):
             raise ShapeError(f"reset_mask is not a mask of the environments; found {mask.dtype} {mask.shape}, expected bool "
                              f"({self.num_envs},)")
         self._start_episodes(np.flatnonzero(mask))
+        self._is_reset = True
         return self._observe(self.stepper.q, self.stepper.v), {}
 
     def step(self, actions: ArrayLike) -> tuple[Array, Array, Mask, Mask, dict[str, Any]]:
         """Return observations (N, …), rewards, terminations and truncations (N,), and infos after one action each (N, k)."""
+        if not self._is_reset:
+            raise UsageError("call reset() before step(): the environments have no initial states")
         stepper = self.stepper
         values = np.asarray(actions, dtype=float)
         if values.shape != self.action_space.shape:
@@ -135,10 +141,13 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Any]):
         ended = stepper.ended
         q, v = (np.where(ended[:, None], x, y) for x, y in zip(previous, (stepper.q, stepper.v), strict=True))
         failed = ended & ~self._done
-        rewards = self._result("reward", self._reward(q, v, clipped), float)
+        rewards = self._result("reward", self._reward(q, v, clipped)).astype(float)
         terminations = failed.copy()
         if self._terminated is not None:
-            terminations |= self._result("terminated", self._terminated(q, v), bool)
+            ends = self._result("terminated", self._terminated(q, v))
+            if ends.dtype != bool:
+                raise ShapeError(f"the result of terminated has the wrong type; found {ends.dtype}, expected bool")
+            terminations |= ends
         truncations = (stepper.t >= self._duration) & ~terminations
         observations, infos = self._observe(q, v), _failures(failed)
         mode, done = self.metadata["autoreset_mode"], terminations | truncations
@@ -183,12 +192,21 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Any]):
                              f"{self.observation_space.shape}")
         return np.array(values, dtype=self.observation_space.dtype)
 
-    def _result(self, name: str, x: ArrayLike, dtype: type) -> Any:
-        """Return the result (N,) of a function as a new array."""
-        values: Any = np.array(x, dtype=dtype)
+    def _result(self, name: str, x: ArrayLike) -> Any:
+        """Return the result (N,) of a function as an array."""
+        values: Any = np.asarray(x)
         if values.shape != (self.num_envs,):
             raise ShapeError(f"the result of {name} has the wrong shape; found {values.shape}, expected ({self.num_envs},)")
         return values
+
+
+def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
+    """Return the mode, which may be given by its value."""
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        modes = ", ".join(str(x.value) for x in AutoresetMode)
+        raise UsageError(f"autoreset_mode must be one of {modes}; found {mode!r}") from None
 
 
 def _controlled_coordinates(model: Model, joints: Patterns | None) -> Integers:
