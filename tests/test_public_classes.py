@@ -89,7 +89,7 @@ def described() -> ld.Robot:
               ld.Joint("three", "revolute", "b", "c", ld.Pose(np.eye(3), [0, 0, 1]), [[0, 0, 1]], armature=0.1)]
     return ld.Robot("described", links, joints, actuators=[ld.Actuator("rotor", "c", [0, 0, 1])],
                     loops=[ld.Loop("rod", "distance", "world", "c", length=0.5)],
-                    couplings=[ld.Coupling("gear", {"one": 1, "three": 2})])
+                    couplings=[ld.Coupling("gear", {"one": 1, "three": 2})], keyframes=[ld.Keyframe("bent", {"one": 0.5})])
 
 
 # class -> one or more of its objects, from the path of the robot file
@@ -121,6 +121,7 @@ EXAMPLES = {
     "InputError": lambda p: raised(lambda: ld.run_scenario({"robot": str(p), "duration": -1})),
     "InverseDerivatives": lambda p: ld.inverse_dynamics_derivatives(model_of(p), Q, V, REST),
     "Joint": lambda p: described().joints,
+    "Keyframe": lambda p: described().keyframes,
     "KimTables": lambda p: ld.kim_tables(model_of(p), Q, V),
     "LiedynError": lambda p: ld.LiedynError("wrong"),
     "LiedynWarning": lambda p: ld.LiedynWarning("stiff-step", "suspicious"),

@@ -150,6 +150,7 @@ from liedyn.model.description import (
     Actuator as Actuator,
     Coupling as Coupling,
     Joint as Joint,
+    Keyframe as Keyframe,
     Loop as Loop,
     Mimic as Mimic,
     Robot as Robot,

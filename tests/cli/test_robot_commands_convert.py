@@ -53,7 +53,7 @@ def test_a_mujoco_file(tmp_path):
                           f"wrote {between}"]
     assert "stiffness: 2500" in between.read_text()
     assert run("convert", between, "-o", path).exit_code == 3
-    assert "leg: the spring of stiffness 2500 is left out" in said(run("convert", between, "-o", path, "--lossy"))[3]
+    assert "leg: the spring of stiffness 2500 is left out" in said(run("convert", between, "-o", path, "--lossy"))[4]
     for robot in (path, ROBOTS / "hopper.xml"):
         assert "nq 10, nv 9, mass 7.98025 kg" in ok("info", robot).stdout
 

@@ -166,6 +166,29 @@ def test_the_hopper(pair):
         f"{model.source}:1: mujoco: not read: contacts of geoms (5) [mjcf-not-read]"]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_keyframes_are_states_of_mujoco(seed, pair):
+    """A key with quaternions of any norm, and one without qpos: poses and velocities of all bodies."""
+    text, rng = random_mjcf(seed), np.random.default_rng(seed)
+    plain = mujoco.MjModel.from_xml_string(text)
+    qpos, qvel = ((" ".join(map(repr, rng.standard_normal(n).tolist()))) for n in (plain.nq, plain.nv))
+    keys = f'<key name="home" qpos="{qpos}" qvel="{qvel}"/><key ctrl="{"1 " * plain.nu}"/>'
+    both = pair(text.replace("</mujoco>", f"<keyframe>{keys}</keyframe></mujoco>"))
+    model, mj, data = both.model, both.mj, both.data
+    assert list(model.keyframes) == ["home", "key2"]
+    assert ("ctrl of key frames (1)" in str(model.warnings)) == bool(plain.nu)
+    for k, state in enumerate(model.keyframes.values()):
+        both.set(state.q, state.v, both.a, both.tau)
+        velocities = data.qvel.copy()
+        mujoco.mj_resetDataKeyframe(mj, data, k)
+        mujoco.mj_forward(mj, data)
+        assert np.abs(velocities - data.qvel).max() < 1e-14 * max(1.0, np.abs(velocities).max())
+        for name in bodies(both):
+            T, body = ld.link_pose(model, state.q, name), mj.body(name).id
+            assert np.abs(T[:3, 3] - data.xpos[body]).max() < 1e-12
+            assert np.abs(T[:3, :3].ravel() - data.xmat[body]).max() < 1e-12
+
+
 def test_a_crane_with_a_ball_joint_and_dry_friction(pair):
     model = pair(CRANE).model
     joints = {joint.name: joint for joint in model.description.joints}

@@ -517,11 +517,45 @@ class Actuator:
                    torque_ratio=as_float(torque_ratio), place=place)
 
 
+JointValues = tuple[tuple[str, tuple[float, ...]], ...]            # (joint, numbers) of each
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Keyframe:
+    """A named state of a robot, such as a rest position. `model.keyframes` returns it as arrays.
+
+    q, v  {joint: number, or a sequence for a joint with several}: positions and velocities. Other joints are at zero, at rest
+
+    Examples
+    --------
+    >>> robot = ld.load_description("robots/double_pendulum.yaml")
+    >>> bent = ld.Keyframe("bent", q={"elbow": 1.5}, v={"shoulder": -0.2})
+    >>> ld.build(dataclasses.replace(robot, keyframes=[bent])).keyframes["bent"]
+    JointState(q=array([0. , 1.5]), v=array([-0.2,  0. ]))
+    """
+
+    name: str
+    q: JointValues = ()
+    v: JointValues = ()
+    place: Place = field(default=Place(), compare=False)
+
+    @explained
+    def __init__(self, name: str, q: Mapping[str, ArrayLike] | JointValues = (), v: Mapping[str, ArrayLike] | JointValues = (),
+                 place: Place = _NO_PLACE):
+        set_fields(self, name=name, place=place, **{key: self._as_values(values) for key, values in (("q", q), ("v", v))})
+
+    @staticmethod
+    def _as_values(values: Mapping[str, ArrayLike] | JointValues) -> JointValues:
+        each = values.items() if isinstance(values, Mapping) else values
+        return tuple((joint, as_floats(x if np.ndim(x) else (x,))) for joint, x in each)
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Robot:
     """A tree of links and joints. A joint whose parent is `world` is attached to the ground. Otherwise the one link that is
     not the child of a joint is the root, welded to the ground (`base` fixed) or free (`base` floating). `loops` and `couplings`
     constrain the tree. `actuated` names the joints with motors, which inverse dynamics of robots with loops requires.
+    `keyframes` are named states.
 
     `ld.build` checks a robot and returns its model. The order of links and joints has no effect but on the order of coordinates.
 
@@ -545,6 +579,7 @@ class Robot:
     loops: tuple[Loop, ...] = ()
     couplings: tuple[Coupling, ...] = ()
     actuated: tuple[str, ...] = ()         # joints with motors; empty: the file does not say
+    keyframes: tuple[Keyframe, ...] = ()
     warnings: tuple[LiedynWarning, ...] = field(default=(), compare=False)   # of the loader
     source: str | None = field(default=None, compare=False)
     visuals: Mapping[str, LinkVisuals] = field(default_factory=dict, compare=False)    # by link, of those that are drawn
@@ -552,10 +587,11 @@ class Robot:
     @explained
     def __init__(self, name: str, links: Iterable[Link], joints: Iterable[Joint] = (), base: Base = "fixed",   # noqa: PLR0913
                  gravity: ArrayLike = STANDARD_GRAVITY, actuators: Iterable[Actuator] = (), loops: Iterable[Loop] = (),
-                 couplings: Iterable[Coupling] = (), actuated: Iterable[str] = (), warnings: Iterable[LiedynWarning] = (),
-                 source: str | None = None, visuals: Mapping[str, LinkVisuals] | None = None):
+                 couplings: Iterable[Coupling] = (), actuated: Iterable[str] = (), keyframes: Iterable[Keyframe] = (),
+                 warnings: Iterable[LiedynWarning] = (), source: str | None = None,
+                 visuals: Mapping[str, LinkVisuals] | None = None):
         elements = {"links": (links, Link), "joints": (joints, Joint), "actuators": (actuators, Actuator), "loops": (loops, Loop),
-                    "couplings": (couplings, Coupling), "actuated": (actuated, str)}
+                    "couplings": (couplings, Coupling), "actuated": (actuated, str), "keyframes": (keyframes, Keyframe)}
         set_fields(self, name=name, base=base, gravity=as_floats(gravity), warnings=tuple(warnings), source=source,
                    **{key: as_elements(values, kind, "Robot", key) for key, (values, kind) in elements.items()})
         shapes = {link.name: LinkVisuals(link.shapes) for link in self.links if link.shapes}
@@ -564,6 +600,6 @@ class Robot:
     def __repr__(self) -> str:
         """Return a short summary: the fields contain the whole robot."""
         parts = [(self.links, "links"), (self.joints, "joints"), (self.actuators, "actuators"), (self.loops, "loops"),
-                 (self.couplings, "couplings"), (of_level("warning", self.warnings), "warnings")]
+                 (self.couplings, "couplings"), (self.keyframes, "keyframes"), (of_level("warning", self.warnings), "warnings")]
         counts = ", ".join(f"{len(x)} {name if len(x) != 1 else name[:-1]}" for x, name in parts if x)
         return f"<Robot {self.name}: {counts or 'no links'}, {self.base} base>"

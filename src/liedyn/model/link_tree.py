@@ -8,12 +8,12 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.errors import ModelError, Place, nearest
-from liedyn.model.description import BALL, ONE_DOF, WORLD, Actuator, Coupling, Joint, Loop, Robot
+from liedyn.model.description import BALL, ONE_DOF, WORLD, Actuator, Coupling, Joint, Keyframe, Loop, Robot
 from liedyn.model.element_values import element_location
 from liedyn.model.links import Link
 from liedyn.model.spatial import pose, symmetric_matrix, transform_inertia
 
-Element = Link | Joint | Loop | Coupling | Actuator
+Element = Link | Joint | Loop | Coupling | Actuator | Keyframe
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from liedyn.model.description import (
     coordinate_name,
 )
 from liedyn.model.element_values import as_each, as_inertia, check_finite, element_location
+from liedyn.model.keyframes import JointState, keyframe_states
 from liedyn.model.link_tree import LinkTree, build_link_tree, reduced_inertias
 from liedyn.model.links import Link, as_pose, vector
 from liedyn.model.model_cache import ModelCache, ModelValue
@@ -395,6 +396,17 @@ class Model(Immutable):
         """Names of the joints with motors, as the robot file says; empty if it does not."""
         return self.description.actuated
 
+    @cached_property
+    def keyframes(self) -> dict[str, JointState]:
+        """State of each keyframe of the robot file by name: q and v in the order of the coordinates.
+
+        Examples
+        --------
+        >>> ld.load("robots/hopper.xml").keyframes["crouched"].q
+        array([0.  , 0.  , 0.78, 0.  , 0.  , 0.  , 1.  , 0.  , 0.3 , 0.1 ])
+        """
+        return keyframe_states(self, base_joint_name(self.description))
+
     def joint(self, name: str) -> ModelJoint:
         """Return the moving joint with this name. Raise NameLookupError, with the nearest name, if there is none."""
         for joint in self.joints:
@@ -470,6 +482,7 @@ def build_validated(robot: Robot) -> Model:
     bodies = tree.bodies()
     without_inertia, tree.pivot_threshold = joints_without_inertia(bodies)
     model = tree.model()
+    assert model.keyframes is not None                         # checks them
     elimination = model.elimination() if model.constraints and model.has_only_linear_couplings else None
     if model.function_couplings:
         check_function_couplings(model.function_couplings, model.elimination(model.function_followers),

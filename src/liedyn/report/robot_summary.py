@@ -156,12 +156,13 @@ def robot_summary(model: Model) -> dict[str, Any]:
         "constraints": constraint_summary(model),
         "actuators": [{"name": a.name, "link": a.link, "position": list(a.position), "axis": list(a.axis),
                        "torque_ratio": a.torque_ratio} for a in robot.actuators],
+        "keyframes": {name: {key: x.tolist() for key, x in state._asdict().items()} for name, state in model.keyframes.items()},
         "warnings": len(of_level("warning", model.warnings)), "information": len(of_level("information", model.warnings)),
     }
 
 
 def robot_text(model: Model) -> str:
-    """Return a text: header, tree, table of the coordinates, actuators."""
+    """Return a text: header, tree, table of the coordinates, actuators, keyframes."""
     gravity = " ".join(f"{x:g}" for x in model.gravity)
     joints, links = counted(len(model.joints), "moving joint"), counted(len(model.link_names), "link")
     head = [f"{model.name}: {joints}, {links}, {model.base} base",
@@ -169,7 +170,7 @@ def robot_text(model: Model) -> str:
     if model.constraints:
         head.append(f"constraints: {constraint_count(model)}")
     parts = [head, ["Tree: joint (type) -> link", *_tree(model)], _coordinate_table(model), constraint_table(model),
-             _actuator_table(model)]
+             _actuator_table(model), [f"Keyframes: {', '.join(model.keyframes)}"] if model.keyframes else []]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Mask
 from liedyn.codegen.rhs import read_signal
-from liedyn.errors import LiedynWarning, Place, ScenarioError, TrajectoryError, WarningLog
+from liedyn.errors import LiedynWarning, Place, ScenarioError, TrajectoryError, WarningLog, list_names, nearest
 from liedyn.integrators.problem import STATE_LIMIT, InitialValueProblem
 from liedyn.io.scenarios.scenario import (
     MEASURED,
@@ -69,16 +69,22 @@ from liedyn.simulation.signals.signal_compiler import (
 from liedyn.simulation.signals.switching_times import MAX_SWITCHES, switches_of_state
 from liedyn.simulation.trajectory_columns import WRENCH, bind_columns, unused_columns
 
-# The final state of a recorded motion as initial state ------------------------------------------------------------------
+# The final state of a recorded motion, or a keyframe, as initial state ----------------------------------------------------
 
-def initial_state_from_file(start: StartFrom | None, model: Model) -> tuple[dict[str, Rule], dict[str, Rule],
-                                                                            list[LiedynWarning]]:
-    """Return the initial q and v of each joint by name, from the last row of a trajectory, and warnings. Empty without `start`.
+_MAX_NAMES = 8                    # of keyframes in an error
 
-    Raises ScenarioError for a trajectory whose coordinates differ from those of the model.
+
+def recorded_initial_state(start: StartFrom | None, model: Model) -> tuple[dict[str, Rule], dict[str, Rule],
+                                                                           list[LiedynWarning]]:
+    """Return the initial q and v of each joint by name, from the last row of a trajectory or from a keyframe, and warnings.
+
+    Empty without `start`. Raises ScenarioError for a trajectory whose coordinates differ from those of the model, and for an
+    unknown keyframe.
     """
     if start is None:
         return {}, {}, []
+    if start.file is None:
+        return *_values_of_keyframe(start, model), []
     trajectory = read_trajectory(start.file)
     unused = [name for name in unused_columns(model, trajectory) if name.startswith(("q.", "v."))]
     if unused:
@@ -90,6 +96,20 @@ def initial_state_from_file(start: StartFrom | None, model: Model) -> tuple[dict
     return (_last_row(start, model, trajectory, "q", "positions", model.q_index),
             _last_row(start, model, trajectory, "v", "velocities", model.v_index),
             [*trajectory.warnings, *([warning] if changes else [])])
+
+
+def _values_of_keyframe(start: StartFrom, model: Model) -> tuple[dict[str, Rule], dict[str, Rule]]:
+    """Return the values of each joint in a keyframe."""
+    name, known = str(start.keyframe), model.keyframes
+    if name not in known:
+        expected = list_names(list(known), _MAX_NAMES) if known else f"no key keyframe: {model.source} describes none"
+        raise ScenarioError(f"the robot {model.name} has no keyframe of this name", place=start.place, found=name,
+                            expected=expected, hint=nearest(name, known))
+
+    def rules(x: Array, index: Callable[[str], slice]) -> dict[str, Rule]:
+        return {joint: Rule(joint, tuple(x[index(joint)].tolist()), place=start.place) for joint in model.joint_names}
+
+    return rules(known[name].q, model.q_index), rules(known[name].v, model.v_index)
 
 
 def _last_row(start: StartFrom, model: Model, trajectory: Trajectory, kind: str, meaning: str,
@@ -417,7 +437,7 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
         start_on_reference(problem, q, v)
     if problem.joint_laws is not None:
         _start_on_references(problem, problem.joint_laws, q, v)
-    ended_q, ended_v, warnings = initial_state_from_file(scenario.initial_from, model)
+    ended_q, ended_v, warnings = recorded_initial_state(scenario.initial_from, model)
     rules_q = write_values(q, scenario.initial_q, model, model.q_index, ended_q)
     rules_v = write_values(v, scenario.initial_v, model, model.v_index, ended_v)
     warnings += normalize_quaternions(q, rules_q, model)

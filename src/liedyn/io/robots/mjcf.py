@@ -22,6 +22,7 @@ from liedyn.io.robots.mjcf_geometry import (
     rotate,
     shape_of,
 )
+from liedyn.io.robots.mjcf_keyframes import read_keyframes
 from liedyn.io.robots.xml_elements import XmlElement, read_mjcf_tree
 from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, Loop, Robot
 from liedyn.model.links import LinkVisuals, Pose, vector
@@ -245,12 +246,12 @@ def read_mjcf(path: str | os.PathLike[str], ignore: Iterable[str] = ()) -> Robot
     driven = (tree.defaults.of(child, kind="actuator").text("joint") for child in root.within("actuator"))
     actuated = tuple(dict.fromkeys(name for name in driven if name in tree.ref))
     _check_tendons(root, tree)
-    for kind in ("sensor", "keyframe"):
-        for _ in root.within(kind):
-            tree.count(f"{kind}s")
+    keyframes = tuple(read_keyframes(root, tree))
+    for _ in root.within("sensor"):
+        tree.count("sensors")
     return Robot(root.text("model") or Path(os.fspath(path)).stem, tuple(tree.links), tuple(tree.joints),
                  gravity=tree.option.gravity, actuators=actuators, loops=loops, couplings=couplings, actuated=actuated,
-                 warnings=_warnings(root, tree), source=os.fspath(path), visuals=_visuals(tree))
+                 keyframes=keyframes, warnings=_warnings(root, tree), source=os.fspath(path), visuals=_visuals(tree))
 
 
 def _visuals(tree: BodyTree) -> dict[str, LinkVisuals]:

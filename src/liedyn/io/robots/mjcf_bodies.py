@@ -154,7 +154,7 @@ def _parts(element: XmlElement, frame: Pose, childclass: str, tree: BodyTree) ->
 
 def _body(element: XmlElement, parent: str, frame: Pose, childclass: str, tree: BodyTree) -> None:
     tree.bodies += 1
-    _check_known(element, _BODY)
+    check_known(element, _BODY)
     tree.left_out.add_numbers("gravcomp", element, "gravcomp", "compensation of gravity is not supported")
     if element.switch("mocap", False):
         tree.count("mocap bodies, which do not move")
@@ -191,7 +191,7 @@ def _mass(name: str, parts: Sequence[Any], tree: BodyTree) -> Mass:
         mass = _of_geoms(name, tree)
     if inertials and not mass.mass:
         child, at = inertials[0]
-        _check_known(child, _INERTIAL)
+        check_known(child, _INERTIAL)
         mass = of_inertial(child, compiler).seen_from(at)
     return bounded(mass, compiler)
 
@@ -287,7 +287,7 @@ def _check_free(joint: XmlElement, parent: str, count: int) -> None:
 
 def _joint(joint: XmlElement, name: str, frame: Pose, tree: BodyTree) -> Joint:
     """Return the joint without its parent and child."""
-    _check_known(joint, _JOINT)
+    check_known(joint, _JOINT)
     kind = "free" if joint.tag == "freejoint" else joint.choice("type", _TYPES, "hinge")
     name = joint.name or _unique_name(name, joint, tree.joint_names)
     scale = tree.compiler.angle if kind in ("hinge", "ball") else 1.0
@@ -360,7 +360,7 @@ def _check_alignment(joint: XmlElement, compiler: Compiler) -> None:
         raise joint.problem("a free body whose frame is moved to its centre of mass is not supported", "align", expected="false")
 
 
-def _check_known(element: XmlElement, known: tuple[str, ...]) -> None:
+def check_known(element: XmlElement, known: tuple[str, ...]) -> None:
     """Raise for unknown attributes, which may change the dynamics or be misspelled."""
     for key in element.attributes:
         if key not in known:

@@ -21,6 +21,7 @@ from liedyn.io.file_schema import (
     Vector,
     default_of,
     one_of,
+    one_or_more,
 )
 from liedyn.io.robots.coupling_function import read_points
 from liedyn.io.yaml_nodes import Node
@@ -275,6 +276,12 @@ _CONSTRAINTS = (
 LOOPS_FILE = Schema("loops_file", (
     Field("robot", Text(), "path of the robot file, relative to this one", example="robot.urdf", live=True), *_CONSTRAINTS))
 
+_STATE = Named(one_or_more(Number(), "joint_values", "numbers"), "joint")
+KEYFRAME = Schema("keyframe", (
+    Field("q", _STATE, "positions by joint [rad or m]: a number, or a list for a joint with several coordinates; quaternions are "
+        "x y z w", "zero", example={"elbow": -0.5}),
+    Field("v", _STATE, "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0.2})))
+
 ROBOT = Schema("robot", (
     Field("name", Text(), "of the robot", "the file's name", example="arm", live=True),
     Field("base", Choice(("fixed", "floating")), "`floating` adds a free joint named base", default_of(Robot, "base"),
@@ -289,4 +296,6 @@ ROBOT = Schema("robot", (
                            "axis": [0, 1, 0], "limits": {"lower": -2, "upper": 2, "velocity": 10, "effort": 60}}}),
     Field("actuators", Named(ACTUATOR, "actuator"), "thrusters by name; a scenario gives their thrust", "none", live=True,
         example={"rotor": {"link": "lower", "position": [0, 0, -0.5], "axis": [1, 0, 0]}}),
-    *_CONSTRAINTS))
+    *_CONSTRAINTS,
+    Field("keyframes", Named(KEYFRAME, "keyframe"), "states by name, from which a scenario may start: `initial: {keyframe: "
+        "home}`", "none", example={"home": {"q": {"elbow": -0.5}}})))

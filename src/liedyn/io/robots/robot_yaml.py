@@ -16,6 +16,7 @@ from liedyn.io.robots.robot_schema import (
     COUPLING,
     CURVE,
     JOINT,
+    KEYFRAME,
     LINK,
     LOOP,
     LOOPS_FILE,
@@ -25,7 +26,7 @@ from liedyn.io.robots.robot_schema import (
 from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import override
 from liedyn.model.coupling_expression import CouplingFunction, read_expression
-from liedyn.model.description import JOINT_TYPES, STANDARD_GRAVITY, Actuator, Coordinate, Coupling, Joint, Loop, Robot
+from liedyn.model.description import JOINT_TYPES, STANDARD_GRAVITY, Actuator, Coordinate, Coupling, Joint, Keyframe, Loop, Robot
 from liedyn.model.links import Link, Pose, Shape
 
 # What robot files in YAML have in common: elements by name, and where each stands ---------------------------------------
@@ -186,7 +187,7 @@ def read_robot_yaml(path: str | os.PathLike[str], overrides: Iterable[str] = ())
                  base=ROBOT.value(nodes, "base", "fixed"), gravity=ROBOT.value(nodes, "gravity", STANDARD_GRAVITY),
                  actuators=named(root, "actuators", _actuator), loops=named(root, "loops", _loop),
                  couplings=(*named(root, "couplings", _coupling), *(x for curve in curves for x in curve.couplings)),
-                 actuated=actuated, source=os.fspath(path))
+                 actuated=actuated, keyframes=named(root, "keyframes", _keyframe), source=os.fspath(path))
 
 
 # links --------------------------------------------------------------------------------------------------------------
@@ -241,3 +242,9 @@ def _each(node: Node, count: int) -> tuple[float, ...]:
 
 def _actuator(name: str, node: Node) -> Actuator:
     return Actuator(name, **ACTUATOR.values(node), place=place_of_keys(node))
+
+
+# keyframes ----------------------------------------------------------------------------------------------------------
+
+def _keyframe(name: str, node: Node) -> Keyframe:
+    return Keyframe(name, **KEYFRAME.values(node), place=place_of_keys(node))

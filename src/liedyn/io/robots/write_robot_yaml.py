@@ -9,7 +9,7 @@ from typing import Any
 
 from liedyn.errors import escape_nonprintable
 from liedyn.io.robots.coupling_function import function_to_dict
-from liedyn.io.robots.robot_schema import MIMIC, written_limit
+from liedyn.io.robots.robot_schema import KEYFRAME, MIMIC, written_limit
 from liedyn.io.yaml_values import plain, to_yaml
 from liedyn.model.description import (
     JOINT_TYPES,
@@ -19,6 +19,7 @@ from liedyn.model.description import (
     Coordinate,
     Coupling,
     Joint,
+    Keyframe,
     Loop,
     Robot,
     coordinate_name,
@@ -113,7 +114,7 @@ def robot_yaml(robot: Robot) -> str:
     head = {"name": robot.name, "base": _unless(robot.base, "fixed"), "gravity": _unless(robot.gravity, STANDARD_GRAVITY)}
     return to_yaml(plain(head)) \
         + _named("links", robot.links, _link) + _named("joints", robot.joints, _joint) \
-        + _named("actuators", robot.actuators, _actuator) + _constraints(robot)
+        + _named("actuators", robot.actuators, _actuator) + _constraints(robot) + _named("keyframes", robot.keyframes, _keyframe)
 
 
 def loops_yaml(robot: Robot, file: str) -> str:
@@ -197,6 +198,10 @@ def _coupling(coupling: Coupling) -> dict[str, Any]:
         follower, driver = terms
         return {"follower": follower, "driver": driver, **function_to_dict(coupling.function)}
     return {"terms": terms, "offset": coupling.offset or None}
+
+
+def _keyframe(keyframe: Keyframe) -> dict[str, Any]:
+    return {key: {joint: x[0] if len(x) == 1 else x for joint, x in getattr(keyframe, key)} or None for key in KEYFRAME}
 
 
 # What a file format can say of a robot -----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from liedyn.errors import escape_nonprintable
+from liedyn.errors import escape_nonprintable, list_names
 from liedyn.io.robots.robot_schema import written_limit
 from liedyn.io.robots.visual_shapes import simple_shapes
 from liedyn.io.robots.write_robot_yaml import Omission, Subset, rpy_of
@@ -138,7 +138,10 @@ def as_urdf(robot: Robot) -> Subset:
         out.robot = replace(out.robot, gravity=STANDARD_GRAVITY)
     for actuator in robot.actuators:
         out.losses.append(Omission(actuator.name, "the actuator is left out", dynamics=False))
-    out.robot = replace(out.robot, actuators=())
+    if robot.keyframes:
+        names = list_names([keyframe.name for keyframe in robot.keyframes], 3)
+        out.losses.append(Omission("keyframes", f"the states {names} are left out", dynamics=False))
+    out.robot = replace(out.robot, actuators=(), keyframes=())
     _ground(out)
     _split_joints(out)
     return out

@@ -212,9 +212,10 @@ class Control(InputElement):
 
 @dataclass(frozen=True, slots=True)
 class StartFrom(InputElement):
-    """The last row of a trajectory file, as the initial state."""
+    """The initial state: a keyframe of the robot, or else the last row of a trajectory file."""
 
-    file: str
+    file: str | None = None
+    keyframe: str | None = None
 
 
 FORCE_FRAMES = ("local", "local_world_aligned")        # link axes; world axes

@@ -108,7 +108,9 @@ INITIAL = Schema("initial", (
     Field("assemble", Boolean(), "whether the loops of the robot are closed first; see [robots with loops](#robots-with-loops)",
         True, example=False),
     Field("from", File("run folder or trajectory", "trajectory.csv"), "run folder or trajectory in whose last row the robot "
-        "starts, by the names of the coordinates; `q` and `v` replace values of it", example="runs/before")))
+        "starts, by the names of the coordinates; `q` and `v` replace values of it", example="runs/before"),
+    Field("keyframe", Text(), "keyframe of the robot file in which the robot starts; `q` and `v` replace values of it",
+        example="home")))
 
 CONSTRAINTS = Schema("constraints", (
     Field("stabilization", Choice(tuple(STABILIZATIONS)),
@@ -189,6 +191,7 @@ MOST_AT_ALL = 1_000_000_000_000                  # a microsecond each: two weeks
 _LONG_STEP = 0.1                                 # s: adaptive methods seldom take longer ones while a robot moves
 _FIELDS = {"external_forces": "forces", "constraints": "stabilization"}          # of `Scenario`, where keys have other names
 _INITIAL = {"q": "initial_q", "v": "initial_v", "from": "initial_from"}
+_START = {"from": "file", "keyframe": "keyframe"}                                # of `StartFrom`
 
 
 def read_scenario(path: str | os.PathLike[str], overrides: Overrides = (), long: bool = False) -> Scenario:
@@ -277,8 +280,11 @@ def _integrator(node: Node, duration: float) -> Integrator:
 
 def _initial(node: Node) -> dict[str, Any]:
     values = INITIAL.values(node)
-    if "from" in values:
-        values["from"] = StartFrom(values["from"], place=node.value["from"].place)
+    forms = [key for key in ("from", "keyframe") if key in values]
+    if len(forms) > 1:
+        raise node.problem("the robot starts from a file or from a keyframe", found=", ".join(forms), expected="one of them")
+    for key in forms:
+        values["from"] = StartFrom(**{_START[key]: values.pop(key)}, place=node.value[key].place)
     return {_INITIAL.get(key, key): value for key, value in values.items()}
 
 
@@ -317,7 +323,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
         "seed": s.seed,
         "integrator": _integrator_to_dict(s.integrator),
         "initial": {"q": rules_to_dict(s.initial_q, numbers_to_list), "v": rules_to_dict(s.initial_v, numbers_to_list),
-                    "assemble": None if s.assemble else False, "from": s.initial_from and FilePath(s.initial_from.file)},
+                    "assemble": None if s.assemble else False, **_start_to_dict(s.initial_from)},
         "constraints": None if s.stabilization == Stabilization() else _stabilization_to_dict(s.stabilization),
         "constraint_motion": rules_to_dict(s.constraint_motion, drive_to_dict) or None,
         "control": s.control and control_to_dict(s.control),
@@ -332,6 +338,12 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
         "phases": {phase.name: phase_to_dict(phase) for phase in s.phases} or None,
         "events": {event.name: event_to_dict(event) for event in s.events} or None}, folder)
     return result
+
+
+def _start_to_dict(start: StartFrom | None) -> dict[str, Any]:
+    if start is None:
+        return {}
+    return {"from": FilePath(start.file)} if start.file is not None else {"keyframe": start.keyframe}
 
 
 def _integrator_to_dict(integrator: Integrator) -> dict[str, Any]:
