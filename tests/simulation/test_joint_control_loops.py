@@ -5,8 +5,13 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from degenerate_mechanisms import parallelogram
 from liedyn.errors import ComputationError, ScenarioError
+from liedyn.integrators.diagnosis import failure
+from liedyn.kernels.constraints.driver import OUT_OF_RANGE
+from liedyn.kernels.simulation.right_hand_side import NOT_FINITE
 from liedyn.robot_files import load
+from liedyn.simulation.preparation import prepare
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 FIVE_BAR = {"robot": str(ROBOTS / "five_bar.yaml"), "duration": 1.0,
@@ -15,7 +20,8 @@ FOUR_BAR = {"robot": str(ROBOTS / "four_bar.yaml"), "duration": 0.5, "initial": 
 DELTA = {"robot": str(ROBOTS / "delta.yaml"), "duration": 0.2, "initial": {"q": {"platform": [0, 0, -0.75, 0, 0, 0, 1]}}}
 TRACKS = {"law": "computed_torque", "motion": {"left": "-1.9 + 0.2*sin(3*t)", "right": "-1.2 + 0.1*t"}, "poles": [-8, -9]}
 
-pytestmark = pytest.mark.filterwarnings("ignore:the initial:UserWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore:the initial:UserWarning"),
+              pytest.mark.filterwarnings("ignore:the mechanism passed:UserWarning")]
 
 
 def balanced(result, passive=True):
@@ -155,6 +161,32 @@ def test_a_motion_through_a_dead_centre_of_the_actuator_ends_with_an_error():
     control = {"law": "computed_torque", "motion": {"rocker": "1.8 + 2*t"}, "poles": [-8, -9]}
     with pytest.raises(ComputationError, match=r"the constraint pin cannot be closed .* singular configuration"):
         ld.run_scenario({**FOUR_BAR, "control": control, "duration": 2.0})
+
+
+@pytest.fixture
+def flat_at_half(tmp_path):
+    """Return the scenario of a parallelogram whose driven crank makes it flat at 0.5 s."""
+    robot = parallelogram(0.4).robot
+    ld.save(robot, tmp_path / "robot.yaml")
+    a, b, c = (joint.name for joint in robot.joints)
+    return {"robot": str(tmp_path / "robot.yaml"), "duration": 0.7, "passive": False, "integrator": {"method": "dopri5"},
+            "initial": {"q": {a: -0.5, b: 0.5, c: -0.5}, "v": {a: 1.0, b: -1.0, c: 1.0}},
+            "control": {"law": "computed_torque", "motion": {a: "t - 0.5"}, "bandwidth": 9}}
+
+
+@pytest.mark.parametrize(("step", "names_row"), [(0.25, True), (0.35, False)])
+def test_a_row_in_a_singular_configuration_is_named(flat_at_half, step, names_row):
+    """Forces that the motion determines are continuous there; those of the row are others."""
+    result = ld.run_scenario({**flat_at_half, "output_step": step})
+    told, = (str(warning) for warning in result.warnings if warning.code == "singular-configuration")
+    assert ("forces and multipliers are not determined in the row at t = 0.5 s: omit it" in told) is names_row
+
+
+@pytest.mark.parametrize("code", [NOT_FINITE, OUT_OF_RANGE])            # compiled methods, those of SciPy
+def test_a_law_that_fails_in_a_singular_configuration_names_it(flat_at_half, code):
+    problem = prepare(flat_at_half, ()).problem
+    text = str(failure(problem, code, 0.5, problem.workspace()))
+    assert "no longer finite soon after t = 0.5 s: the mechanism may be at a singular configuration, where forces of " in text
 
 
 def test_actuated_joints_of_a_tree_are_the_default(tmp_path):

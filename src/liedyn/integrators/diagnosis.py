@@ -23,8 +23,9 @@ from liedyn.integrators.problem import IMPLICIT, InitialValueProblem, Options, w
 from liedyn.integrators.run_state import Record
 from liedyn.io.scenarios.scenario import Integrator, Scenario
 from liedyn.joints.joint_model import tree_views
-from liedyn.kernels.constraints.driver import CONTRADICTION, LOOP_OPEN, VANISHING_INERTIA
+from liedyn.kernels.constraints.driver import CONTRADICTION, LOOP_OPEN, OUT_OF_RANGE, VANISHING_INERTIA
 from liedyn.kernels.constraints.stages import WORST_EQUATION, WORST_RESIDUAL
+from liedyn.kernels.simulation.joint_laws import COMPUTED
 from liedyn.kernels.simulation.right_hand_side import (
     BAD_SIGNAL,
     NOT_FINITE,
@@ -400,6 +401,8 @@ def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
         return _constraint_reason(problem, code, t, constraints)
     if code in (BAD_SIGNAL, SINGULAR, VANISHING_INERTIA) and not within_limit(ws.q, ws.v):
         code = NOT_FINITE                                      # consequences are not informative
+    if code == OUT_OF_RANGE:                                   # of a trial state of a SciPy method
+        code = NOT_FINITE
     if code == BAD_SIGNAL:
         k = int(ws.flag[0])
         name = problem.signal_names[k] if k < len(problem.signal_names) else f"number {k}"
@@ -420,6 +423,10 @@ def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
         depends_on_method = depends_on_method and code != TOO_LARGE            # steps that end are accurate enough
     if problem.joint_laws is not None and problem.joint_laws.task is not None:
         causes.append("the target of task_space may be out of reach, or near a singular configuration")
+    laws = problem.joint_laws
+    if laws is not None and laws.active_laws[COMPUTED] and not problem.model.has_only_linear_couplings:
+        causes.append("the mechanism may be at a singular configuration, where forces of computed_torque are not determined or "
+                      "unbounded: choose a motion that avoids it")
     failure = {NOT_FINITE: "the motion is no longer finite soon after", STEP_TOO_SMALL: "the step size became too small at",
                TOO_LARGE: "a coordinate or its rate is beyond 1e12 (rad or m) at"}[code]
     worst = _worst_coordinates(problem.model.v_names, ws) + _deepest_contact(problem, ws)

@@ -26,6 +26,8 @@ from liedyn.kernels.constraints.stages import (
     RANK,
     SINGULAR_COUNT,
     SINGULAR_EQUATION,
+    SINGULAR_ROW_TIME,
+    SINGULAR_ROWS,
     SINGULAR_TIME,
     SOLUTION,
     TIME_1,
@@ -423,6 +425,7 @@ class LoopStatistics:
     drift_velocity  maximum velocity residual [rad/s | m/s] before a projection
     singular        number of singular configurations that were passed
     singular_time   time of the first one, and singular_row, the equation that became dependent
+    outputs         number of outputs in singular configurations, and output_time, the time of the first
     """
 
     drift: float
@@ -430,12 +433,15 @@ class LoopStatistics:
     singular: int = 0
     singular_time: float = np.nan
     singular_row: int = -1
+    outputs: int = 0
+    output_time: float = np.nan
 
     def combine(self, other: LoopStatistics) -> LoopStatistics:
         """Return the statistics of both: maximum drifts, the sum of singular configurations and the first of them."""
-        first = self if self.singular else other
+        first, first_output = self if self.singular else other, self if self.outputs else other
         return LoopStatistics(max(self.drift, other.drift), max(self.drift_velocity, other.drift_velocity),
-                           self.singular + other.singular, first.singular_time, first.singular_row)
+                              self.singular + other.singular, first.singular_time, first.singular_row,
+                              self.outputs + other.outputs, first_output.output_time)
 
 
 def loop_statistics(constraints: ConstrainedSystem | None) -> LoopStatistics | None:
@@ -444,7 +450,7 @@ def loop_statistics(constraints: ConstrainedSystem | None) -> LoopStatistics | N
         return None
     f = constraints.statistics
     return LoopStatistics(float(f[DRIFT]), float(f[DRIFT_VELOCITY]), int(f[SINGULAR_COUNT]), float(f[SINGULAR_TIME]),
-                       int(f[SINGULAR_EQUATION]))
+                          int(f[SINGULAR_EQUATION]), int(f[SINGULAR_ROWS]), float(f[SINGULAR_ROW_TIME]))
 
 
 def _no_stops(nv: int) -> Stops:

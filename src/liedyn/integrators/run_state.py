@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from liedyn.kernels.constraints.driver import copy_array
+from liedyn.kernels.constraints.driver import copy_array, count_singular_output
 from liedyn.kernels.constraints.stages import HEADER, constraint_workspace_of
 from liedyn.kernels.simulation.right_hand_side import ConstrainedSystem, constraint_errors
 from liedyn.numba_tools.decorators import inline_kernel, kernel
@@ -133,8 +133,9 @@ def store_evaluation(ws, supplied, record, i):
 
 @kernel
 def store_constraints(constraint_ws, record, i, ws):
-    """Write multipliers, residuals and motions of driven loops of output i, at the state in ws."""
+    """Write multipliers, residuals and motions of driven loops of output i, at the state in ws. Count singular outputs."""
     d = constraint_workspace_of(constraint_ws)
+    count_singular_output(d)
     copy_array(d.multipliers, record.multipliers[i])
     copy_array(d.constraint_motion, record.constraint_motion[i])
     constraint_errors(constraint_ws, ws.q, ws.v, record.residual[i])

@@ -182,9 +182,13 @@ class ConstraintCheck:
         if loops is not None and loops.singular:
             row = model.constraint_equation_names[loops.singular_row] if loops.singular_row >= 0 else "a constraint"
             again = f", and {loops.singular - 1} more" if loops.singular > 1 else ""
+            more = f" and in {loops.outputs - 1} more" if loops.outputs > 1 else ""
+            undetermined = ("; accelerations, forces and multipliers are not determined in the row at "
+                            f"t = {loops.output_time:.6g} s{more}: omit it") if loops.outputs else ""
             warnings.add("singular-configuration",
                          f"the mechanism passed a singular configuration at t = {loops.singular_time:.6g} s{again}: {row} became "
-                         "dependent on other constraints there, where the motion may branch; it was continued straight through")
+                         "dependent on other constraints there, where the motion may branch; it was continued straight through"
+                         + undetermined)
         return values, warnings
 
 

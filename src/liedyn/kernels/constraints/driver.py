@@ -14,6 +14,7 @@ from liedyn.kernels.constraints.stages import (
     DRIFT_VELOCITY,
     EQUATION_2,
     EQUATIONS,
+    FULL_RANK,
     HEADER,
     HOLONOMIC,
     OPERATION_ADDRESS,
@@ -26,6 +27,8 @@ from liedyn.kernels.constraints.stages import (
     RESIDUALS,
     SINGULAR_COUNT,
     SINGULAR_EQUATION,
+    SINGULAR_ROW_TIME,
+    SINGULAR_ROWS,
     SINGULAR_TIME,
     SIZE,
     SOLUTION,
@@ -318,6 +321,7 @@ def detect_singularity(solver, t, f):
     has a corner.
     """
     rank, volume, row = spanned_volume(solver)
+    f[FULL_RANK] = max(f[FULL_RANK], rank)
     if f[RANK] >= 0.0:
         if t <= f[TIME_2]:
             return
@@ -359,6 +363,18 @@ def record_singularity(t, row, f):
     if f[SINGULAR_COUNT] == 0.0:
         f[SINGULAR_TIME], f[SINGULAR_EQUATION] = t, row
     f[SINGULAR_COUNT] += 1.0
+
+
+@inline_kernel
+def count_singular_output(d):
+    """Count an output, at statistics[TIME], whose equations depend on each other, unlike those of other states."""
+    rank, f = 0.0, d.statistics
+    for r in range(d.solver.independent.size):
+        rank += d.solver.independent[r]
+    if rank < f[FULL_RANK]:
+        if f[SINGULAR_ROWS] == 0.0:
+            f[SINGULAR_ROW_TIME] = f[TIME]
+        f[SINGULAR_ROWS] += 1.0
 
 
 @inline_kernel

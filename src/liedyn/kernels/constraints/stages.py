@@ -66,8 +66,10 @@ HEADER = 24
  SINGULAR_COUNT, SINGULAR_TIME, SINGULAR_EQUATION,
  WORST_EQUATION, WORST_RESIDUAL,   # of an error LOOP_OPEN or CONTRADICTION
  TIME, REMAINING,                  # of the state; residual after a projection, or velocity error before it
- ACCELERATION_SCALE) = range(17)   # smallest scale of accelerations [rad/s^2, or lengths of the loop/s^2]
-N_STATISTICS = 17
+ ACCELERATION_SCALE,               # smallest scale of accelerations [rad/s^2, or lengths of the loop/s^2]
+ FULL_RANK,                        # the maximum rank at accepted states and outputs
+ SINGULAR_ROWS, SINGULAR_ROW_TIME) = range(20)   # outputs with a smaller rank, and the time of the first
+N_STATISTICS = 20
 
 
 class ConstraintWorkspace(NamedTuple):
