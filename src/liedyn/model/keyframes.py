@@ -47,19 +47,19 @@ def _state(keyframe: Keyframe, model: Model, joints: Mapping[str, ModelJoint], i
 def _write(x: Array, key: str, values: JointValues, keyframe: Keyframe, joints: Mapping[str, ModelJoint], ignored: str) -> None:
     """Write the values of q or v by joint."""
     place = element_location(keyframe, key)
-    for name, numbers in values:
+    for name, coordinates in values:
         if name == ignored and name not in joints:
             continue
         if name not in joints:
             raise ModelError("unknown joint", place=place, found=name, expected="the name of a moving joint",
                              hint=nearest(name, joints))
         part = x[getattr(joints[name], key)]
-        check_finite(numbers, len(part), place, f"{key} of joint {name}")
-        part[:] = numbers
+        check_finite(coordinates, len(part), place, f"{key} of joint {name}")
+        part[:] = coordinates
         if key == "q" and joints[name].kind != ONE_DOF:
             quaternion = part[-4:]
             norm = math.hypot(*quaternion)
             if abs(norm - 1.0) > UNIT_QUATERNION:
-                raise ModelError(f"the quaternion of joint {name} has norm {norm:.7g}", place=place, found=list(numbers),
+                raise ModelError(f"the quaternion of joint {name} has norm {norm:.7g}", place=place, found=list(coordinates),
                                  expected="a unit quaternion x, y, z, w")
             quaternion /= norm

@@ -41,7 +41,7 @@ def _by_joint(key: XmlElement, part: str, joints: Sequence[Joint], sizes: Sequen
 
 
 def _at_start(joint: Joint, tree: BodyTree) -> tuple[float, ...]:
-    """Return the coordinates of MuJoCo in the initial pose of the file: `qpos0`."""
+    """Return the coordinates of MuJoCo in the initial pose of the file."""
     if joint.kind == BALL:
         return 1.0, 0.0, 0.0, 0.0
     if joint.kind == FREE:
