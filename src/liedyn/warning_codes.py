@@ -66,7 +66,10 @@ _TABLE: dict[str, tuple[str, str]] = {
     "started-within-limits": (INFO, "Joints of a robot file start in their range, since zero is outside. Set `initial`."),
     "initial-state-open": (
         WARN, "The initial state violates the constraints. Use `ld.assemble`, or `initial.assemble: true`."),
-    "initial-state-projected": (WARN, "The initial state was projected onto the constraints. Check the new state."),
+    "initial-state-projected": (
+        WARN, "Stated initial values changed because they violate the constraints. State fewer, or values that fit."),
+    "initial-state-rounded": (
+        INFO, "Stated initial values changed by less than 0.001, since they violate the constraints slightly. Nothing to do."),
     "changes-not-continued": (
         WARN, "The run of `initial.from` ends with attached bodies or locked joints. Add bodies, lock at 0."),
     "stiff-integrator": (

@@ -44,9 +44,7 @@ def test_an_offset_moves_the_follower(start):
 
 def test_a_follower_that_is_given_moves_its_driver(start):
     run, q, v = start(gripper(), {"right": 0.03, "turn": 0.7}, {"third": 0.2})
-    messages = [one.message for one in run.warnings if one.code == "initial-state-projected"]
-    assert messages == ["the initial position was projected onto the constraints: left by 0.03 m",
-                        "the initial velocity was projected onto the constraints: left by 0.1 m/s"]
+    assert not any(one.code == "initial-state-projected" for one in run.warnings)               # the driver is not given
     assert q == pytest.approx({"turn": 0.7, "left": 0.03, "right": 0.03, "third": 0.06}, abs=1e-16)
     assert v == pytest.approx({"turn": 0, "left": 0.1, "right": 0.1, "third": 0.2}, abs=1e-15)
 

@@ -186,7 +186,8 @@ def _coupling_step(model: Model, q: Array, residual: Array, fixed_masks: tuple[M
 
 # driven loops -----------------------------------------------------------------------------------------------------------
 
-_ROUNDING = 1e-9                           # smaller changes of the initial state cause no warning
+_ROUNDING = 1e-9                           # smaller changes of the initial state cause no message
+_NOTICEABLE = 1e-3                         # [rad | lengths], and of the maximum velocity: larger changes cause a warning
 _VELOCITY_TOLERANCE = 1e-9                 # of velocities, relative to the maximum and to 1 rad/s, in lengths of their loop
 _NEIGHBOUR_DISTANCES = (1e-2, 3e-2, 1e-3)  # distances of neighbouring configurations [rad | lengths of their loop]
 
@@ -250,7 +251,7 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolera
     """Return the initial q and v that satisfy the constraints, and warnings about them.
 
     tolerance          of the constraints in the run, see `ConstraintOptions`
-    given_q, given_v   masks (nv,) of coordinates that the scenario gives
+    given_q, given_v   masks (nv,) of coordinates that the scenario gives. Changes of others cause no message
     on_reference       mask (nv,) of coordinates that start on the reference of a law
 
     Prescribed coordinates do not change. Given ones and those on references do not change if the others can satisfy the
@@ -273,12 +274,11 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolera
     _check_rank(model, q, constraint_motion, place)
     v = solve_coupled_velocity(model, q, problem.v, masks_v, constraint_motion)
     v = _close_velocity(model, q, v, masks_v, constraint_motion, place)
-    follows = np.zeros(model.nv, dtype=bool)
-    if model.has_only_couplings:
-        follows |= model.follows
-    dq = np.where(follows & ~given_q, 0.0, difference(model, problem.q, q))
-    dv = np.where(follows & ~given_v, 0.0, v - problem.v)
-    return q, v, _projection_warnings(model, dq, dv)
+    noticeable = _NOTICEABLE * coordinate_scales(model)
+    warnings = _projection_warnings(model, "position", difference(model, problem.q, q), given_q | on_reference, noticeable)
+    noticeable = noticeable * np.abs(v / coordinate_scales(model)).max(initial=0.0)
+    warnings.extend(_projection_warnings(model, "velocity", v - problem.v, given_v | on_reference, noticeable))
+    return q, v, warnings
 
 
 def _open_warnings(model: Model, problem: InitialValueProblem, constraint_motion: LoopMotions | None) -> WarningLog:
@@ -386,12 +386,20 @@ def _close_velocity(model: Model, q: Array, v: Array, masks: tuple[Mask, ...], c
 _MAX_NAMES = 6                             # maximum number of coordinates in a warning
 
 
-def _projection_warnings(model: Model, dq: Array, dv: Array) -> WarningLog:
-    """Return a warning about the coordinates that moved, without followers of couplings that are not given."""
-    warnings = WarningLog()
-    for kind, x, per in (("position", dq, ""), ("velocity", dv, "/s")):
-        moved = [f"{model.v_names[k]} by {x[k]:.3g} {model.v_units[k]}{per}" for k in np.flatnonzero(np.abs(x) > _ROUNDING)]
-        if moved:
-            warnings.add("initial-state-projected",
-                         f"the initial {kind} was projected onto the constraints: {list_names(moved, _MAX_NAMES)}")
+def _projection_warnings(model: Model, quantity: str, change: Array, stated: Mask, noticeable: Array) -> WarningLog:
+    """Return a warning about coordinates whose `stated` values changed by more than `noticeable` (nv,), else an information.
+
+    The other coordinates close the loops: the scenario does not state their values.
+    """
+    warnings, size = WarningLog(), np.abs(change)
+    moved = np.flatnonzero(stated & (size > _ROUNDING))
+    if not len(moved):
+        return warnings
+    per = "/s" if quantity == "velocity" else ""
+    texts = [f"{model.v_names[k]} by {change[k]:.3g} {model.v_units[k]}{per}" for k in moved]
+    message = f"the initial {quantity} was projected onto the constraints: {list_names(texts, _MAX_NAMES)}"
+    if (size > noticeable)[moved].any():
+        warnings.add("initial-state-projected", message)
+    else:
+        warnings.add("initial-state-rounded", message)
     return warnings

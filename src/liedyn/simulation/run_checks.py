@@ -34,7 +34,7 @@ from liedyn.simulation.run_recorder import RunRecorder, blocks
 from liedyn.simulation.segment_problems import RunSegment
 
 MAX_RELATIVE_BALANCE = 1e-3              # a larger relative balance causes a warning
-_ROUNDINGS = 4.0         # rounding errors of the energies in a step; they add up like a random walk
+_ROUNDINGS = 8.0         # rounding errors of the energies in a step; they add up like a random walk
 _FORCE_FACTOR = 1e3      # times energies and weights: bounds the work of forces of batches along 1 rad or a length
 
 
@@ -54,6 +54,7 @@ class EnergyBalance:
         self._first: float | None = None                        # energy in the first row
         self._min_energies, self._max_energies = np.full(3, np.inf), np.full(3, -np.inf)              # of each energy
         self._forces = np.zeros(0), np.zeros(0)                 # maximum magnitudes of generalized forces and wrenches
+        self._residual, self._multiplier = 0.0, 0.0             # of constraints: maximum residual, and sum of magnitudes
 
     def add(self, record: Record, kinetic: Array, potential: Array) -> None:
         """Add the rows of a record with their kinetic and potential energies (N,) [J]."""
@@ -66,6 +67,9 @@ class EnergyBalance:
         tau, wrench = self._forces
         self._forces = (np.maximum(tau, np.abs(record.tau).max(axis=0, initial=0.0)),
                         np.maximum(wrench, np.abs(record.wrench).max(axis=0, initial=0.0)))
+        if record.multipliers.size:
+            self._residual = max(self._residual, _max_abs(record.residual[:, 0]))
+            self._multiplier = max(self._multiplier, float(np.abs(record.multipliers).sum(axis=1).max()))
 
     def value(self, steps: int) -> tuple[float, float]:
         """Return the maximum energy balance [J] in a run of so many steps, and relative to the energy exchanged.
@@ -74,11 +78,12 @@ class EnergyBalance:
         Where rounding alone could exceed `MAX_RELATIVE_BALANCE` of the energy exchanged, the balance is relative to 1 /
         `MAX_RELATIVE_BALANCE` of that rounding instead. This is the rounding of the energies, and of the work of the forces,
         which may cancel each other, along 1 rad or a characteristic length: about 1e-14 of them. So motions of any size are
-        judged.
+        judged. The work of the reactions along the residuals of the constraints, which a run may remove, counts like rounding.
         """
         exchanged = max(self._max_energies[0], *(self._max_energies - self._min_energies)[1:])
         size = np.maximum(np.abs(self._min_energies), np.abs(self._max_energies)).sum() + self._work_of_forces()
-        return float(self._balance), float(self._balance / max(exchanged, _floor(size, steps), 1e-300))
+        floor = _floor(size, steps) + min(self._residual, _MAX_RESIDUAL) * self._multiplier / MAX_RELATIVE_BALANCE
+        return float(self._balance), float(self._balance / max(exchanged, floor, 1e-300))
 
     def _work_of_forces(self) -> float:
         """Return the work [J] of weight, generalized forces and wrenches along 1 rad or a characteristic length."""
