@@ -12,10 +12,12 @@ import numpy as np
 
 from liedyn.errors import LiedynWarning, ModelError, Place, nearest
 from liedyn.io.robots.mjcf_bodies import BodyTree, read_bodies
+from liedyn.io.robots.mjcf_expansion import expand
 from liedyn.io.robots.mjcf_geometry import (
     ACTUATORS,
     Defaults,
     LeftOut,
+    compiler_of,
     quaternion_rotation,
     read_compiler,
     read_option,
@@ -86,7 +88,7 @@ def _force_range(element: XmlElement, tree: BodyTree) -> tuple[float, float]:
     for key in ("ctrl", "force") if element.tag == "motor" else ("force",):
         low, high = element.vector(f"{key}range", (0.0, 0.0))
         setting = element.choice(f"{key}limited", ("true", "false", "auto"), "auto")
-        if setting == "true" or (setting == "auto" and low < high and tree.compiler.autolimits):
+        if setting == "true" or (setting == "auto" and low < high and compiler_of(element, tree.compiler).autolimits):
             min_force, max_force = min(max(min_force, low), high), min(max(max_force, low), high)
     return min_force, max_force
 
@@ -240,7 +242,10 @@ def read_mjcf(path: str | os.PathLike[str], ignore: Iterable[str] = ()) -> Robot
     left_out = LeftOut(ignore)
     root = read_mjcf_tree(path)
     _check_sections(root, left_out)
-    tree = read_bodies(root, read_compiler(root), read_option(root, left_out), Defaults(root), left_out)
+    expansion, defaults = expand(root), Defaults(root)
+    defaults.classes |= expansion.classes
+    tree = read_bodies(root, read_compiler(root), read_option(root, left_out), defaults, left_out)
+    tree.counts |= expansion.counts
     loops, couplings = read_equality(root, tree)
     actuators = read_actuators(root, tree)
     driven = (tree.defaults.of(child, kind="actuator").text("joint") for child in root.within("actuator"))
@@ -260,7 +265,7 @@ def _visuals(tree: BodyTree) -> dict[str, LinkVisuals]:
     for name, geoms in tree.geoms.items():
         drawn = []
         with suppress(ModelError):                             # of geoms without mass, which dynamics does not need
-            drawn = [(geom.number("group", 0.0) <= _SHOWN, shape_of(geom, at, tree.compiler)) for geom, at in geoms]
+            drawn = [(geom.number("group", 0.0) <= _SHOWN, shape_of(geom, at, tree.compilers[name])) for geom, at in geoms]
         shapes = [(is_visible, shape_or_none) for is_visible, shape_or_none in drawn if shape_or_none is not None]
         visible = tuple(shape_or_none for is_visible, shape_or_none in shapes
                         if is_visible) or tuple(shape_or_none for _, shape_or_none in shapes)

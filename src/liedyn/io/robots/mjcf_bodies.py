@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from liedyn.errors import ModelError, nearest
+from liedyn.errors import ModelError
 from liedyn.io.robots.mjcf_geometry import (
     MAIN,
     ORIENTATIONS,
@@ -22,6 +22,8 @@ from liedyn.io.robots.mjcf_geometry import (
     Option,
     axis_rotation,
     bounded,
+    check_known,
+    compiler_of,
     compose,
     is_mesh,
     minus,
@@ -39,7 +41,7 @@ from liedyn.model.mass_properties import Mass, total
 
 _TYPES = ("hinge", "slide", "ball", "free")
 _HINT = "write the compiled model with MuJoCo: mujoco.mj_saveLastXML"
-_NOT_SUPPORTED = {"composite": _HINT, "replicate": _HINT, "attach": _HINT}         # elements that generate bodies, with a hint
+_NOT_SUPPORTED = {"composite": _HINT}                           # elements that generate bodies, with a hint
 _IGNORED = {"plugin": "plugins", "flexcomp": "flex"}            # elements with forces: names of `IGNORABLE`
 _BODY = ("name", "pos", *ORIENTATIONS, "childclass", "mocap", "user", "sleep", "simple", "fuse", "gravcomp")
 _INERTIAL = ("mass", "pos", "diaginertia", "fullinertia", *ORIENTATIONS)
@@ -52,6 +54,8 @@ _JOINT = ("name", "class", "type", "pos", "axis", "group", "user", "margin", "li
 class BodyTree:
     """Links and joints of the bodies that have been read.
 
+    compiler      settings for the body that is being read
+    compilers     settings of each body, which differ in attached models
     at_start      pose of each link in the world when all coordinates have their `ref`, and WORLD
     site          link of each named site, and pose in it
     ref           of each joint with one coordinate
@@ -77,6 +81,7 @@ class BodyTree:
     ref: dict[str, float] = field(default_factory=dict)
     mass: dict[str, Mass] = field(default_factory=dict)
     geoms: dict[str, list[tuple[XmlElement, Pose]]] = field(default_factory=dict)
+    compilers: dict[str, Compiler] = field(default_factory=dict)
     still: set[str] = field(default_factory=lambda: {WORLD})
     force_ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -153,6 +158,7 @@ def _parts(element: XmlElement, frame: Pose, childclass: str, tree: BodyTree) ->
 # bodies ---------------------------------------------------------------------------------------------------------------
 
 def _body(element: XmlElement, parent: str, frame: Pose, childclass: str, tree: BodyTree) -> None:
+    outer, tree.compiler = tree.compiler, compiler_of(element, tree.compiler)
     tree.bodies += 1
     check_known(element, _BODY)
     tree.left_out.add_numbers("gravcomp", element, "gravcomp", "compensation of gravity is not supported")
@@ -161,6 +167,7 @@ def _body(element: XmlElement, parent: str, frame: Pose, childclass: str, tree: 
     childclass = element.text("childclass", childclass)
     tree.defaults.check(childclass, element, "childclass")
     name = element.name or _unique_name(f"body{tree.bodies}", element, tree.names)
+    tree.compilers[name] = tree.compiler
     parts = list(_parts(element, Pose(), childclass, tree))
     home = compose(frame, placement(element, tree.compiler))
     joints = [(tree.defaults.of(child, class_name, "joint") if child.tag == "joint" else child, at, class_name)
@@ -179,6 +186,7 @@ def _body(element: XmlElement, parent: str, frame: Pose, childclass: str, tree: 
             _body(child, name, at, class_name, tree)
         elif child.tag not in ("joint", "freejoint", "inertial", "geom", "camera", "light"):
             raise child.problem("unknown element", found=f"<{child.tag}>", expected="an element of a body")
+    tree.compiler = outer
 
 
 def _mass(name: str, parts: Sequence[Any], tree: BodyTree) -> Mass:
@@ -358,10 +366,3 @@ def _check_alignment(joint: XmlElement, compiler: Compiler) -> None:
     setting = joint.choice("align", ("true", "false", "auto"), "auto")
     if setting == "true" or (setting == "auto" and compiler.align_free):
         raise joint.problem("a free body whose frame is moved to its centre of mass is not supported", "align", expected="false")
-
-
-def check_known(element: XmlElement, known: tuple[str, ...]) -> None:
-    """Raise for unknown attributes, which may change the dynamics or be misspelled."""
-    for key in element.attributes:
-        if key not in known:
-            raise element.problem("unknown attribute", key, found=key, hint=nearest(key, known))

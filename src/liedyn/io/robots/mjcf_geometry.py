@@ -85,6 +85,18 @@ def read_compiler(root: XmlElement) -> Compiler:
                     settings.switch("strippath", False), settings.switch("fitaabb", False))
 
 
+def compiler_of(element: XmlElement, compiler: Compiler) -> Compiler:
+    """Return the settings for an element: those of the attached model that it is from, or else of the file."""
+    return compiler if element.model is None else read_compiler(element.model)
+
+
+def check_known(element: XmlElement, known: tuple[str, ...]) -> None:
+    """Raise for unknown attributes, which may change the dynamics or be misspelled."""
+    for key in element.attributes:
+        if key not in known:
+            raise element.problem("unknown attribute", key, found=key, hint=nearest(key, known))
+
+
 class LeftOut:
     """Parts of a file that change the motion and are not computed: each is an error, unless the caller has it left out.
 
@@ -150,7 +162,7 @@ ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "orienta
 
 
 class Defaults:
-    """Attributes by class and tag, with those that a class inherits."""
+    """Attributes by class and tag, with those that a class inherits. Classes of attached models can be added."""
 
     def __init__(self, root: XmlElement):
         self.classes: dict[str, dict[str, dict[str, LocatedText]]] = {MAIN: {}}
@@ -222,7 +234,7 @@ def orientation(element: XmlElement, compiler: Compiler) -> Rotation:
         wx, wy, wz, angle = element.vector("axisangle", (0.0, 0.0, 0.0, 0.0))
         return axis_rotation(unit((wx, wy, wz), element, "axisangle"), angle * compiler.angle)
     if kind == "euler":
-        return _euler(element.vector("euler", _ZERO), compiler)
+        return euler_rotation(element.vector("euler", _ZERO), compiler)
     if kind == "xyaxes":
         axes = element.vector("xyaxes", (0.0,) * 6)
         x_axis = unit(axes[:3], element, "xyaxes")
@@ -251,7 +263,7 @@ def axis_rotation(axis: Vector, angle: float) -> Rotation:
     return rotation_by_rows(exp3(angle * np.array(axis)))
 
 
-def _euler(angles: Vector, compiler: Compiler) -> Rotation:
+def euler_rotation(angles: Vector, compiler: Compiler) -> Rotation:
     """Return the rotation of Euler angles. Lower-case letters of the sequence are moving axes, capital letters fixed axes."""
     R = np.eye(3)
     for letter, angle in zip(compiler.sequence, angles, strict=True):

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from liedyn.io.robots.mjcf_bodies import BodyTree, check_known
-from liedyn.io.robots.mjcf_geometry import rotate, unit
+from liedyn.io.robots.mjcf_bodies import BodyTree
+from liedyn.io.robots.mjcf_geometry import check_known, rotate, unit
 from liedyn.io.robots.write_robot_yaml import quaternion_of
 from liedyn.io.robots.xml_elements import XmlElement
 from liedyn.model.description import BALL, FREE, NQ, NV, Joint, Keyframe

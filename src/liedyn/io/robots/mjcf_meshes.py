@@ -18,7 +18,7 @@ import numpy as np
 from liedyn.arrays import Array, Integers
 from liedyn.errors import ComputationError, ModelError
 from liedyn.io.mesh_files import INSTALL_MESHES, read_mesh
-from liedyn.io.robots.mjcf_geometry import COMPILED, Compiler, Defaults, quaternion_rotation
+from liedyn.io.robots.mjcf_geometry import COMPILED, Compiler, Defaults, compiler_of, quaternion_rotation
 from liedyn.io.robots.xml_elements import XmlElement
 from liedyn.io.yaml_nodes import read_text, read_whole
 from liedyn.model.mass_properties import Mass, uniform_triangles
@@ -47,9 +47,10 @@ class Meshes:
     def path_of(self, element: XmlElement) -> Path:
         """Return the file of a mesh. Raise if it does not exist."""
         name = element.require("file").replace("\\", "/")
-        if self.compiler.strip_path:
+        compiler, folder = compiler_of(element, self.compiler), Path(element.model.file).parent if element.model else self.folder
+        if compiler.strip_path:
             name = Path(name).name
-        path = self.folder / self.compiler.mesh_folder / name
+        path = folder / compiler.mesh_folder / name
         if not path.is_file():
             raise element.problem("the file of the mesh does not exist, and the mass of a body depends on it", "file",
                                   found=element.text("file"), expected=f"{path}", hint="an <inertial> of the body needs no mesh")
@@ -57,13 +58,17 @@ class Meshes:
 
 
 def read_meshes(root: XmlElement, compiler: Compiler, defaults: Defaults) -> Meshes:
-    """Return the meshes of the <asset> sections. A mesh without a name has that of its file."""
+    """Return the meshes of the <asset> sections."""
     elements = {}
     for child in root.within("asset"):
         if child.tag == "mesh":
-            element = defaults.of(child)
-            elements[child.name or Path(child.text("file", "").replace("\\", "/")).stem] = element
+            elements[mesh_name(child)] = defaults.of(child)
     return Meshes(elements, Path(root.file).parent, compiler)
+
+
+def mesh_name(mesh: XmlElement) -> str:
+    """Return the name of a <mesh>: without one, that of its file."""
+    return mesh.name or Path(mesh.text("file", "").replace("\\", "/")).stem
 
 
 # the triangles of a mesh ------------------------------------------------------------------------------------------------

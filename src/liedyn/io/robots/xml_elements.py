@@ -37,6 +37,7 @@ class XmlElement:
 
     start, tail  positions [bytes] of the start tag, and of the end tag or the end of `<tag/>`
     content      of a root: the bytes of the file, after repairs
+    model        of MJCF: root of the attached model that the element is from; None: of the file itself
     """
 
     tag: str
@@ -48,6 +49,7 @@ class XmlElement:
     start: int = 0
     tail: int = 0
     content: bytes = b""
+    model: XmlElement | None = None
 
     @property
     def name(self) -> str | None:
