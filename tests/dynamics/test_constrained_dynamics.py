@@ -24,6 +24,17 @@ def states(name, seed=1, size=(N,)):
 
 
 # calls ------------------------------------------------------------------------------------------------------------
+def test_a_read_only_state_is_computed_by_the_code_of_one_state():
+    model, *state = states("closed twice", size=())
+    arrays = [state[0], state[1], state[3]]
+    ld.constrained_forward_dynamics(model, *arrays)                                          # the first call prepares the code
+    compiled = ld.constrained_forward_dynamics(model, *arrays)
+    for x in arrays:
+        x.flags.writeable = False
+    assert type(ld.constrained_forward_dynamics(model, *arrays)) is type(compiled) is not type(
+        ld.constrained_forward_dynamics(model, arrays[0][None], *arrays[1:]))
+
+
 def test_shapes_and_what_is_given_stays():
     model, q, v, a, tau = states("closed twice", size=(2, 3))
     mask = np.zeros(model.nv, dtype=bool)

@@ -93,8 +93,10 @@ def run_constraint_operation(address, operation):
     return project_state(d, x, operation == PROJECT)
 
 
-@entry_point("i8(i8, f8, f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8, i8, i8)",
-             nogil=True)
+_INPUT = "Array(f8, 1, 'C', readonly=True)"         # configurations that other functions return may be read-only
+
+
+@entry_point(f"i8(i8, f8, {', '.join(6 * [_INPUT])}, f8[::1], f8[::1], f8[::1], i8, i8, i8)", nogil=True)
 def solve_motion_batch(address, frequency, q, v, a, tau, f_ext, constraint_motion, out_a, out_tau, out, count, first, last):
     """Run SOLVE_MOTION for the states first … last - 1 of `count`.
 
