@@ -145,6 +145,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "clock-jump": (WARN, "Stamps of a ROS bag jump, but the times of the recorder do not. Cut the bag there."),
     "other-base-frame": (WARN, "A ROS bag has the motion of another frame than the base link. Choose it by `--base-frame`."),
     "degrees": (WARN, "Angles seem to be in degrees. Give the unit with `--columns`."),
+    "time-unit": (WARN, "Times seem to be in ms, us or ns. Give the unit with `--columns`, such as `t=stamp[ms]`."),
     "contradicting-rates": (WARN, "A column is not the rate of another one. Check units and signs, or omit it."),
     "derived-motion": (WARN, "Velocities or accelerations were derived from the positions. Read the estimated error."),
     "position-noise": (INFO, "The noise of the positions from which rates were derived. Compare it with that of the sensor."),

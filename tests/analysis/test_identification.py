@@ -405,15 +405,26 @@ def test_torques_with_the_opposite_sign_give_no_physical_robot(arm):
 def test_torques_in_another_unit_are_asked_for(arm):
     model, t, q, _, tau = arm
     for factor, words in ((1000.0, "1000"), (1.0 / 9.81, "0.102")):
-        *_, last = map(str, ld.identify(model, t, q, factor * tau).warnings)
-        assert f"values are about {words} times those of the robot file: check the units of the torques" in last
+        fit = ld.identify(model, t, q, factor * tau)
+        assert fit.verdict == f"the model explains the torques, which are {words} times those of the robot file"
+        assert f"about {words} times those of the robot file (inertia and weight): check the units" in str(fit.warnings[-1])
 
 
-@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_wrong_units_are_found_although_friction_and_single_masses_differ(arm):
+    """Values of the robot file do not differ by one factor then."""
+    _, _, _, v, tau = arm
+    for factor in (2.5, 0.3):
+        fit = fitted(arm, factor * tau * [1.4, 1.0, 0.8] + FRICTION * v, 1, joints=("damping",))
+        assert "unlike-robot-file" in {one.code for one in fit.warnings} and fit.scale == pytest.approx(factor, rel=0.3)
+        assert "times those of the robot file" in fit.verdict
+    assert fitted(arm, tau + FRICTION * v, 1, joints=("damping",)).scale == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize("factor", [0.6, 1.0, 1.8])
 def test_robots_that_differ_from_their_file_are_not_asked_for_signs_and_units(arm, factor):
     """Heavier or lighter, with losses, a friction of zero among what is estimated."""
     fit = fitted(arm, factor * arm[4] + FRICTION * arm[3], 1, joints=("damping", "friction"))
-    assert "not physical" not in fit.verdicts and not any("right?" in note for note in map(str, fit.warnings)), fit.warnings
+    assert "not physical" not in fit.verdicts and not {one.code for one in fit.warnings} & {"unlike-robot-file", "not-physical"}
 
 
 def spikes(q, size=0.5):

@@ -1,4 +1,7 @@
 """Recorded motions that a command must not take as they are: angles that wrap, in degrees, beyond limits."""
+import dataclasses
+import re
+
 import numpy as np
 import pytest
 
@@ -139,17 +142,25 @@ def test_measured_columns_that_contradict_each_other_are_reported(model):
     assert not warnings(np.stack([(q[:, 0] + 4.0) % (2 * np.pi), q[:, 1]], axis=1), v, a)
     still = q * [1, 0]
     assert not warnings(still, v * [1, 0] + [0, 0.01], a * [1, 0])            # the offset of a joint that stands still
-    assert warnings(q, np.degrees(v), np.degrees(a)) == [f"v.{name} is 57.3 times the rate of q.{name} (degrees?)"
-                                                         for name in ("turn", "bend")]
-    assert warnings(q, v * [1, -1], a * [1, -1]) == ["v.bend is -1 times the rate of q.bend (its sign?)"]
-    assert warnings(q, np.degrees(v), a)[0] == "v.turn is 57.3 times the rate of q.turn (degrees?)"      # and not that of a
+    both, convert = "v.turn, v.bend are {} times the rates of q.turn, q.bend", "convert them with --columns (or columns=) "
+    for factor, ratio, unit in ((np.degrees(1.0), "57.3", "deg/s"), (30 / np.pi, "9.55", "rpm"), (0.5 / np.pi, "0.159", "rev/s")):
+        assert warnings(q, factor * v, factor * a) == [f"{both.format(ratio)} (in {unit}?); {convert}'v.*=v.*[{unit}]'"]
+    assert warnings(q, v * [1, 30 / np.pi], a) == ["v.bend is 9.55 times the rate of q.bend (in rpm?); "
+                                                   f"{convert}'v.bend=v.bend[rpm]'"]
+    assert warnings(q, v * [1, -1], a * [1, -1]) == ["v.bend is -1 times the rate of q.bend (wrong sign?)"]
+    assert warnings(q, np.degrees(v), a)[0].startswith(f"{both.format('57.3')} (in deg/s?)")              # and not that of a
     assert warnings(q, v, a * [3, 1]) == ["a.turn is 3 times the rate of v.turn"]
-    assert warnings(q, v[:, ::-1], a[:, ::-1]) == ["v.turn is not the rate of q.turn", "v.bend is not the rate of q.bend"]
+    assert warnings(q, v[:, ::-1], a[:, ::-1]) == ["v.turn, v.bend are not the rates of q.turn, q.bend"]
 
 
 def rate_warnings(model, t, q, v=None, a=None):
     found = dynamics_along(model, ld.trajectory_of(model, t, q, v, a), "inverse").warnings
     return [one.message for one in found if one.code == "contradicting-rates"]
+
+
+def contradicting(messages):
+    """Return the columns that the messages name."""
+    return [name for note in messages for name in re.split(" is | are ", note)[0].split(", ")]
 
 
 @pytest.mark.parametrize("rows", [5, 8, 19, 21, 401])
@@ -159,7 +170,7 @@ def test_contradicting_rates_of_few_rows(model, rows):
     a = -q * [4, 9]
     assert not rate_warnings(model, t, q, v, a)
     for wrong in (np.degrees(v), -v):
-        assert [note.partition(" is ")[0] for note in rate_warnings(model, t, q, wrong, a)] == ["v.turn", "v.bend"]
+        assert contradicting(rate_warnings(model, t, q, wrong, a)) == ["v.turn", "v.bend"]
 
 
 @pytest.mark.parametrize("amplitude, noise", [(0.01, 5e-4), (0.01, 1e-3), (1.0, 1e-2)])
@@ -169,27 +180,27 @@ def test_noise_of_positions_contradicts_no_velocity(model, amplitude, noise):
     v, a = amplitude * np.stack([np.cos(T), -1.3 * np.sin(1.3 * T)], axis=1), -exact * [1.0, 1.69]
     for q in (exact + noise * rng.standard_normal(exact.shape), np.round(exact / noise) * noise):          # an encoder
         assert not rate_warnings(model, T, q, v, a)
-        assert len(rate_warnings(model, T, q, np.degrees(v), a)) == 2
+        assert sorted(contradicting(rate_warnings(model, T, q, np.degrees(v), a))) == ["v.bend", "v.turn"]
 
 
 def test_columns_of_zeros(model):
     q, v = np.stack([np.sin(2 * T), np.cos(3 * T)], axis=1), np.stack([2 * np.cos(2 * T), -3 * np.sin(3 * T)], axis=1)
-    zero, names = 0 * v, ("turn", "bend")
-    assert rate_warnings(model, T, q, zero, zero) == [f"v.{name} is zero, although q.{name} changes" for name in names]
-    assert rate_warnings(model, T, q, v, zero) == [f"a.{name} is zero, although v.{name} changes" for name in names]
+    zero = 0 * v
+    assert rate_warnings(model, T, q, zero, zero) == ["v.turn, v.bend are zero, although q.turn, q.bend change"]
+    assert rate_warnings(model, T, q, v, zero) == ["a.turn, a.bend are zero, although v.turn, v.bend change"]
     assert not rate_warnings(model, T, 0 * q, 0 * v, 0 * v)
 
 
 def test_rows_of_an_event(model):
     """A velocity jumps there; the rest is compared. `dynamics_along` gets such rows from files of runs only."""
     def found(q, v, a):
-        return [one.message for one in recording_warnings(model, t, q, v, 0 * v, a) if "the rate of" in one.message]
+        return [one.message for one in recording_warnings(model, t, q, v, 0 * v, a) if one.code == "contradicting-rates"]
     t, k = np.insert(T, 100, T[100]), np.arange(len(T) + 1) > 100
     speed = np.where(k, 0.5, -1.0)
     q, v = np.stack([(t - t[100]) * speed, np.sin(t)], axis=1), np.stack([speed, np.cos(t)], axis=1)
     a = np.stack([0 * t, -np.sin(t)], axis=1)
     assert not found(q, v, a)
-    assert len(found(q, np.degrees(v), a)) == 2
+    assert contradicting(found(q, np.degrees(v), a)) == ["v.turn", "v.bend"]
     assert found(q, v, 2 * a) == ["a.bend is 2 times the rate of v.bend"]
 
 
@@ -209,4 +220,48 @@ def test_velocities_of_ball_and_free_joints(model):
         wrong = v.copy()
         wrong[:, joint.v] *= -1.0
         found = rate_warnings(model, t, q, wrong)
-        assert found == [f"v.{name} is -1 times the rate of q.{joint.name} (its sign?)" for name in model.v_names[joint.v]]
+        assert sorted(contradicting(found)) == sorted(f"v.{name}" for name in model.v_names[joint.v])
+        assert all(note.endswith(f"-1 times the rates of q.{joint.name} (wrong sign?)") for note in found)
+
+
+# times in other units ---------------------------------------------------------------------------------------------------
+
+def time_warnings(model, t, q, v=None, header=()):
+    motion = ld.trajectory_of(model, t, q, v)
+    motion = dataclasses.replace(motion, header={key: x for key, x in motion.header.items() if key != "liedyn"} | dict(header))
+    return [one.message for one in dynamics_along(model, motion, "inverse").warnings if one.code == "time-unit"]
+
+
+Q, V = np.stack([np.sin(2 * T), np.cos(3 * T)], axis=1), np.stack([2 * np.cos(2 * T), -3 * np.sin(3 * T)], axis=1)
+
+
+@pytest.mark.parametrize("unit, factor", [("ms", 1e3), ("us", 1e6), ("ns", 1e9)])
+def test_times_in_other_units_are_suspected(model, unit, factor):
+    remedy = f"convert them with --columns (or columns=) 't=t[{unit}]'"
+    of_steps = f"the median step is {0.01 * factor:.4g} s"
+    of_rates = f"velocities are {factor:g} times the rates of the positions"
+    assert time_warnings(model, factor * T, Q) == [f"are the times in {unit}? {of_steps}; {remedy}"]
+    assert time_warnings(model, factor * T, Q, V) == [f"are the times in {unit}? {of_rates}; {remedy}"]
+    assert not time_warnings(model, factor * T, Q, V / factor)                # slow, but consistent
+    assert not time_warnings(model, factor * T, Q, header={"liedyn": "0.1.0"})
+    assert "time-unit" in {one.code for one in ld.identify(model, factor * T, Q, 0 * Q).warnings}
+
+
+def test_times_in_seconds_are_not_suspected(model):
+    assert not time_warnings(model, T, Q) and not time_warnings(model, T, Q, V)
+    assert not time_warnings(model, 49 * T, Q)                                # steps of 0.49 s
+    assert not time_warnings(model, 1e3 * T[:50], Q[:50])                     # few rows
+    assert not time_warnings(model, T, Q, V * [1e3, 1.0])                     # one column only
+    assert not time_warnings(model, 1e-3 * T, Q, V)                           # steps of 10 us: velocities are wrong
+
+
+def test_a_time_of_this_century_shows_its_unit(tmp_path, model):
+    for unit, factor in (("ms", 1e3), ("us", 1e6), ("ns", 1e9)):
+        rows = (f"{int((1700000000 + t) * factor)},{a},{b}" for t, (a, b) in zip(0.25 * np.arange(8), Q[:8], strict=True))
+        (tmp_path / "log.csv").write_text("\n".join(["stamp,q.turn,q.bend", *rows]))
+        motion = ld.read_trajectory(tmp_path / "log.csv", columns="t=stamp")
+        message, = (one.message for one in dynamics_along(model, motion, "inverse").warnings if one.code == "time-unit")
+        assert message.startswith(f"are the times in {unit}? ")
+        assert message.endswith(f"write t=stamp[{unit}] in the map of the columns")
+        motion = ld.read_trajectory(tmp_path / "log.csv", columns=f"t=stamp[{unit}]")
+        assert "time-unit" not in {one.code for one in dynamics_along(model, motion, "inverse").warnings}

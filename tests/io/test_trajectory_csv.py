@@ -45,6 +45,20 @@ def test_reads_comments_names_units_and_lines(read):
     assert motion.source.endswith("motion.csv")
 
 
+def test_times_of_a_calendar_become_relative_to_the_first_row_without_loss_of_digits(read, tmp_path):
+    motion = read("t[s],q.a[rad]\n1700000000.123456789,1\n1700000000.123456790,2\n1700000001.5,3\n")
+    assert motion.t.tolist() == [0.0, 1e-9, 1.376543211] and motion.header == {"start": "1700000000.123456789"}
+    motion.save(tmp_path / "again.csv")
+    again = read_trajectory(tmp_path / "again.csv")
+    assert again.t.tolist() == motion.t.tolist() and again.header == motion.header
+    (tmp_path / "ns.csv").write_text("stamp,q.a\n1700000000123456789,1\n1700000000123456790,2\n")
+    motion = read_trajectory(tmp_path / "ns.csv", columns="t=stamp[ns]")
+    assert motion.t.tolist() == [0.0, 1e-9] and motion.header["start"] == "1700000000.123456789"
+    assert "t = 0 to 1e-09 s" in repr(motion)
+    assert read("t,q.a\n1e7,1\n1.1e7,2\n").t.tolist() == [1e7, 1.1e7]
+    assert "found 0.0; expected a time above 1.0" in refused(read, "t,q.a\n1700000000,1\n1700000001,2\n1700000000,3\n")
+
+
 @pytest.mark.parametrize("content", [
     "t,q.a[rad]\n0,1\n1,2\n",
     "q.a[rad],t[s]\n1,0\n2,1",                            # any order, no end of the last line

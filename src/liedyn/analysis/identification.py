@@ -21,7 +21,7 @@ from liedyn.analysis.recorded_motion import (
     require_columns,
 )
 from liedyn.analysis.recorded_robot import as_recorded, attached_warnings, robot_of, unknown_warnings
-from liedyn.analysis.recording_checks import unwrapped
+from liedyn.analysis.recording_checks import unit_warnings, unwrapped
 from liedyn.analysis.smoothing import NoisySamples, noisy_samples
 from liedyn.analysis.weighted_least_squares import (
     ESTIMABLE,
@@ -61,9 +61,9 @@ _NOISE = 0.1          # a parameter is not reliable where this part of the infor
 _SHARE = 1e-3         # of the information about a parameter: a misfit of a joint that contributes less does no harm
 _NEGATIVE = 4.0       # deviations below zero from which a sum of masses, moments of inertia and losses is negative
 _POSITIVE = ("mass", "Ixx", "Iyy", "Izz", "armature", "damping", "friction")       # of every physical robot
-_ONE_FACTOR = 1.5     # ratio between the largest and the smallest of ratios that count as one factor
+_LIKE = 0.5           # squared correlation: torques of the estimate with a higher one are like those of the robot file
 _PASSIVE = ("damping", "friction", "stiffness")
-_FAR = 3.0            # from a factor of 1: a robot file does not differ so much in all values at once
+_FAR = 2.0            # from a factor of 1: a robot file does not differ so much
 _SEVERAL = 3          # values that all have another sign than the robot file, if no value is impossible
 _SLIGHT = 0.01        # a systematic error that leaves the deviation below this part of the value does no harm
 
@@ -88,6 +88,8 @@ class Identification(Immutable):
     base         the base parameters: what they stand for; those of the robot file are `base.values`
     condition    of the weighted regressor along the motion, its columns normalized
     joints       (nv,) test of each joint's residual: noise, autocorrelation, and what torque the model may lack (`JointFit`)
+    scale        ratio of the measured torques to those of inertia and weight of the robot file; NaN if they are not alike. Far
+                 from 1, they may be in other units
     residual     (nv,) root mean square of what force is left over [N m | N]
     force        (nv,) root mean square of the force
     rows         how many rows of the trajectory were used
@@ -113,6 +115,7 @@ class Identification(Immutable):
     base: BaseParameters
     condition: float
     joints: tuple[JointFit, ...]
+    scale: float
     residual: Array
     force: Array
     rows: int
@@ -137,9 +140,9 @@ class Identification(Immutable):
     def verdict(self) -> str:
         """Whether the model explains the torques; otherwise the joints with a misfit."""
         misfit = [joint.joint for joint in self.joints if not joint.explained]
-        if misfit:
-            return f"the model does not explain the torques of {format_names(misfit, 6)}"
-        return "the model explains the torques"
+        text = f"does not explain the torques of {format_names(misfit, 6)}" if misfit else "explains the torques"
+        remark = f", which are {_scale_text(self.scale)} times those of the robot file" if _is_far(self.scale) else ""
+        return f"the model {text}{remark}"
 
     @property
     def premise(self) -> str:
@@ -264,7 +267,7 @@ def _identify_recording(model: Model, source: Trajectory, passive: bool | None, 
     motion = replace(motion, warnings=warnings, passive=motion.passive if passive is None else passive)
     require_columns(source, motion.tau, "tau", "the generalized forces")
     with naming(source):
-        return _identify(model, source.t, motion, options)
+        return _identify(model, source.t, motion, options, source)
 
 
 def _without_jumps(model: Model, source: Trajectory, smooth: float | str | None) -> tuple[Trajectory, list[LiedynWarning]]:
@@ -307,8 +310,9 @@ def _check_smooth(smooth: float | str | None) -> float | str | None:
     raise UsageError(f"smooth is {smooth!r}; expected 'auto', a positive number of seconds, or None")
 
 
-def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options) -> Identification:
-    """Estimate the base parameters from a motion at times t (N,) with generalized forces."""
+def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options,
+              source: Trajectory | None = None) -> Identification:
+    """Estimate the base parameters from a motion at times t (N,) with generalized forces. source: what it was read from."""
     kinds = joint_parameter_kinds(model, motion.passive, options.joints)
     inactive = [] if motion.passive else [kind for kind in kinds if kind in _PASSIVE]
     if inactive:
@@ -321,6 +325,7 @@ def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options)
         q, unwrapping = unwrapped(model, motion.q)
         motion = replace(motion, q=q, warnings=(*motion.warnings, *unwrapping))
     motion = replace(motion, warnings=(*motion.warnings, *_follower_warnings(model, motion.q)))
+    motion = replace(motion, warnings=(*motion.warnings, *unit_warnings(model, t, motion.q, motion.v, motion.a, source)))
     assert motion.tau is not None                              # checked by `identify`
     tau = motion.tau @ model.elimination().projection if model.nc else motion.tau
     samples, warnings = noisy_samples(model, t, motion, options.smooth)
@@ -350,9 +355,10 @@ def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options)
     verdicts = _physical(base, values, deviations, sizes, verdicts)
     remedy = _remedy(motion, options.smooth, all(joint.explained for joint in tested))
     residual, force = (np.sqrt(np.mean(x**2, axis=0)) for x in (misfit, tau))
+    scale = _scale_of_torques(base, raw, values, forces)
     warnings = [*motion.warnings, *warnings, *_fit_warnings(model, tested, residual, force, kinds, motion.passive),
-                *_warnings(base, verdicts, misfits, remedy), *_unlike_warnings(base, values, sizes, verdicts)]
-    return Identification(values, deviations, relative, verdicts, misfits, scale_errors, base, solution.condition, tested,
+                *_warnings(base, verdicts, misfits, remedy), *_unlike_warnings(base, values, sizes, verdicts, scale)]
+    return Identification(values, deviations, relative, verdicts, misfits, scale_errors, base, solution.condition, tested, scale,
                           residual, force, len(raw), tuple(warnings))
 
 
@@ -474,8 +480,33 @@ def _physical(base: BaseParameters, values: Array, deviations: Array, sizes: Arr
                  for bad, reliability in zip(negative, verdicts, strict=True))
 
 
-def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts: Sequence[str]) -> list[LiedynWarning]:
-    """Return warnings of impossible values, and of values that all differ from the robot file by their sign or by one factor."""
+def _scale_of_torques(base: BaseParameters, raw: Array, values: Array, units: Array) -> float:
+    """Return the ratio of the torques of inertia and weight that the estimate has along the motion to those of the robot file.
+
+    NaN if these torques are not alike.
+
+    raw    (n, nv, b + 1) equations
+    units  (nv,) scales of the torques
+    """
+    inertial = np.array([name.partition(".")[0] not in (*_PASSIVE, "offset") for name in base.names], dtype=bool)
+    columns = raw[:, :, :-1][:, :, inertial] / units[:, None]
+    estimated, expected = (columns @ x[inertial] for x in (values, base.values))
+    product, squares = np.vdot(estimated, expected), np.vdot(expected, expected)
+    alike = product**2 > _LIKE * squares * np.vdot(estimated, estimated)
+    return float(product / squares) if alike and squares else math.nan
+
+
+def _is_far(scale: float) -> bool:
+    return math.isfinite(scale) and not 1.0 / _FAR < abs(scale) < _FAR
+
+
+def _scale_text(scale: float) -> str:
+    return f"{float(f'{scale:.3g}'):g}"                                      # 1000 rather than 1e+03
+
+
+def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts: Sequence[str],
+                     scale: float) -> list[LiedynWarning]:
+    """Return warnings of impossible values, and of values that differ from the robot file by their sign or by a factor."""
     known = np.array([reliability in (RELIABLE, UNPHYSICAL) for reliability in verdicts], dtype=bool)
     known &= (np.abs(values) >= sizes) & (np.abs(base.values) > _LEAST_NOISE * base.sizes[base.columns])
     ratios = values[known] / base.values[known]
@@ -484,11 +515,9 @@ def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts
     if len(ratios) and (ratios < 0.0).all() and (impossible or len(ratios) >= _SEVERAL):
         hints.append(f"all {len(ratios)} well-determined values have the opposite sign of those in the robot file: check the "
                      "signs of the torques")
-    size = np.abs(ratios)
-    if len(ratios) > 1 and size.max() < _ONE_FACTOR * size.min() and not 1.0 / _FAR < (factor := np.median(size)) < _FAR:
-        times = float(f"{factor:.3g}")                                   # 1000 rather than 1e+03
-        hints.append(f"all {len(ratios)} well-determined values are about {times:g} times those of the robot file: check the "
-                     "units of the torques")
+    if _is_far(scale):
+        hints.append(f"the measured torques are about {_scale_text(abs(scale))} times those of the robot file (inertia and "
+                     "weight): check the units of the torques, such as mA instead of N m, or the masses of the robot file")
     if not impossible:
         return [LiedynWarning("unlike-robot-file", hint) for hint in hints]
     hints = hints or ["check the signs of the torques, the joint axes and the gravity of the robot file"]

@@ -1,20 +1,24 @@
-"""Checks of a recorded motion: angles that wrap by 2 pi, exceeded limits, wrong rates, angles that seem to be in degrees."""
+"""Checks of a recorded motion: angles that wrap by 2 pi, exceeded limits, wrong rates, units of angles and times."""
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.analysis.numerical_differentiation import derivatives
 from liedyn.arrays import Array, Mask
 from liedyn.dynamics.manifold import difference
 from liedyn.errors import LiedynWarning
 from liedyn.io.column_expressions import with_unit
 from liedyn.io.column_map import text_of_entries
 from liedyn.io.trajectory_csv import Trajectory
+from liedyn.io.units import unit_of
 from liedyn.model.model import Model
 from liedyn.simulation.limits import limit_warnings, limits_exceeded
-from liedyn.simulation.name_binding import unwrap_angle, v_to_q_indices
+from liedyn.simulation.name_binding import format_names, unwrap_angle, v_to_q_indices
 
 _DEGREES = 2.0           # angles may be in degrees if one of them exceeds its limit by this factor
 _TURN = 360.0            # jump of an angle in degrees that wraps
@@ -33,6 +37,7 @@ _CONTRADICTS = 0.3       # of the change: the integral of a wrong rate differs b
 _PROPORTIONAL = 0.9      # squared correlation: a higher one means that the rate is wrong by a factor
 # of the maximum change of a coordinate with the same unit: a coordinate that changes less is not compared
 _STANDS = 0.01
+_NAMED = 8               # maximum number of columns in a message
 
 
 def unwrapped(model: Model, q: Array) -> tuple[Array, list[LiedynWarning]]:
@@ -57,18 +62,92 @@ def unwrapped(model: Model, q: Array) -> tuple[Array, list[LiedynWarning]]:
 
 def recording_warnings(model: Model, t: Array, q: Array, v: Array, tau: Array, a: Array | None = None,
                        trajectory: Trajectory | None = None) -> list[LiedynWarning]:
-    """Return warnings about exceeded limits, angles in degrees, and velocities and accelerations that contradict positions.
+    """Return warnings about exceeded limits, and those of `unit_warnings`. tau is (N, nv)."""
+    return [*limit_warnings(limits_exceeded(model, t, q, v, tau), recorded=True), *unit_warnings(model, t, q, v, a, trajectory)]
 
-    q is (N, nq); v, tau and a are (N, nv). Without a, accelerations are not checked.
+
+def unit_warnings(model: Model, t: Array, q: Array, v: Array | None, a: Array | None = None,
+                  trajectory: Trajectory | None = None) -> list[LiedynWarning]:
+    """Return warnings about units of angles and times, and about velocities and accelerations that contradict positions.
+
+    q is (N, nq); v and a are (N, nv). Without v or a, velocities or accelerations are not checked.
     trajectory: what they were read from.
     """
-    warnings = [*limit_warnings(limits_exceeded(model, t, q, v, tau), recorded=True), *_contradictions(model, t, q, v, a)]
+    measured = v is not None and (trajectory is None or any(name.startswith("v.") for name in trajectory.columns))
+    if v is None:
+        with np.errstate(all="ignore"):
+            v = derivatives(model, t, q)[0]
+    contradictions = _contradictions(model, t, q, v, a)
+    unit = _unit_of_times(model, t, q, contradictions, trajectory, measured=measured)
+    warnings = ([_time_warning(t, unit, trajectory, measured=measured)] if unit else
+                _contradiction_warnings(model, contradictions, trajectory))
     reason = _in_degrees(model, q, v)
     if reason:
-        conversion = _conversion_from_degrees(model, trajectory, _kinds_in_degrees(model, t, q, v, a)) if trajectory else ""
+        units = {kind: _IN_DEGREES[kind] for kind in _kinds_in_degrees(model, t, q, v, a)}
+        conversion = _conversion(model, trajectory, units) if trajectory else ""
         warnings.append(LiedynWarning("degrees", f"are the angles in degrees? {reason}; "
                                       f"{conversion or 'the columns must be in rad'}"))
     return warnings
+
+
+# units of times ---------------------------------------------------------------------------------------------------------
+
+_TIME_UNITS = {"ms": 1e3, "us": 1e6, "ns": 1e9}
+_CALENDAR = 1e9, 4e9        # s: of the years 2001 to 2096
+_RATIO_ERROR = 0.1          # maximum error of a measured ratio, relative to that of a unit
+_SHORTEST_STEP = 1e-5       # s: no recording has shorter steps
+_SLOW = 0.05                # of the fastest coordinate: slower ones need not contradict their velocities
+_LONGEST_STEP = 0.5         # s: longer steps, of at least _MANY_ROWS, may be in another unit
+_MANY_ROWS = 100
+
+
+def _unit_of_times(model: Model, t: Array, q: Array, contradictions: Sequence[_Contradiction], trajectory: Trajectory | None, *,
+                   measured: bool) -> str:
+    """Return ms, us or ns if the times seem to be in this unit instead of s, else an empty text.
+
+    They do if all measured velocities are larger than the rates of the positions by this factor. Without measured velocities,
+    they do if the first time is of this century in that unit, or if steps are longer than those of recordings.
+    """
+    header, mapping = ({}, None) if trajectory is None else (trajectory.header, trajectory.mapping)
+    source = None if mapping is None else mapping.sources.get("t")
+    if "liedyn" in header or (source is not None and source.unit) or len(t) < _MIN_ROWS:
+        return ""
+    step = float(np.median(np.diff(t)))
+    if measured:
+        factors = {unit: factor for unit, factor in _TIME_UNITS.items() if step / factor > _SHORTEST_STEP and contradictions
+                   and all(abs(one.ratio / factor - 1.0) < _RATIO_ERROR for one in contradictions)}
+        wrong = {one.coordinate for one in contradictions if one.kind == "v"}
+        return next(iter(factors), "") if factors and _moving(model, q) <= wrong else ""
+    start = float(header.get("start", t[0]))
+    for unit, factor in _TIME_UNITS.items():
+        if _CALENDAR[0] <= start / factor <= _CALENDAR[1]:
+            return unit
+    if step < _LONGEST_STEP or len(t) < _MANY_ROWS:
+        return ""
+    return next((unit for unit, factor in _TIME_UNITS.items() if step / factor < _LONGEST_STEP), "ns")
+
+
+def _moving(model: Model, q: Array) -> set[str]:
+    """Return the coordinates that move much, compared with those of the same unit."""
+    steps, units = np.abs(difference(model, q[:-1], q[1:])).mean(axis=0), np.array(model.v_units)
+    return {name for name, step, unit in zip(model.v_names, steps, units, strict=True)
+            if step > _SLOW * steps[units == unit].max()}
+
+
+def _time_warning(t: Array, unit: str, trajectory: Trajectory | None, *, measured: bool) -> LiedynWarning:
+    mapping, remedy = None if trajectory is None else trajectory.mapping, "the times must be in s"
+    if mapping is not None and "t" in mapping.sources:
+        remedy = f"write t={with_unit(mapping.sources['t'].text, unit)} in the map of the columns"
+    elif trajectory is not None and mapping is None:
+        remedy = f"convert them with --columns (or columns=) {shlex.quote(f't=t[{unit}]')}"
+    reason = (f"velocities are {_TIME_UNITS[unit]:g} times the rates of the positions" if measured else
+              f"the median step is {np.median(np.diff(t)):.4g} s")
+    return LiedynWarning("time-unit", f"are the times in {unit}? {reason}; {remedy}")
+
+
+# units of angles --------------------------------------------------------------------------------------------------------
+
+_IN_DEGREES = {"q": "deg", "v": "deg/s", "a": "deg/s^2"}
 
 
 def _kinds_in_degrees(model: Model, t: Array, q: Array, v: Array, a: Array | None) -> list[str]:
@@ -86,24 +165,27 @@ def _kinds_in_degrees(model: Model, t: Array, q: Array, v: Array, a: Array | Non
     return kinds
 
 
-def _conversion_from_degrees(model: Model, trajectory: Trajectory, kinds: Sequence[str]) -> str:
-    """Return what converts the columns of angles, of these kinds, from degrees: the option --columns, or the key of a map.
+def _conversion(model: Model, trajectory: Trajectory, units: Mapping[str, str], names: Sequence[str] | None = None,
+                base: str = "rad") -> str:
+    """Return what converts columns from other units {kind: unit}: the option --columns, or the key of a map.
 
-    Empty if the map of the trajectory already gives units of angles.
+    names  of the coordinates; default: all whose unit is `base`
+
+    Empty if the map of the trajectory already gives units of these columns.
     """
-    units = {kind: f"deg{suffix}" for kind, suffix in (("q", ""), ("v", "/s"), ("a", "/s^2"))
-             if kind in kinds and any(name.startswith(f"{kind}.") for name in trajectory.columns)}
-    angles = {f"{kind}.{name}": unit for kind, unit in units.items() for k, name in enumerate(model.v_names)
-              if model.v_units[k] == "rad" and (kind != "q" or name in model.q_names) and f"{kind}.{name}" in trajectory.columns}
-    only_angles = set(model.v_units) == {"rad"} and len(model.q_names) == model.nv
+    units = {kind: unit for kind, unit in units.items() if any(name.startswith(f"{kind}.") for name in trajectory.columns)}
+    whole = [name for k, name in enumerate(model.v_names) if model.v_units[k] == base]
+    columns = {f"{kind}.{name}": unit for kind, unit in units.items() for name in (whole if names is None else names)
+               if (kind != "q" or name in model.q_names) and f"{kind}.{name}" in trajectory.columns}
+    all_columns = set(model.v_units) == {base} and len(model.q_names) == model.nv and (names is None or [*names] == whole)
     mapping = trajectory.mapping
     sources = {} if mapping is None else dict(mapping.sources)
-    if any(sources[name].unit in ("map", "default") for name in angles if name in sources):
+    if not columns or any(sources[name].unit in ("map", "default") for name in columns if name in sources):
         return ""
-    if only_angles and mapping is None:
+    if all_columns and mapping is None:
         text = ",".join(f"{kind}.*={kind}.*[{unit}]" for kind, unit in units.items())
         return f"convert them with --columns (or columns=) {shlex.quote(text)}"
-    if only_angles and not any(trajectory.units[name] for name in angles):
+    if all_columns and not any(trajectory.units[name] for name in columns):
         if mapping is not None and mapping.source_text is not None:
             text = ",".join((mapping.source_text, *(f"{kind}=[{unit}]" for kind, unit in units.items())))
             return f"convert them with --columns (or columns=) {shlex.quote(text)}"
@@ -111,12 +193,68 @@ def _conversion_from_degrees(model: Model, trajectory: Trajectory, kinds: Sequen
             text = ", ".join(f"{kind}: {unit}" for kind, unit in units.items())
             return f"convert them with the line `units: {{{text}}}` in {mapping.file}"
     entries = {name: source.text for name, source in sources.items()}
-    entries |= {name: with_unit(entries.get(name, name), unit) for name, unit in angles.items()}
+    entries |= {name: with_unit(entries.get(name, name), unit) for name, unit in columns.items()}
     return f"convert them with --columns (or columns=) {shlex.quote(text_of_entries(entries))}"
 
 
-def _contradictions(model: Model, t: Array, q: Array, v: Array, a: Array | None) -> list[LiedynWarning]:
-    """Return warnings about columns of v that are not the rates of q, and columns of a that are not the rates of correct v."""
+# rates ------------------------------------------------------------------------------------------------------------------
+
+_RATES = {("rad", "v"): ("deg/s", "rpm", "mrad/s", "rev/s"), ("rad", "a"): ("deg/s^2", "rpm/s", "mrad/s^2", "rev/s^2"),
+          ("m", "v"): ("mm/s", "cm/s"), ("m", "a"): ("mm/s^2", "cm/s^2")}
+
+
+@dataclass(frozen=True, slots=True)
+class _Contradiction:
+    """A column that is not the rate of another one.
+
+    ratio  to the rate; NaN if the column is not proportional to it
+    """
+
+    coordinate: str
+    kind: str
+    source: str
+    ratio: float
+
+    def guess(self, unit: str) -> str:
+        """Return the unit in which the column may be, `sign` or an empty text. unit: of the coordinate."""
+        if self.ratio < 0.0:
+            return "sign"
+        for text in _RATES[unit, self.kind]:
+            known = unit_of(text)
+            if known is not None and abs(self.ratio * known.multiply / known.divide - 1.0) < _RATIO_ERROR:
+                return text
+        return ""
+
+
+def _contradiction_warnings(model: Model, contradictions: Sequence[_Contradiction],
+                            trajectory: Trajectory | None) -> list[LiedynWarning]:
+    """Return a warning for each factor, unit and kind of columns."""
+    units = dict(zip(model.v_names, model.v_units, strict=True))
+    alike: dict[tuple[str, str, str], list[_Contradiction]] = {}
+    for one in contradictions:
+        unit = units[one.coordinate]
+        alike.setdefault((one.kind, one.guess(unit) or f"{one.ratio:.3g}", unit), []).append(one)
+    warnings = []
+    for (kind, guess, unit), group in alike.items():
+        names, ratio = [one.coordinate for one in group], float(np.median([one.ratio for one in group]))
+        columns = format_names([f"{kind}.{name}" for name in names], _NAMED)
+        sources = format_names([*dict.fromkeys(one.source for one in group)], _NAMED)
+        are, rates = ("is", "rate") if len(group) == 1 else ("are", "rates")
+        if math.isnan(ratio):
+            text = f"{columns} {are} not the {rates} of {sources}"
+        elif ratio == 0.0:
+            text = f"{columns} {are} zero, although {sources} change{'s' if len(group) == 1 else ''}"
+        else:
+            known = guess in _RATES[unit, kind]
+            conversion = _conversion(model, trajectory, {kind: guess}, names, unit) if trajectory and known else ""
+            hint = " (wrong sign?)" if guess == "sign" else f" (in {guess}?)" if known else ""
+            text = f"{columns} {are} {ratio:.3g} times the {rates} of {sources}{hint}{'; ' * bool(conversion)}{conversion}"
+        warnings.append(LiedynWarning("contradicting-rates", text))
+    return warnings
+
+
+def _contradictions(model: Model, t: Array, q: Array, v: Array, a: Array | None) -> list[_Contradiction]:
+    """Return columns of v that are not the rates of q, and columns of a that are not the rates of correct v."""
     if len(t) < _MIN_ROWS:
         return []
     steps = difference(model, q[:-1], q[1:])
@@ -127,18 +265,18 @@ def _contradictions(model: Model, t: Array, q: Array, v: Array, a: Array | None)
     contradictions = _wrong_rates(model, t, np.vstack([np.zeros(model.nv), np.cumsum(steps, axis=0)]), v, "v", positions)
     if a is not None:
         contradictions = _wrong_rates(model, t, v, a, "a", [f"v.{name}" for name in model.v_names]) | contradictions
-    return [LiedynWarning("contradicting-rates", contradictions[name]) for name in model.v_names if name in contradictions]
+    return [contradictions[name] for name in model.v_names if name in contradictions]
 
 
 def _wrong_rates(model: Model, t: Array, x: Array, rate: Array, kind: str,
-                 sources: Sequence[str]) -> dict[str, str]:
-    """Return {coordinate: message} for columns of `rate` (N, nv) that are not the time derivatives of x (N, nv).
+                 sources: Sequence[str]) -> dict[str, _Contradiction]:
+    """Return {coordinate: contradiction} for columns of `rate` (N, nv) that are not the time derivatives of x (N, nv).
 
     Changes of x are compared with integrals of the rate over parts of the time. Differences within noise are accepted. Intervals
     that contain an event and coordinates whose rows are too far apart are not compared.
 
-    kind     "v" or "a", for the message
-    sources  names of the columns of x, for the message
+    kind     "v" or "a"
+    sources  names of the columns of x
     """
     dt, m = np.diff(t), max(len(t) // _COMPARED, 1)
     area = np.vstack([np.zeros(rate.shape[1]), np.cumsum(0.5 * (rate[1:] + rate[:-1]) * dt[:, None], axis=0)])
@@ -157,13 +295,8 @@ def _wrong_rates(model: Model, t: Array, x: Array, rate: Array, kind: str,
     contradictions = {}
     for k in map(int, np.flatnonzero(differs)):
         name, ratio = model.v_names[k], _ratio(integral[:, k], moved[:, k])
-        if size[k] == 0.0:
-            contradictions[name] = f"{kind}.{name} is zero, although {sources[k]} changes"
-        elif ratio * _ratio(moved[:, k], integral[:, k]) > _PROPORTIONAL:
-            guess = " (degrees?)" if abs(ratio / np.degrees(1.0) - 1.0) < _CONTRADICTS else " (its sign?)" if ratio < 0.0 else ""
-            contradictions[name] = f"{kind}.{name} is {ratio:.3g} times the rate of {sources[k]}{guess}"
-        else:
-            contradictions[name] = f"{kind}.{name} is not the rate of {sources[k]}"
+        proportional = ratio * _ratio(moved[:, k], integral[:, k]) > _PROPORTIONAL
+        contradictions[name] = _Contradiction(name, kind, sources[k], ratio if proportional or size[k] == 0.0 else np.nan)
     return contradictions
 
 

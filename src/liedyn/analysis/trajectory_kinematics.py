@@ -8,6 +8,7 @@ import numpy as np
 
 from liedyn.analysis.numerical_differentiation import error_warnings
 from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, header_along, motion_of_trajectory
+from liedyn.analysis.recording_checks import unit_warnings
 from liedyn.analysis.trajectory_derivatives import LARGEST, quotient
 from liedyn.arrays import Array, Frame
 from liedyn.dynamics.batching.arrays import (
@@ -116,7 +117,8 @@ def kinematics_along(  # noqa: PLR0913 (independent options of the command)
                           f"the manipulability is not computed, because {model.name} has constraints; Jacobians are with "
                           "respect to all joints of its tree")
     missing = [loops] if model.nc and jacobian and links else []
-    return CompletedTrajectory(header, trajectory.t, columns, (*motion.warnings, *flight, *uncertainty, *missing))
+    checks = unit_warnings(model, trajectory.t, motion.q, motion.v, motion.a, trajectory)
+    return CompletedTrajectory(header, trajectory.t, columns, (*motion.warnings, *checks, *flight, *uncertainty, *missing))
 
 
 def frame_comment(frame: str, point: Sequence[float] | None) -> str:

@@ -13,7 +13,10 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from operator import add, mul, sub, truediv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     import pandas
 
 LARGEST_TRAJECTORY = 1_000_000_000      # bytes: a million rows of 50 columns; reading takes some eight times this memory
+_EPOCH = 1e8                            # s, 3 years: larger times are those of a calendar
+_OPERATIONS = {"+": add, "-": sub, "*": mul, "/": truediv}
 MAY_BE_EMPTY = ("zmp.x", "zmp.y")       # columns that are not defined in some rows: NaN, and an empty cell of the file
 
 
@@ -89,7 +94,7 @@ class Trajectory(Immutable):
     def __repr__(self) -> str:
         kinds = Counter(name.partition(".")[0] for name in self.columns)
         counts = ", ".join(f"{kind} {n}" for kind, n in kinds.items())
-        span = f", t = {self.t[0]:g} to {self.t[-1]:g} s" if len(self) else ""
+        span = f", t = {self.t[0]:.12g} to {self.t[-1]:.12g} s" if len(self) else ""
         return f"<Trajectory {self.source or 'of arrays'}: {len(self)} rows{span}; columns {counts or 'none'}>"
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -147,7 +152,8 @@ def read_trajectory(path: str | Path, *, columns: MapArgument | None = None, top
                     base_frame: str | None = None, interpolate: bool = False, log_times: bool = False) -> Trajectory:
     """Read a trajectory file or a ROS bag.
 
-    Time increases strictly. If the comments have the key `events`, two rows may have one time, before and after an event.
+    Times of a calendar, such as 1700000000.25, become relative to the first row, whose time is the comment `start`. Time
+    increases strictly. If the comments have the key `events`, two rows may have one time, before and after an event.
 
     Parameters
     ----------
@@ -214,12 +220,29 @@ def read_trajectory(path: str | Path, *, columns: MapArgument | None = None, top
     values = table.parse_numbers(() if mapping else MAY_BE_EMPTY, {column.index for column in bound if column.index is not None}
                                  if mapping else None)
     t = time.values(values)
+    if t[0] >= _EPOCH and time.index is not None:
+        t, start = _relative_times(table, time, t)
+        header = header | {"start": start}
     _check_time(t, table.lines, table.file, "events" in header)
     series = [column for column in bound if column is not time]
     warn(warnings)
     return Trajectory(header, t, {column.name: column.values(values) for column in series},
                       {column.name: column.unit for column in series}, table.file, table.lines, mapping=mapping,
                       warnings=warnings)
+
+
+def _relative_times(table: CsvTable, time: BoundColumn, t: Array) -> tuple[Array, str]:
+    """Return the times (N,) relative to the first row, and the time of this row as text [s], without loss of digits."""
+    assert time.index is not None, "checked by the caller"
+    with suppress(ArithmeticError):                            # a number that Decimal does not read
+        numbers = [Decimal(cells[time.index].strip()) for _, cells in table.cells()]
+        steps = [(operation, c) for operation, c in time.steps if operation in "*/"]
+        relative = replace(time, index=0, steps=tuple(steps)).values(np.array([[float(x - numbers[0])] for x in numbers]))
+        start = numbers[0]
+        for operation, c in time.steps:
+            start = _OPERATIONS[operation](start, Decimal(repr(c)))
+        return relative, f"{start:.9f}"
+    return t - t[0], f"{t[0]:.9f}"
 
 
 def _mapped_columns(table: CsvTable, columns: MapArgument | None) -> tuple[list[BoundColumn], AppliedMap | None]:
