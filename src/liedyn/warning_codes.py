@@ -60,6 +60,10 @@ _TABLE: dict[str, tuple[str, str]] = {
     "angles-unwrapped": (WARN, "Angles that jump by 2 pi were made continuous. Check that the joint turns as intended."),
     "many-switches": (WARN, "A signal switches at more times than can be located. Use a smoother expression."),
     "gravity-twice": (WARN, "The gravity of joints is compensated twice. Remove `gravity: true`, or choose another law."),
+    "joint-without-motor": (
+        WARN, "A law drives joints that `actuated` of the robot file does not name. Drive others, or add them there."),
+    "passive-torque": (
+        INFO, "A torque acts on a joint that `actuated` of the robot file does not name, such as a disturbance. Nothing to do."),
     "setpoint-not-at-rest": (WARN, "The setpoint of a control law is not an equilibrium. Use `ld.find_equilibrium`."),
     "motion-not-smooth": (WARN, "A motion jumps in a derivative that the elastic joints need. Use a smoother motion."),
     "deep-contact": (WARN, "A contact starts so deep that it throws the robot. Start higher, or use a larger `contacts.sink`."),

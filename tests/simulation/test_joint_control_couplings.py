@@ -4,6 +4,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import ScenarioError
+from liedyn.simulation.preparation import prepare
 
 ROBOT = """
 name: coupled
@@ -112,3 +113,18 @@ def test_gravity_compensation_of_a_follower_and_its_driver(run):
     result = run(control={"law": "gravity_compensation", "joints": ["j1", "j3"]}, passive=False, duration=0.01)
     static = ld.inverse_dynamics(result.model, result.q[0], *np.zeros((2, 4)), passive=False)
     np.testing.assert_allclose(result.tau[0], np.where([True, False, False, False], static, 0.0), atol=1e-12)
+
+
+@pytest.mark.parametrize("keys", [{"control": {"law": "gravity_compensation", "joints": ["j2"]}},
+                                  {"joints": {"j2": {"torque": {"pd": {"target": 0, "kp": 1, "kd": 1, "gravity": True}}}}}])
+def test_a_joint_that_couplings_fix_cannot_be_driven_by_name(tmp_path, keys):
+    (tmp_path / "robot.yaml").write_text(f"{ROBOT}couplings: {{lock: {{terms: {{j2: 1}}}}}}")
+    with pytest.raises(ScenarioError, match="joint j2 cannot move, since couplings fix it: a law has no effect there"):
+        prepare({"robot": str(tmp_path / "robot.yaml"), "duration": 1.0, **keys}, ())
+
+
+def test_a_row_of_a_gain_that_the_law_does_not_drive_is_named(tmp_path):
+    (tmp_path / "robot.yaml").write_text(f"{ROBOT}actuated: [j1]")
+    control = {"law": "state_feedback", "gain": {"tau.j2": {"q.j2": 3.0}}, "setpoint": {"q": {}}}
+    with pytest.raises(ScenarioError, match="joint j2 is not among the joints that the law drives; expected `joints` of the law"):
+        prepare({"robot": str(tmp_path / "robot.yaml"), "duration": 1.0, "control": control}, ())

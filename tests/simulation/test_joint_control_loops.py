@@ -149,6 +149,39 @@ def test_a_law_whose_forces_are_not_determined_is_refused(tmp_path, control, mes
     assert message in str(caught.value)
 
 
+RIGID = """
+links: {a: {mass: 1, inertia: [1, 1, 1]}, b: {mass: 1, inertia: [1, 1, 1]}, c: {mass: 1, inertia: [1, 1, 1]}}
+joints:
+  j: {type: continuous, parent: world, child: a, axis: [0, -1, 0]}
+  k: {type: continuous, parent: world, child: b, axis: [0, -1, 0], origin: {xyz: [1, 0, 0]}}
+  free: {type: continuous, parent: b, child: c, axis: [0, -1, 0], origin: {xyz: [1, 0, 0]}}
+loops: {pin: {type: revolute, a: {link: a, xyz: [1, 0, 0]}, b: {link: b, xyz: [1, 0, 0]}, axis: [0, 1, 0]}}
+"""
+
+
+def test_a_joint_that_loops_fix_is_named(tmp_path):
+    (tmp_path / "robot.yaml").write_text(RIGID)
+    scenario = {"robot": str(tmp_path / "robot.yaml"), "duration": 0.1, "initial": {"q": {"j": np.pi / 3, "k": 2 * np.pi / 3}}}
+    with pytest.raises(ScenarioError, match="found 'j, free, 1 more than the loops leave independent; j cannot move'"):
+        prepare({**scenario, "control": {"law": "gravity_compensation", "joints": ["j", "free"]}}, ())
+
+
+@pytest.mark.parametrize(("keys", "codes"), [
+    ({"control": {"law": "gravity_compensation", "joints": ["left", "left_elbow"]}}, ["joint-without-motor"]),
+    ({"control": {"law": "computed_torque", "bandwidth": 5, "motion": {"left": -1.9, "right_elbow": -1}}},
+     ["joint-without-motor"]),
+    ({"joints": {"left_elbow": {"torque": {"pd": {"target": 0, "kp": 1, "kd": 1}}}}}, ["joint-without-motor"]),
+    ({"joints": {"left_elbow": {"torque": "sin(t)"}}}, ["passive-torque"]),
+    ({"joints": {"*": {"torque": 0}}}, []), ({"joints": {"left": {"torque": 1}}}, []),
+    ({"control": {"law": "gravity_compensation"}}, []),
+    ({"control": {"law": "computed_torque", "bandwidth": 5, "motion": {"left*": -1.9}}}, [])])
+def test_joints_without_motor_are_named(keys, codes):
+    """`actuated` of the five-bar names left and right."""
+    messages = [warning for warning in prepare({**FIVE_BAR, **keys}, ()).warnings if "actuated" in str(warning)]
+    assert [message.code for message in messages] == codes
+    assert all("elbow, which `actuated` of the robot file does not name" in str(message) for message in messages)
+
+
 def test_laws_refuse_driven_loops(tmp_path):
     text = (ROBOTS / "five_bar.yaml").read_text().replace("pin: {", "pin: {driven: true, ")
     (tmp_path / "robot.yaml").write_text(text)

@@ -38,6 +38,7 @@ from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, TORQUE, VE
 from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import bind_constraints, close_initial_state
 from liedyn.simulation.contact_setup import bind_contacts
+from liedyn.simulation.control.control_law import motor_messages
 from liedyn.simulation.control.elastic_joint_control import bind_control, is_motor_law, start_on_reference
 from liedyn.simulation.control.joint_control import bind_laws
 from liedyn.simulation.control.law_derivatives import law_jacobians
@@ -192,6 +193,7 @@ class _BoundScenario:
         contacts, self.contact_names = bind_contacts(scenario.contacts, model, scenario.events)
         self.law = bind_control(scenario, model, compiler, self.actuation["level"])
         self.joint_laws = bind_laws(scenario, model, compiler, self.actuation, rules, controlled, first_order_hold)
+        compiler.warnings.extend(motor_messages(scenario, model, rules))
         self.stops = bind_stops(stops, self.actuation["level"], resting, compiler, model)
         self.events = [event for event in scenario.events if event.when]
         event_signals = [-1 if event.touch else _bind_event(event, compiler) for event in self.events]

@@ -1,15 +1,15 @@
 """Data from which control laws of joints are bound, and the joints that a law drives."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from liedyn.arrays import Array, Mask
-from liedyn.errors import Place, ScenarioError
+from liedyn.errors import LiedynWarning, Place, ScenarioError, list_names
 from liedyn.io.scenarios.control_schema import LAWS
-from liedyn.io.scenarios.scenario import Control
+from liedyn.io.scenarios.scenario import Constant, Control, Pd, Rule, Scenario, Torque
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.model.model import Model, ModelJoint
 from liedyn.simulation.name_binding import bind_joints
@@ -42,7 +42,7 @@ def controlled_coordinates(context: LawContext) -> Mask:
     """Return the mask (nv,) of coordinates that the law drives.
 
     These are `joints` of the law, or the joints that the robot file calls actuated, or all that are not free or prescribed.
-    Raises ScenarioError for a named joint that is free or prescribed, and if no joint is left.
+    Raises ScenarioError for a named joint that is free, prescribed or fixed by couplings, and if no joint is left.
     """
     model, mask = context.model, np.zeros(context.model.nv, dtype=bool)
     rules = bind_joints(context.control.joints, model)
@@ -54,6 +54,8 @@ def controlled_coordinates(context: LawContext) -> Mask:
             if rule is not None and rule.pattern == name:
                 raise not_controllable_error(joint, rule.place)
             continue
+        if rule is not None and rule.pattern == name:
+            check_can_move(model, joint, rule.place)
         mask[joint.v] = True
     if not mask.any():
         raise ScenarioError("control has no joint to drive: all are free or prescribed", place=context.control.place)
@@ -73,6 +75,38 @@ def not_controllable_error(joint: ModelJoint, place: Place) -> ScenarioError:
         return ScenarioError(f"joint {joint.name} is free: no motor acts there", place=place)
     return ScenarioError(f"joint {joint.name} is prescribed, but control drives it", place=place,
                          hint="a torque in `joints` is added to that of the law")
+
+
+def check_can_move(model: Model, joint: ModelJoint, place: Place) -> None:
+    """Raise ScenarioError if couplings fix the joint: a force there has no effect."""
+    if model.nc and model.has_only_linear_couplings and not model.elimination().projection[joint.v].any():
+        raise ScenarioError(f"joint {joint.name} cannot move, since couplings fix it: a law has no effect there", place=place,
+                            expected="a joint that moves")
+
+
+def motor_messages(scenario: Scenario, model: Model, rules: Mapping[str, Rule]) -> list[LiedynWarning]:
+    """Return messages about laws and torques of joints that the robot file does not call actuated, where it names such joints.
+
+    rules   rule of each joint in the phase
+    """
+    if not model.actuated:
+        return []
+    messages, control = [], scenario.control
+    if control is not None:
+        named = [*bind_joints(control.joints, model), *(rule.pattern for rule in control.motion)]
+        if passive := [name for name in model.joint_names if name in named and name not in model.actuated]:
+            messages.append(LiedynWarning(
+                "joint-without-motor", f"{control.law} drives {list_names(passive, 6)}, which `actuated` of the robot file does "
+                "not name: these joints have no motor", place=control.place))
+    for name in (name for name in rules if name not in model.actuated):
+        drive, place = rules[name].value, rules[name].place
+        if isinstance(drive, Pd):
+            messages.append(LiedynWarning("joint-without-motor", f"a pd law drives {name}, which `actuated` of the robot file "
+                                          "does not name: this joint has no motor", place=place))
+        elif isinstance(drive, Torque) and not (isinstance(drive.signals, Constant) and drive.signals.value == 0.0):
+            messages.append(LiedynWarning("passive-torque", f"a torque acts on {name}, which `actuated` of the robot file "
+                                          "does not name", place=place))
+    return messages
 
 
 def describe_rows(t: Array, mask: Mask) -> str:

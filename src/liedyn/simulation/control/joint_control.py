@@ -22,7 +22,7 @@ from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size, mass_matrix_wo
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.model import Model, build
-from liedyn.simulation.control.control_law import LawBinder, LawContext, describe_rows
+from liedyn.simulation.control.control_law import LawBinder, LawContext, check_can_move, describe_rows
 from liedyn.simulation.control.elastic_joint_control import is_motor_law
 from liedyn.simulation.control.rigid_joint_laws import bind_computed_torque, bind_gravity_compensation, bind_state_feedback
 from liedyn.simulation.control.task_space_control import Tracking, bind_task_space, signal_values, task_tracking
@@ -298,8 +298,12 @@ def _with_motor_limits(laws: JointLaws, motors: dict[int, BoundMotor], compiler:
 
 
 def _pd_with_gravity(rules: Mapping[str, Rule], model: Model) -> Mask:
-    """Return the mask (nv,) of joints with a pd law with `gravity`."""
-    return joint_mask([name for name, rule in rules.items() if isinstance(rule.value, Pd) and rule.value.gravity], model)
+    """Return the mask (nv,) of joints with a pd law with `gravity`. Raises ScenarioError for a named joint that cannot move."""
+    compensated = {name: rule for name, rule in rules.items() if isinstance(rule.value, Pd) and rule.value.gravity}
+    for name, rule in compensated.items():
+        if rule.pattern == name:
+            check_can_move(model, model.joint(name), rule.place)
+    return joint_mask([*compensated], model)
 
 
 def _without_torque(actuation: Mapping[str, np.ndarray], compiler: SignalCompiler) -> Mask:

@@ -11,7 +11,7 @@ from liedyn.codegen.rhs import read_signal
 from liedyn.dynamics.constraints.constrained_derivatives import ConstrainedHybridDerivatives, constrained_hybrid_derivatives
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.couplings import follow_couplings
-from liedyn.dynamics.constraints.rank import equation_rank
+from liedyn.dynamics.constraints.rank import RANK, equation_rank, null_space
 from liedyn.dynamics.derivatives import (
     HybridDerivatives,
     d_difference,
@@ -20,7 +20,7 @@ from liedyn.dynamics.derivatives import (
 )
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import Place, ScenarioError
+from liedyn.errors import Place, ScenarioError, list_names
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import Signal
 from liedyn.kernels.simulation.joint_laws import COMPUTED, GRAVITY, JointLaws
@@ -140,8 +140,11 @@ def _named_gain(context: LawContext, mask: Mask) -> tuple[Array, Integers]:
             raise ScenarioError(f"a {axis} of the gain is given twice", place=place)
     for k in rows:
         if not mask[k]:
-            raise not_controllable_error(next(joint for joint in model.joints if joint.v.start <= k < joint.v.stop),
-                                         place)
+            joint = next(joint for joint in model.joints if joint.v.start <= k < joint.v.stop)
+            if joint.type == "free" or context.always_prescribed[k]:
+                raise not_controllable_error(joint, place)
+            raise ScenarioError(f"joint {joint.name} is not among the joints that the law drives", place=place,
+                                expected="`joints` of the law, or `actuated` of the robot file, with this joint")
     full[:, columns] = np.array(control.gain)
     return full, np.array(rows)
 
@@ -210,8 +213,11 @@ def undetermined_law(problem: InitialValueProblem, t: float, q: Array) -> tuple[
         rank, free = int(equation_rank(model, A)), int(equation_rank(model, np.where(mask, 0.0, A)))
         names = ", ".join(name for name, known in zip(model.v_names, mask, strict=True) if known)
         if free < rank:
+            moves = np.abs(null_space(model, A)).max(axis=1, initial=0.0) > RANK
+            fixed = list_names([name for name, known in zip(model.v_names, mask & ~moves, strict=True) if known], 6)
             return (f"{law} drives joints that depend on each other, or cannot move",
-                    f"{names}, {rank - free} more than the loops leave independent", f"fewer {key}, prescribed or locked joints")
+                    f"{names}, {rank - free} more than the loops leave independent" + f"; {fixed} cannot move" * bool(fixed),
+                    f"fewer {key}, prescribed or locked joints")
         remaining = int(model.nv - np.count_nonzero(mask)) - free
         if law == "gravity compensation" and remaining:
             freedom = "1 degree of freedom remains" if remaining == 1 else f"{remaining} degrees of freedom remain"
