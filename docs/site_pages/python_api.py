@@ -7,7 +7,7 @@ import liedyn
 
 SUBJECTS: dict[str, tuple[str, ...]] = {
     "robots": ("load", "load_description", "build", "save", "Model", "Robot", "Link", "Shape", "Joint", "Pose",
-               "Mimic", "Loop", "Coupling", "Actuator", "Variants", "parameter_names", "plan", "Plan",
+               "Mimic", "Loop", "Coupling", "Actuator", "Keyframe", "Variants", "parameter_names", "plan", "Plan",
                "warmup", "Warmup"),
     "dynamics": ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "mass_matrix", "inverse_mass_matrix", "bias_force",
                  "gravity_force", "joint_wrenches", "energy"),

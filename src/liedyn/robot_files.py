@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias, TypedDict
 
 import numpy as np
 
@@ -30,10 +31,20 @@ from liedyn.model.links import Shapes, vector
 from liedyn.model.model import Model
 from liedyn.model.model import build as build_model
 
+XacroArguments: TypeAlias = Mapping[str, object] | tuple[tuple[str, object], ...]              # or pairs, which are hashable
+
+
+class ReadingOptions(TypedDict, total=False):
+    """Options of `load` for what a robot file says."""
+
+    inertia_from_meshes: float | None
+    ignore: Sequence[str]
+    xacro_args: XacroArguments | None
+
 
 def load_description(path: str | os.PathLike[str], base: Base | None = None, loops: str | os.PathLike[str] | None = None,
                      overrides: tuple[str, ...] = (), *, inertia_from_meshes: float | None = None,
-                     ignore: Sequence[str] = (), xacro_args: Mapping[str, object] | None = None) -> Robot:
+                     ignore: Sequence[str] = (), xacro_args: XacroArguments | None = None) -> Robot:
     """Read a robot file as a description, which `build` turns into a model.
 
     Parameters
@@ -75,8 +86,8 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
         raise ModelError("only an MJCF file has parts that can be ignored", place=Place(str(path)), found=", ".join(ignore))
     if xacro_args and format is not FORMATS.get("urdf"):
         raise ModelError("arguments of xacro are for a file with the ending .xacro", place=Place(str(path)),
-                         found=", ".join(xacro_args))
-    arguments = overrides or tuple(ignore) or xacro_args
+                         found=", ".join(dict(xacro_args)))
+    arguments = overrides or tuple(ignore) or dict(xacro_args or ())
     robot = format.read(path, arguments) if arguments else format.read(path)
     if inertia_from_meshes is not None:
         robot = _with_inertia_of_shapes(robot, inertia_from_meshes, format)
@@ -97,7 +108,7 @@ def _with_inertia_of_shapes(robot: Robot, density: float, format: RobotFormat) -
 def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,        # noqa: PLR0913
          loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False,
          inertia_from_meshes: float | None = None, ignore: Sequence[str] = (),
-         xacro_args: Mapping[str, object] | None = None) -> Model:
+         xacro_args: XacroArguments | None = None) -> Model:
     """Read a robot file (URDF, YAML or MJCF) as a model.
 
     Parameters
@@ -175,7 +186,7 @@ def build(robot: Robot) -> Model:
 def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,     # noqa: PLR0913 - as `load`
                loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False,
                inertia_from_meshes: float | None = None, ignore: Sequence[str] = (),
-               xacro_args: Mapping[str, object] | None = None, overrides: tuple[str, ...] = ()) -> Model:
+               xacro_args: XacroArguments | None = None, overrides: tuple[str, ...] = ()) -> Model:
     """Return the model of a robot file as `load`, without issuing a warning: for callers that return or print the warnings.
 
     overrides: as for `load_description`.

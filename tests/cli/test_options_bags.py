@@ -98,7 +98,7 @@ def test_convert_writes_a_trajectory(model):
 def test_convert_keeps_robots_and_trajectories_apart(model):
     for options, text in ((["mcap/bag", "-o", "x.urdf"], "a trajectory is written as CSV; give a name that ends in .csv"),
                           (["mcap/bag", "-o", "x.csv", "--lossy"],
-                           "--to, --lossy, --loops, --inertia-from-meshes, --ignore and --xacro-arg are options for robots"),
+                           "--to, --lossy and --loops are options for robots"),
                           ([UR5, "-o", "x.urdf", "--topic", "/a"], "options for ROS bags are options for trajectories"),
                           (["mcap/bag", "-o", "-", "--json"], "would both write to stdout")):
         result = run("convert", *options)

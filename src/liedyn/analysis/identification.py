@@ -46,7 +46,7 @@ from liedyn.immutable import Immutable
 from liedyn.io.ros_bag import BagOptions
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
 from liedyn.model.model import Model
-from liedyn.robot_files import read_model
+from liedyn.robot_files import ReadingOptions, read_model
 from liedyn.simulation.name_binding import format_names, v_to_q_indices
 
 RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN, MIXED, UNPHYSICAL = (
@@ -614,8 +614,8 @@ class ParametersResult(NamedTuple):
 def parameters_of(  # noqa: PLR0913 - options of the command
         robot: str | Path | None, trajectory: str | Path | None = None, *, columns: str | None = None,
         bag: BagOptions | None = None, base: Base | None = None, strict: bool = False, ignore_mimic: bool = False,
-        joints: Sequence[str] = (), offset: bool = True, smooth: float | str | None = "auto",
-        tolerance: float | None = None) -> ParametersResult:
+        reading: ReadingOptions | None = None, joints: Sequence[str] = (), offset: bool = True,
+        smooth: float | str | None = "auto", tolerance: float | None = None) -> ParametersResult:
     """Return the base parameters of a robot file, fitted to a trajectory file if one is given (with its base and gravity).
 
     columns, bag    map of the columns of the trajectory file, and how a ROS bag is read, as in `read_trajectory`
@@ -626,13 +626,13 @@ def parameters_of(  # noqa: PLR0913 - options of the command
     if trajectory is None:
         if robot is None:
             raise UsageError("a robot file or a trajectory file is needed")
-        model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
+        model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, **(reading or {}))
         if not model.nv:
             raise ModelError(f"the robot {model.name} has no moving joint: no force depends on its parameters")
         parameters = base_parameters(model, passive=True, joints=kinds, tolerance=TOLERANCE if tolerance is None else tolerance)
         return ParametersResult(model, parameters, None, ())
     motion = read_trajectory(trajectory, columns=columns, **(bag or {}))
-    model, warnings = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
+    model, warnings = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic, reading=reading)
     identification = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
     return ParametersResult(model, identification.base, identification,
                             tuple(WarningLog((*warnings, *identification.warnings))))

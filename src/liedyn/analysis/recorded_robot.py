@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from liedyn.arrays import Base
 from liedyn.errors import (
@@ -28,7 +29,7 @@ from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.model.description import Robot
 from liedyn.model.links import LinkVisuals
 from liedyn.model.model import Model, build
-from liedyn.robot_files import read_model, without_couplings
+from liedyn.robot_files import ReadingOptions, read_model, without_couplings
 from liedyn.simulation.control.joint_control import with_armatures
 from liedyn.simulation.trajectory_columns import check_mapped_columns, trajectory_header, unused_columns
 
@@ -38,7 +39,7 @@ _NAMED = 8          # maximum number of columns named in a warning
 
 def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: Base | None = None,
              strict: bool = False, ignore_mimic: bool = False,
-             edits: tuple[str, ...] = ()) -> tuple[Model, tuple[LiedynWarning, ...]]:
+             reading: ReadingOptions | None = None, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[LiedynWarning, ...]]:
     """Return the model of the recorded robot with the base, gravity and rotor inertias of the recording, and warnings.
 
     Parameters
@@ -50,6 +51,9 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: B
         Default: the comment `# base:`, else as the robot file says.
     strict, ignore_mimic : bool
         As in `robot_files.load`. The comment `# mimic: ignored` also leaves mimic joints and couplings out.
+    reading : dict, optional
+        Further options of `robot_files.load` for the robot file. Default: the comment `# robot_options:`, if a comment names the
+        robot.
     edits : ("key.path=value", …), optional
         Changes of a robot YAML.
 
@@ -72,7 +76,8 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: B
     base = base or _base(trajectory)
     loops = _named_file(trajectory, "loops", "loops file") if header.get("loops") and recorded is None else None
     ignored = ignore_mimic or ignores_mimic(trajectory)
-    model = read_model(path, base=base, loops=loops, strict=strict, ignore_mimic=ignored, overrides=edits)
+    options = reading or (recorded_reading(trajectory) if robot is None and recorded is None else {})
+    model = read_model(path, base=base, loops=loops, strict=strict, ignore_mimic=ignored, overrides=edits, **options)
     model, _ = as_recorded(model, trajectory)
     source = _path_of(trajectory, "robot") if recorded and header.get("robot") else path
     if source != path and source.is_file():                # shapes and meshes are in the robot file
@@ -85,19 +90,44 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: B
                    *unknown_warnings(model, trajectory))
 
 
+_OPTIONS = "robot_options"          # comment of results of a robot file that was read with options
+
+
+def recorded_reading(trajectory: Trajectory) -> ReadingOptions:
+    """Return the options of the comment `# robot_options: {"ignore": ["fluid"]}`. Raise TrajectoryError for others."""
+    text = trajectory.header.get(_OPTIONS)
+    try:
+        options = {} if text is None else json.loads(text)
+    except ValueError:
+        options = None
+    if not isinstance(options, dict) or not options.keys() <= ReadingOptions.__annotations__.keys():
+        raise TrajectoryError("wrong value", place=Place(trajectory.source, key=f"# {_OPTIONS}"), found=text,
+                              expected=f"a JSON object with any of {', '.join(ReadingOptions.__annotations__)}")
+    return cast(ReadingOptions, options)
+
+
+def reading_comment(trajectory: Trajectory, robot: str | None, reading: ReadingOptions) -> dict[str, str]:
+    """Return the comment with the options of the robot file of a result, `robot` or that of the recording; empty without."""
+    options = reading or (recorded_reading(trajectory) if robot is None else {})
+    return {_OPTIONS: json.dumps(options)} if options else {}
+
+
 def converted(source: str, output: str, robot: str | None = None, *, base: Base | None = None, columns: MapArgument | None = None,
-              bag: BagOptions | None = None) -> tuple[Trajectory, tuple[LiedynWarning, ...]]:
+              bag: BagOptions | None = None,
+              reading: ReadingOptions | None = None) -> tuple[Trajectory, tuple[LiedynWarning, ...]]:
     """Return the trajectory of a foreign CSV or a ROS bag with comments for the file `output`, and warnings.
 
     Columns are checked against the robot, if one is given or named in the file, and the comments name it.
     """
     motion = read_trajectory(source, columns=columns, **(bag or {}))
     if robot is None and not {"robot", "model"} & motion.header.keys():
+        if reading:
+            raise UsageError(f"{source} names no robot, to which {', '.join(reading)} apply; give a robot file (--robot)")
         return motion, motion.warnings
-    model, warnings = robot_of(motion, robot, base=base)
+    model, warnings = robot_of(motion, robot, base=base, reading=reading)
     header = {key: x for key, x in trajectory_header(model, passive=motion.passive).items() if key not in ("robot", "loops")}
     comments = comments_for(motion.header | header, model, output, motion if robot is None else None)
-    return replace(motion, header=comments, source=output), warnings
+    return replace(motion, header=comments | reading_comment(motion, robot, reading or {}), source=output), warnings
 
 
 def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[LiedynWarning, ...]]:

@@ -148,7 +148,7 @@ def _select(values: ValueList, indices: Integers) -> Values:
 N_SAMPLES, _N_CHECKED = 4096, 6     # runs
 _CACHED_TRAJECTORIES = 8
 # comments that describe the robot of a trajectory
-_ROBOT_COMMENTS = ("robot", "model", "base", "gravity", "loops", "armatures", "mimic")
+_ROBOT_COMMENTS = ("robot", "model", "base", "gravity", "loops", "armatures", "mimic", "robot_options")
 _ROBOT_SECTIONS = ("links", "joints", "gravity", "loops", "couplings", "actuators")      # of a robot YAML
 
 

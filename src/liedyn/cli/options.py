@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:                       # they import NumPy and Numba
     from liedyn.analysis.recorded_motion import CompletedTrajectory
     from liedyn.arrays import Base
     from liedyn.io.ros_bag import BagOptions
+    from liedyn.robot_files import ReadingOptions
 
 
 class Existing(click.Path):
@@ -96,10 +98,13 @@ def bag_options(command: Callable[..., Any]) -> Callable[..., Any]:
                  **values: Any) -> Any:
         bag: BagOptions = {"topics": topics, "base_frame": base_frame, "interpolate": interpolate, "log_times": log_times}
         return command(*args, bag=bag, **values)
-    decorated: Callable[..., Any] = with_bag
-    for option in reversed(_BAG_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+    return _with_options(with_bag, _BAG_OPTIONS)
+
+
+def _with_options(command: Callable[..., Any], options: tuple[Decorator, ...]) -> Callable[..., Any]:
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 ignore_mimic_option = click.option("--ignore-mimic", is_flag=True, help="Leave out mimic joints and couplings of the robot: "
@@ -122,12 +127,6 @@ def _density(text: str) -> float:
     return _positive_number(text, "not a positive number [kg/m^3]")
 
 
-inertia_option = click.option("--inertia-from-meshes", type=_density, metavar="DENSITY", help="Density [kg/m^3] of the links "
-                              "of a URDF without inertial, which get the mass and inertia of their shapes and meshes.")
-ignore_option = click.option("--ignore", multiple=True, type=click.Choice(list(IGNORABLE)), help="Leave out parts of an MJCF "
-                             "file that change the motion, with a warning; may be repeated.")
-
-
 def _xacro_args(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     for text in values:
         if "=" not in text:
@@ -135,8 +134,30 @@ def _xacro_args(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
     return dict(text.split("=", 1) for text in values)
 
 
-xacro_option = click.option("--xacro-arg", "xacro_args", multiple=True, metavar="NAME=VALUE", callback=_xacro_args,
-                            help="Argument of a xacro file; may be repeated.")
+_READING_OPTIONS: tuple[Decorator, ...] = (
+    click.option("--inertia-from-meshes", type=_density, metavar="DENSITY", help="Density [kg/m^3] of the links of a URDF "
+                 "without inertial, which get the mass and inertia of their shapes and meshes."),
+    click.option("--ignore", multiple=True, type=click.Choice(list(IGNORABLE)), help="Leave out parts of an MJCF file that "
+                 "change the motion, with a warning; may be repeated."),
+    click.option("--xacro-arg", "xacro_args", multiple=True, metavar="NAME=VALUE", callback=_xacro_args,
+                 help="Argument of a xacro file; may be repeated."))
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for reading a robot file. The command receives those that are used as `reading`."""
+    @functools.wraps(command)
+    def with_reading(*args: Any, inertia_from_meshes: float | None, ignore: tuple[str, ...], xacro_args: dict[str, str],
+                     **values: Any) -> Any:
+        options = {"inertia_from_meshes": inertia_from_meshes, "ignore": list(ignore), "xacro_args": xacro_args}
+        return command(*args, reading={key: x for key, x in options.items() if x}, **values)
+    return _with_options(with_reading, _READING_OPTIONS)
+
+
+def reading_overrides(reading: ReadingOptions) -> tuple[str, ...]:
+    """Return the overrides of a scenario that do the same as these options."""
+    return tuple(f"{key}={json.dumps(value)}" for key, value in reading.items())
+
+
 strict_option = click.option("--strict", is_flag=True, help="Treat robot warnings as errors (see `liedyn check`).")
 file_kind_argument = click.argument("kind", metavar="scenario|robot|loops|sweep|columns",
                                      type=click.Choice(["scenario", "robot", "loops", "sweep", "columns"]))
@@ -186,7 +207,7 @@ _OPTIONS: tuple[Decorator, ...] = (
     click.argument("trajectory", type=TRAJECTORY), robot_option, columns_option, bag_options,
     click.option("-o", "--output", type=click.Path(), metavar="FILE",
                  help="CSV to write, `-` for stdout. Default: next to TRAJECTORY, with the command's name appended."),
-    base_option, ignore_mimic_option, strict_option, force_option, json_option)
+    base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 
 
 def along_command(short_help: str, *options: Decorator, check: Callable[..., object] | None = None,
@@ -199,8 +220,8 @@ def along_command(short_help: str, *options: Decorator, check: Callable[..., obj
     def decorate(compute: Callable[..., CompletedTrajectory]) -> click.Command:
         @functools.wraps(compute)
         def command(console: Console, trajectory: str, robot: str | None, columns: str | None, bag: BagOptions,  # noqa: PLR0913 - options
-                    base: Base | None, output: str | None, ignore_mimic: bool, strict: bool, force: bool, as_json: bool,
-                    **values: Any) -> None:
+                    base: Base | None, output: str | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool,
+                    as_json: bool, **values: Any) -> None:
             from liedyn.io.atomic_output import check_output
             from liedyn.io.trajectory_csv import read_trajectory, write_trajectory
 
@@ -211,7 +232,7 @@ def along_command(short_help: str, *options: Decorator, check: Callable[..., obj
             def check_arguments() -> None:
                 from liedyn.analysis.recorded_robot import robot_of
                 model, _ = robot_of(read_trajectory(trajectory, columns=columns, **bag), robot, base=base, strict=strict,
-                                    ignore_mimic=ignore_mimic)
+                                    ignore_mimic=ignore_mimic, reading=reading)
                 if check is not None:
                     check(model, **values)
 
@@ -220,14 +241,16 @@ def along_command(short_help: str, *options: Decorator, check: Callable[..., obj
             motion = read_trajectory(trajectory, columns=columns, **bag)
 
             # imported here: Numba takes half a second to import
-            from liedyn.analysis.recorded_robot import MIMIC_IGNORED, comments_for, ignores_mimic, robot_of
+            from liedyn.analysis.recorded_robot import MIMIC_IGNORED, comments_for, ignores_mimic, reading_comment, robot_of
             from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 
-            model, robot_warnings = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
+            model, robot_warnings = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic,
+                                             reading=reading)
             console.robot(model)
             with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
                 result = compute(model, motion, **values, progress=console.progress)
             comments = comments_for(result.header, model, target, motion if robot is None else None)
+            comments |= reading_comment(motion, robot, reading)
             if ignore_mimic or ignores_mimic(motion):
                 comments["mimic"] = MIMIC_IGNORED
             if motion.header.get("attached"):

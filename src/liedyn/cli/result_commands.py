@@ -20,6 +20,8 @@ from liedyn.cli.options import (
     ignore_mimic_option,
     json_option,
     override_option,
+    reading_options,
+    reading_overrides,
     robot_option,
     strict_option,
 )
@@ -28,6 +30,7 @@ if TYPE_CHECKING:                       # imports NumPy
     from liedyn.errors import LiedynWarning
     from liedyn.io.ros_bag import BagOptions
     from liedyn.report.plots.save_plots import SavedPlots
+    from liedyn.robot_files import ReadingOptions
 
 
 @click.command(short_help="Plot a trajectory, a run folder or a batch.")
@@ -41,9 +44,10 @@ if TYPE_CHECKING:                       # imports NumPy
               show_default=True, help="File format; may be repeated.")
 @click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_FOLDER",
               help="Another run of the same robot with `control`, to compare tracking errors; may be repeated.")
-@with_console(force_option, json_option)
+@with_console(reading_options, force_option, json_option)
 def plot(trajectory: str, robot: str | None, columns: str | None, bag: BagOptions, output: str | None,             # noqa: PLR0913
-         formats: tuple[str, ...], against: tuple[str, ...], force: bool, as_json: bool, console: Console) -> None:
+         formats: tuple[str, ...], against: tuple[str, ...], reading: ReadingOptions, force: bool, as_json: bool,
+         console: Console) -> None:
     """Plot a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, snapshots of the robot.
 
     For the folder of a batch, plot the outputs against the varied values, their distributions and derivatives, and envelopes of
@@ -61,8 +65,8 @@ def plot(trajectory: str, robot: str | None, columns: str | None, bag: BagOption
     if is_batch(trajectory):
         folder = Path(output or Path(trajectory, "plots"))
         check_no_plots(folder, formats, force=force)
-        if robot or against:
-            raise click.UsageError("--robot and --against cannot be combined with a batch.")
+        if robot or against or reading:
+            raise click.UsageError("--robot with its options and --against cannot be combined with a batch.")
         if columns is not None:
             raise click.UsageError("--columns cannot be combined with a batch.")
         from liedyn.report.plots.batch_plots import plot_batch
@@ -72,7 +76,7 @@ def plot(trajectory: str, robot: str | None, columns: str | None, bag: BagOption
     csv, folder = sources(trajectory, output)
     check_no_plots(folder, formats, force=force)
     with console.progress.stage("drawing"):
-        written, warnings = plot_trajectory(csv, robot, folder, formats, against, columns=columns, bag=bag)
+        written, warnings = plot_trajectory(csv, robot, folder, formats, against, columns=columns, bag=bag, reading=reading)
     _report_plots(written, warnings, as_json, console)
 
 
@@ -134,11 +138,11 @@ class _NamedFile(click.Path):
               help="Frames per second of the video.")
 @click.option("--mcap", type=_NamedFile(dir_okay=False), metavar="FILE.mcap",
               help="Write a recording for Foxglove (needs liedyn[mcap]).")
-@with_console(force_option, json_option)
+@with_console(reading_options, force_option, json_option)
 def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOptions, output: str | None,         # noqa: PLR0913
            against: tuple[str, ...], runs: str, side_by_side: bool | None, traces: tuple[str, ...], follow: str, speed: float,
            meshes: bool, roots: tuple[str, ...], video: str | None, size: tuple[int, int], fps: float, mcap: str | None,
-           force: bool, as_json: bool, console: Console) -> None:
+           reading: ReadingOptions, force: bool, as_json: bool, console: Console) -> None:
     """Write a motion as one HTML file: a 3D view with playback controls, forces, traces, and plots linked to the time.
 
     The file works offline in any browser with WebGL 2. The address replay.html#t=1.5 shows the motion at 1.5 s. For the folder
@@ -161,8 +165,8 @@ def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOpti
     with console.progress.stage("writing the page" if video is None else "drawing the video"):
         report, warnings = write_replay(
             trajectory, options, choices=[run for run in runs.split(",") if run], robot=robot, columns=columns, bag=bag,
-            against=against, meshes=meshes or bool(roots), roots=roots, page=page, video=video, mcap=mcap, size=size, rate=fps,
-            force=force, progress=console.progress.update)
+            reading=reading, against=against, meshes=meshes or bool(roots), roots=roots, page=page, video=video, mcap=mcap,
+            size=size, rate=fps, force=force, progress=console.progress.update)
     console.warn(*warnings)
     if as_json:
         console.result_json(report)
@@ -196,11 +200,11 @@ def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOpti
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder to write. Default: runs/NAME_linear.")
 @override_option()
 @click.option("--no-plots", is_flag=True, help="Do not draw plots.")
-@with_console(ignore_mimic_option, strict_option, force_option, json_option)
+@with_console(ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...], open_loop: bool,         # noqa: PLR0913
               inputs: tuple[str, ...], outputs: tuple[str, ...], independent: tuple[str, ...], step: float | None, verify: bool,
-              output: str | None, overrides: tuple[str, ...], no_plots: bool, ignore_mimic: bool, strict: bool, force: bool,
-              as_json: bool, console: Console) -> None:
+              output: str | None, overrides: tuple[str, ...], no_plots: bool, ignore_mimic: bool, reading: ReadingOptions,
+              strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Linearize a scenario about its motion or an equilibrium: dx/dt = A x + B u, y = C x + D u for small deviations.
 
     States are the deviations q.<joint> and v.<joint>. Inputs are the accelerations of prescribed joints, and additional forces
@@ -213,8 +217,7 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
     """
     from liedyn.io.atomic_output import check_folder, path_part
 
-    if ignore_mimic:
-        overrides = (*overrides, IGNORE_MIMIC)
+    overrides = (*overrides, *reading_overrides(reading), *((IGNORE_MIMIC,) if ignore_mimic else ()))
     if hold and not equilibrium:
         raise click.UsageError("--fix requires --equilibrium.")
     if output == "-":

@@ -16,28 +16,27 @@ from liedyn.cli.options import (
     file_kind_argument,
     force_option,
     ignore_mimic_option,
-    ignore_option,
-    inertia_option,
     is_bag_file,
     json_option,
     loops_option,
+    reading_options,
     robot_argument,
     strict_option,
     text_output_option,
-    xacro_option,
 )
 from liedyn.io.robots.robot_formats import in_words, written_endings, written_formats
 
 if TYPE_CHECKING:                       # imports NumPy
     from liedyn.arrays import Base
     from liedyn.io.ros_bag import BagOptions
+    from liedyn.robot_files import ReadingOptions
 
 
 @click.command(short_help="Show a robot file: tree, coordinates, limits.")
 @robot_argument
-@with_console(base_option, loops_option, inertia_option, ignore_option, xacro_option, json_option)
-def info(robot: str, base: Base | None, loops: str | None, inertia_from_meshes: float | None,
-         ignore: tuple[str, ...], xacro_args: dict[str, str], as_json: bool, console: Console) -> None:
+@with_console(base_option, loops_option, reading_options, json_option)
+def info(robot: str, base: Base | None, loops: str | None, reading: ReadingOptions, as_json: bool,
+         console: Console) -> None:
     """Show the content of ROBOT, a URDF, YAML or MJCF file: tree, order of the coordinates, masses, limits.
 
     \b
@@ -48,8 +47,7 @@ def info(robot: str, base: Base | None, loops: str | None, inertia_from_meshes: 
     from liedyn.report.robot_summary import robot_summary, robot_text
     from liedyn.robot_files import read_model
 
-    model = read_model(robot, base=base, loops=loops, inertia_from_meshes=inertia_from_meshes, ignore=ignore,
-                       xacro_args=xacro_args)
+    model = read_model(robot, base=base, loops=loops, **reading)
     console.report(as_json, robot_summary(model), robot_text(model))
     console.robot(model)
 
@@ -58,9 +56,9 @@ def info(robot: str, base: Base | None, loops: str | None, inertia_from_meshes: 
 
 @click.command(short_help="Check robot files and list all warnings.")
 @click.argument("robots", metavar="ROBOT...", nargs=-1, required=True, type=FILE)
-@with_console(base_option, loops_option, inertia_option, ignore_option, json_option)
-def check(robots: tuple[str, ...], base: Base | None, loops: str | None, inertia_from_meshes: float | None,
-          ignore: tuple[str, ...], as_json: bool, console: Console) -> None:
+@with_console(base_option, loops_option, reading_options, json_option)
+def check(robots: tuple[str, ...], base: Base | None, loops: str | None, reading: ReadingOptions, as_json: bool,
+          console: Console) -> None:
     """Check robot files and list all warnings: physically impossible inertias, missing limits, mimic joints without a joint to
     follow, …
 
@@ -76,7 +74,7 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, inertia
         raise click.UsageError(f"--loops needs exactly one robot; found {len(robots)}.")
     from liedyn.report.robot_summary import examine, raise_for_warnings
 
-    summaries = [examine(robot, base, loops, inertia_from_meshes, ignore) for robot in robots]
+    summaries = [examine(robot, base, loops, reading) for robot in robots]
     console.report(as_json, [summary.to_dict() for summary in summaries],
                    "\n".join(summary.text(verbose=console.verbose) for summary in summaries))
     raise_for_warnings(summaries)
@@ -95,10 +93,10 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, inertia
               "trajectory, if any.")
 @columns_option
 @bag_options
-@with_console(base_option, loops_option, inertia_option, ignore_option, xacro_option, force_option, json_option)
+@with_console(base_option, loops_option, reading_options, force_option, json_option)
 def convert(source: str, output: str, format: str | None, lossy: bool, robot: str | None, columns: str | None,   # noqa: PLR0913
-            bag: BagOptions, base: Base | None, loops: str | None, inertia_from_meshes: float | None,
-            ignore: tuple[str, ...], xacro_args: dict[str, str], force: bool, as_json: bool, console: Console) -> None:
+            bag: BagOptions, base: Base | None, loops: str | None, reading: ReadingOptions, force: bool, as_json: bool,
+            console: Console) -> None:
     """Convert ROBOT, a URDF, YAML or MJCF file, to the format given by the ending of the output file; or TRAJECTORY, a ROS bag
     or a CSV, to a CSV with the names and units of liedyn.
 
@@ -120,10 +118,9 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
     Example:  liedyn convert bag/ --topic /joint_states --robot arm.urdf -o motion.csv
     """
     if source == "-" or Path(source).suffix == ".csv" or is_bag_file(source):
-        if format is not None or lossy or loops or inertia_from_meshes or ignore or xacro_args:
-            raise click.UsageError("--to, --lossy, --loops, --inertia-from-meshes, --ignore and --xacro-arg are options for "
-                                   "robots.")
-        _convert_trajectory(source, output, robot, columns, bag, base, force=force, as_json=as_json, console=console)
+        if format is not None or lossy or loops:
+            raise click.UsageError("--to, --lossy and --loops are options for robots.")
+        _convert_trajectory(source, output, robot, columns, bag, base, reading, force=force, as_json=as_json, console=console)
         return
     if robot is not None or columns is not None or any(bag.values()):
         raise click.UsageError("--robot, --columns and options for ROS bags are options for trajectories.")
@@ -136,8 +133,7 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
     if output == STDIO and as_json:
         raise click.UsageError("`-o -` and --json would both write to stdout.")
     path = Path(output)
-    description = load_description(source, base, loops, inertia_from_meshes=inertia_from_meshes, ignore=ignore,
-                                   xacro_args=xacro_args)
+    description = load_description(source, base, loops, **reading)
     name, folder = (None, None) if output == STDIO else (path.name, path.parent)
     result = convert_description(description, format or format_of(path), name, folder)
     result.check(lossy=lossy, source=source)
@@ -155,14 +151,14 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
 
 
 def _convert_trajectory(source: str, output: str, robot: str | None, columns: str | None, bag: BagOptions,       # noqa: PLR0913
-                        base: Base | None, *, force: bool, as_json: bool, console: Console) -> None:
+                        base: Base | None, reading: ReadingOptions, *, force: bool, as_json: bool, console: Console) -> None:
     from liedyn.analysis.recorded_robot import converted
 
     if output != "-" and Path(output).suffix != ".csv":
         raise click.UsageError(f"-o {output}: a trajectory is written as CSV; give a name that ends in .csv.")
     if output == "-" and as_json:
         raise click.UsageError("`-o -` and --json would both write to stdout.")
-    trajectory, warnings = converted(source, output, robot, base=base, columns=columns, bag=bag)
+    trajectory, warnings = converted(source, output, robot, base=base, columns=columns, bag=bag, reading=reading)
     trajectory.save(output, force=force)
     console.warn(*warnings)
     if as_json:
@@ -187,10 +183,10 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mas
 @click.option("--no-passive", is_flag=True, help="Omit joint springs, damping and friction.")
 @click.option("--float", "single", is_flag=True, help="Use single precision.")
 @click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state with liedyn's result.")
-@with_console(base_option, ignore_mimic_option, inertia_option, ignore_option, strict_option, force_option, json_option)
+@with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def export(robot: str, function: str, output: str | None, no_passive: bool, single: bool, with_test: bool,       # noqa: PLR0913
-           base: Base | None, ignore_mimic: bool, inertia_from_meshes: float | None,
-           ignore: tuple[str, ...], strict: bool, force: bool, as_json: bool, console: Console) -> None:
+           base: Base | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool,
+           console: Console) -> None:
     """Write a function of ROBOT's dynamics as a C99 function with a header.
 
     The code has no loops, allocates no memory, and needs only <math.h>. Comments list the order and the units of the arrays.
@@ -203,8 +199,7 @@ def export(robot: str, function: str, output: str | None, no_passive: bool, sing
     from liedyn.interop.c_files import write_export
     from liedyn.robot_files import read_model
 
-    model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, inertia_from_meshes=inertia_from_meshes,
-                       ignore=ignore)
+    model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, **reading)
     console.robot(model)
     with console.progress.stage("writing the function"):
         written, paths = write_export(model, function, Path(output) if output else None, passive=not no_passive, single=single,
@@ -232,10 +227,10 @@ def export(robot: str, function: str, output: str | None, no_passive: bool, sing
               "if the guess of --q does not lead to a closed configuration.")
 @click.option("-o", "--output", type=click.Path(), default="-", help="File to write, .yaml or .csv. Default: YAML on "
               "stdout.")
-@with_console(base_option, strict_option, force_option, json_option)
+@with_console(base_option, reading_options, strict_option, force_option, json_option)
 def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str, ...],        # noqa: PLR0913
              constraint_motion: tuple[str, ...], loops: str | None, seed: int, output: str | None, base: Base | None,
-             strict: bool, force: bool, as_json: bool, console: Console) -> None:
+             reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Find a configuration of ROBOT that closes its loops, near an initial guess and within the joint limits.
 
     Also reports the degrees of freedom, the redundant constraints, and whether the configuration is singular. The output can
@@ -253,7 +248,8 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
     def check_arguments() -> None:
         from liedyn.analysis.configurations import assembled_state
         from liedyn.robot_files import read_model
-        assembled_state(read_model(robot, base=base, loops=loops, strict=strict), q, v, keep, constraint_motion, seed=seed)
+        model = read_model(robot, base=base, loops=loops, strict=strict, **reading)
+        assembled_state(model, q, v, keep, constraint_motion, seed=seed)
 
     if output:
         with arguments_first(check_arguments):
@@ -264,7 +260,7 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
     from liedyn.report.result_summary import assembly_text, assembly_to_dict, assembly_warnings, write_assembly
     from liedyn.robot_files import read_model
 
-    model = read_model(robot, base=base, loops=loops, strict=strict)
+    model = read_model(robot, base=base, loops=loops, strict=strict, **reading)
     console.robot(model)
     with console.progress.stage(f"assembling ({FIRST_RUN_MESSAGE})"):
         state = assembled_state(model, q, v, keep, constraint_motion, seed=seed)
@@ -326,8 +322,8 @@ GROUPS = ("dynamics", "simulate", "derivatives", "higher-order", "parameters", "
 @click.argument("robot", type=FILE, required=False)
 @click.option("-w", "--what", multiple=True, type=click.Choice(GROUPS), help="Group of functions to compile; may be repeated. "
               "Default: dynamics and simulate, and loops if ROBOT has loops.")
-@with_console(json_option)
-def warmup(robot: str | None, what: tuple[str, ...], as_json: bool, console: Console) -> None:
+@with_console(reading_options, json_option)
+def warmup(robot: str | None, what: tuple[str, ...], reading: ReadingOptions, as_json: bool, console: Console) -> None:
     """Compile functions for this processor and store the code in the cache. Later runs load it instead of compiling: in container
     images, in CI, in a demonstration.
 
@@ -338,9 +334,11 @@ def warmup(robot: str | None, what: tuple[str, ...], as_json: bool, console: Con
     Example:  liedyn warmup robots/four_bar.yaml
     Example:  liedyn warmup --what all --json
     """
+    from liedyn.robot_files import read_model
     from liedyn.simulation import compile_ahead
 
-    report = compile_ahead.warmup(what or None, robot=robot, progress=console.progress)
+    model = read_model(robot, **reading) if robot is not None else None
+    report = compile_ahead.warmup(what or None, robot=model, progress=console.progress)
     if as_json:
         console.result_json(report.plain())
     for step in report.steps:

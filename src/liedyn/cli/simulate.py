@@ -19,12 +19,15 @@ from liedyn.cli.options import (
     ignore_mimic_option,
     json_option,
     override_option,
+    reading_options,
+    reading_overrides,
     strict_option,
 )
 from liedyn.errors import ComputationError, Interrupted, LiedynError, LiedynWarning, ScenarioError, UsageError
 
 if TYPE_CHECKING:                       # they import NumPy and Numba
     from liedyn.io.checkpoint_files import Unfinished
+    from liedyn.robot_files import ReadingOptions
     from liedyn.simulation.run import Result
 
 
@@ -50,10 +53,10 @@ class _Run(Existing):
 @click.option("--dry-run", is_flag=True, help="Check the input and print the plan of the run, without simulating or writing.")
 @click.option("--print-config", is_flag=True, help="Print the scenario with overrides and defaults as YAML, without simulating.")
 @click.option("--no-plots", is_flag=True, help="Write neither plots nor the replay.")
-@with_console(ignore_mimic_option, strict_option, force_option, json_option)
+@with_console(ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def simulate(scenario: str, output: str | None, overrides: tuple[str, ...], resume: bool, force_long: bool,       # noqa: PLR0913
-             dry_run: bool, print_config: bool, no_plots: bool, ignore_mimic: bool, strict: bool, force: bool, as_json: bool,
-             console: Console) -> None:
+             dry_run: bool, print_config: bool, no_plots: bool, ignore_mimic: bool, reading: ReadingOptions, strict: bool,
+             force: bool, as_json: bool, console: Console) -> None:
     """Simulate a scenario and write its trajectory, self-check and plots to a run folder.
 
     If a robot file is given instead of a scenario, its passive motion is simulated from the neutral configuration. A
@@ -67,8 +70,7 @@ def simulate(scenario: str, output: str | None, overrides: tuple[str, ...], resu
     """
     from liedyn.io.atomic_output import check_folder, is_unfinished, path_part
 
-    if ignore_mimic:
-        overrides = (*overrides, IGNORE_MIMIC)
+    overrides = (*overrides, *reading_overrides(reading), *((IGNORE_MIMIC,) if ignore_mimic else ()))
     if resume and (dry_run or print_config):
         raise click.UsageError("--resume cannot be combined with --dry-run or --print-config.")
     if not resume and not Path(scenario).is_file():

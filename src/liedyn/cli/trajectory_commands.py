@@ -16,6 +16,7 @@ from liedyn.cli.options import (
     ignore_mimic_option,
     json_option,
     order_option,
+    reading_options,
     robot_argument,
     seconds_or,
     smooth_option,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:                       # they import NumPy and Numba
     from liedyn.io.ros_bag import BagOptions
     from liedyn.io.trajectory_csv import Trajectory
     from liedyn.model.model import Model
+    from liedyn.robot_files import ReadingOptions
 
 
 def _check_actuated(model: Model, actuated: tuple[str, ...], **_: Any) -> None:
@@ -215,10 +217,11 @@ def derivatives(model: Model, motion: Trajectory, function: str, prescribed: tup
               help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10.")
 @click.option("-o", "--output", type=click.Path(), metavar="FILE",
               help="CSV to write in addition to the table; `-` writes the CSV to stdout instead of the table.")
-@with_console(base_option, ignore_mimic_option, strict_option, force_option, json_option)
+@with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def parameters(robot: str, trajectory: str | None, columns: str | None, bag: BagOptions,                             # noqa: PLR0913
                smooth: float | str | None, joints: tuple[str, ...], offset: bool, tolerance: float | None, output: str | None,
-               base: Base | None, ignore_mimic: bool, strict: bool, force: bool, as_json: bool, console: Console) -> None:
+               base: Base | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool,
+               console: Console) -> None:
     """List the base parameters of ROBOT: the identifiable combinations of masses, first moments of mass (hx = m c_x) and second
     moments about the link's origin (Ixx, …). With --from, estimate them from a recorded motion.
 
@@ -244,10 +247,10 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
         from liedyn.io.trajectory_csv import read_trajectory
         from liedyn.robot_files import read_model
         if trajectory is None:
-            read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic)
+            read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, **reading)
         else:
             robot_of(read_trajectory(trajectory, columns=columns, **bag), robot, base=base, strict=strict,
-                     ignore_mimic=ignore_mimic)
+                     ignore_mimic=ignore_mimic, reading=reading)
 
     if output:
         with arguments_first(check_arguments):
@@ -259,7 +262,7 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
 
     with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
         result = parameters_of(robot, trajectory, columns=columns, bag=bag, base=base, strict=strict, ignore_mimic=ignore_mimic,
-                               joints=joints, offset=offset, smooth=smooth or "auto", tolerance=tolerance)
+                               reading=reading, joints=joints, offset=offset, smooth=smooth or "auto", tolerance=tolerance)
     console.robot(result.model)
     console.warn(*result.warnings, *weak_warnings(result.base))
     if output:

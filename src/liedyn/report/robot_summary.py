@@ -18,7 +18,7 @@ from liedyn.model.description import Coordinate, Coupling, Joint, Loop, coordina
 from liedyn.model.links import Pose
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.validate import mimic_couplings
-from liedyn.robot_files import read_model
+from liedyn.robot_files import ReadingOptions, read_model
 
 # Tables of text, and counts ----------------------------------------------------------------------------------------------
 
@@ -294,10 +294,10 @@ def _them(number: int) -> str:
 
 
 def examine(file: str, base: Base | None = None, loops: str | None = None,
-            inertia_from_meshes: float | None = None, ignore: Sequence[str] = ()) -> RobotSummary:
+            reading: ReadingOptions | None = None) -> RobotSummary:
     """Load a robot file, optionally with the closures and couplings of another file, and collect the messages about it."""
     try:
-        model = read_model(file, base=base, loops=loops, inertia_from_meshes=inertia_from_meshes, ignore=ignore)
+        model = read_model(file, base=base, loops=loops, **(reading or {}))
         return RobotSummary(file, of_level("warning", model.warnings), of_level("information", model.warnings),
                             constraint_count(model))
     except InputError as error:

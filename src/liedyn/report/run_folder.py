@@ -32,7 +32,7 @@ from liedyn.report.plots.rollout_plots import rollout_figures
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside, drawn_into, figures, page_beside, save_figures
 from liedyn.report.replay.page import PAGE, replay_page
 from liedyn.report.replay.sources import run_name, shown_result, trajectory_file
-from liedyn.robot_files import yaml_of
+from liedyn.robot_files import ReadingOptions, yaml_of
 from liedyn.rollouts.rollout import Rollout
 from liedyn.simulation.run import Result
 from liedyn.simulation.trajectory_columns import reaction_comment, trajectory_header
@@ -229,22 +229,22 @@ def check_no_plots(folder: Path, formats: Sequence[str], *, force: bool) -> None
 
 
 def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: Sequence[str],
-                    against: Sequence[str] = (), *, columns: str | None = None,
-                    bag: BagOptions | None = None) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
+                    against: Sequence[str] = (), *, columns: str | None = None, bag: BagOptions | None = None,
+                    reading: ReadingOptions | None = None) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
     """Draw the plots of a trajectory file into `folder`. Return the plots and warnings.
 
     Plots of the same names are replaced after all are drawn. A plot that cannot be drawn does not prevent others. If the robot is
     named in the trajectory file only, it may be missing or invalid. against: trajectory files or run folders whose tracking
     errors are also drawn. columns, bag: map of the columns of the trajectory, and how a ROS bag is
-    read, as in `read_trajectory`.
+    read, as in `read_trajectory`. reading: options of reading the robot file.
     """
     motion = read_trajectory(trajectory, columns=columns, **(bag or {}))
     title = Path(trajectory).stem if trajectory != STDIO else ""
     try:
-        model, warnings = robot_of(motion, robot)
+        model, warnings = robot_of(motion, robot, reading=reading)
         title = model.name if title == "trajectory" else f"{model.name}  {title}".strip()        # a run folder needs no more
     except (InputError, UsageError) as error:
-        if robot is not None or (motion.mapping is not None and isinstance(error, TrajectoryError)):
+        if robot is not None or reading or (motion.mapping is not None and isinstance(error, TrajectoryError)):
             raise
         not_drawn = LiedynWarning("not-drawn", f"limits and the motion itself are not drawn: {error}")
         model, warnings = None, (*motion.warnings, not_drawn)

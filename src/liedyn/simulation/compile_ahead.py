@@ -16,6 +16,7 @@ import numpy as np
 import liedyn as ld
 from liedyn.arrays import ArrayLike
 from liedyn.errors import NameLookupError, size_text
+from liedyn.model.model import Model
 from liedyn.numba_tools import compile_cache
 from liedyn.simulation.run import SilentProgress
 
@@ -111,7 +112,7 @@ class Warmup:
         return asdict(self)
 
 
-def warmup(what: str | Iterable[str] | None = None, *, robot: str | os.PathLike[str] | None = None,
+def warmup(what: str | Iterable[str] | None = None, *, robot: str | os.PathLike[str] | Model | None = None,
            progress: Any = None) -> Warmup:
     """Compile the functions of groups, or load them from the cache, so that later calls and processes need not compile them.
 
@@ -123,8 +124,8 @@ def warmup(what: str | Iterable[str] | None = None, *, robot: str | os.PathLike[
     what : str or several, optional
         One or more of "dynamics", "simulate", "derivatives", "higher-order", "parameters", "loops"; or "all". Default:
         dynamics and simulate, and loops for a robot that has some.
-    robot : path, optional
-        Robot file that determines the default groups.
+    robot : path or Model, optional
+        Robot that determines the default groups.
     progress : optional
         An object with `stage(text)`, a context, and `update(fraction)`.
 
@@ -155,9 +156,9 @@ def warmup(what: str | Iterable[str] | None = None, *, robot: str | os.PathLike[
     return Warmup(tuple(steps), str(compile_cache.root()), *compile_cache.contents())
 
 
-def _groups(choice: str | Iterable[str] | None, robot: str | os.PathLike[str] | None) -> list[str]:
+def _groups(choice: str | Iterable[str] | None, robot: str | os.PathLike[str] | Model | None) -> list[str]:
     if choice is None:
-        loops = robot is not None and ld.load(robot).nc > 0
+        loops = robot is not None and (robot if isinstance(robot, Model) else ld.load(robot)).nc > 0
         return [*DEFAULT_GROUPS, *(["loops"] if loops else [])]
     names = [choice] if isinstance(choice, str) else list(choice)
     for name in names:

@@ -16,6 +16,7 @@ from liedyn.io.file_schema import (
     List,
     Named,
     Number,
+    OneOf,
     Schema,
     Text,
     Vector,
@@ -101,6 +102,13 @@ INTEGRATOR = Schema("integrator", (
     _of_method("atol", Number(above=0, minimum=1e-30), "absolute tolerance", example=1e-10),  # SciPy's first step overflows below
     _of_method("max_step", Number(above=0), "maximum step [s]", example=0.1)), kind="method", subject="the method {}")
 
+def _argument(node: Node) -> str:
+    """Return a text, number or truth value as the text of an argument of xacro."""
+    if node.kind not in ("text", "number", "boolean"):
+        raise node.wrong("a text, a number, true or false")
+    return node.text() if node.kind == "text" else str(node.excerpt())
+
+
 INITIAL = Schema("initial", (
     Field("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]: a number, or a list for a joint with several "
         "coordinates; quaternions are x y z w", "zero", example={"elbow": -0.5}, live=True),
@@ -149,6 +157,9 @@ SCENARIO = Schema("scenario", (
         "and inertia of their shapes and meshes [kg/m³]: see [files](files.md#inertia-from-meshes)", example=2700),
     Field("ignore", List(Choice(tuple(IGNORABLE)), words="names of parts"), "list of parts of an MJCF file that are left out: "
         + ", ".join(f"`{name}`" for name in IGNORABLE) + "; see [files](files.md#mujoco-files)", example=["fluid"]),
+    Field("xacro_args", Named(OneOf((Text(), Number(), Boolean()), "argument", _argument), "argument",
+        lambda node: tuple((name, _argument(child)) for name, child in node.mapping().items())),
+        "arguments of a xacro file by name: see [files](files.md#xacro-files)", example={"tool": "gripper"}),
     Field("ignore_mimic", Boolean(), "whether mimic joints and couplings of the robot are left out", False, example=True),
     Field("duration", Number(minimum=SHORTEST), "simulated time [s]", required="the time to simulate, in seconds", example=5,
         live=True),
@@ -316,6 +327,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
         "gravity": s.gravity,
         "inertia_from_meshes": s.inertia_from_meshes,
         "ignore": list(s.ignore) or None,
+        "xacro_args": dict(s.xacro_args) or None,
         "ignore_mimic": s.ignore_mimic or None,
         "duration": s.duration,
         "output_step": s.output_step,

@@ -16,6 +16,7 @@ from liedyn.report.replay.page import PAGE, ReplayOptions, data_of, replay_page
 from liedyn.report.replay.scene import hint_of_meshes, visuals_of
 from liedyn.report.replay.sources import ReplayRun, is_batch, shown_batch, shown_file, shown_result, shown_rollout
 from liedyn.report.replay.video import check_video, write_video
+from liedyn.robot_files import ReadingOptions
 from liedyn.rollouts.rollout import Rollout
 from liedyn.simulation.run import Result
 
@@ -106,11 +107,12 @@ def page_output(trajectory: str) -> str:
 
 
 def _runs(trajectory: str, choices: Sequence[str], robot: str | None, columns: str | None, bag: BagOptions | None,
-          against: Sequence[str], progress: Callable[[float], None]) -> tuple[list[ReplayRun], list[LiedynWarning]]:
+          reading: ReadingOptions | None, against: Sequence[str],
+          progress: Callable[[float], None]) -> tuple[list[ReplayRun], list[LiedynWarning]]:
     """Return the runs to show, and warnings for the user."""
     if is_batch(trajectory):
-        if robot or against:
-            raise UsageError("--robot and --against cannot be combined with a batch")
+        if robot or against or reading:
+            raise UsageError("--robot with its options and --against cannot be combined with a batch")
         if columns is not None:
             raise UsageError("--columns cannot be combined with a batch")
         return shown_batch(trajectory, choices, progress), []
@@ -119,16 +121,17 @@ def _runs(trajectory: str, choices: Sequence[str], robot: str | None, columns: s
     runs: list[ReplayRun] = []
     warnings: list[LiedynWarning] = []
     for path in (trajectory, *against):
-        run, more = shown_file(path, robot, *(columns, bag) if path == trajectory else ())
+        run, more = shown_file(path, robot, reading, *(columns, bag) if path == trajectory else ())
         runs.append(run)
         warnings += more
     return runs, warnings
 
 
 def write_replay(trajectory: str, look: ReplayOptions, *, choices: Sequence[str], robot: str | None,       # noqa: PLR0913
-                 columns: str | None = None, bag: BagOptions | None = None, against: Sequence[str], meshes: bool,
-                 roots: Sequence[str], page: str | None, video: str | None, mcap: str | None, size: tuple[int, int], rate: float,
-                 force: bool, progress: Callable[[float], None]) -> tuple[dict[str, Any], tuple[LiedynWarning, ...]]:
+                 columns: str | None = None, bag: BagOptions | None = None, reading: ReadingOptions | None = None,
+                 against: Sequence[str], meshes: bool, roots: Sequence[str], page: str | None, video: str | None,
+                 mcap: str | None, size: tuple[int, int], rate: float, force: bool,
+                 progress: Callable[[float], None]) -> tuple[dict[str, Any], tuple[LiedynWarning, ...]]:
     """Write the page, video and recording whose names are not None. Return a report and warnings.
 
     Raises UsageError before any work is done if a file cannot be written.
@@ -138,6 +141,7 @@ def write_replay(trajectory: str, look: ReplayOptions, *, choices: Sequence[str]
     trajectory : a file, a run folder, `-`, or the folder of a batch, of which the runs `choices` are shown
     robot : its file; None: the one that the trajectory names
     columns, bag : map of the columns of the trajectory, and how a ROS bag is read, as in `read_trajectory`; not of `against`
+    reading : options of reading the robot file
     against : more trajectories
     meshes, roots : whether the meshes of the robot file are drawn; folders in which `package://` is looked for
     size, rate : pixels of the video, frames per second
@@ -149,7 +153,7 @@ def write_replay(trajectory: str, look: ReplayOptions, *, choices: Sequence[str]
         check_video(video, force=force)
     if mcap is not None:
         check_mcap(mcap, force=force)
-    runs, warnings = _runs(trajectory, choices, robot, columns, bag, against, progress)
+    runs, warnings = _runs(trajectory, choices, robot, columns, bag, reading, against, progress)
     visuals, more = visuals_of([run.model for run in runs], roots) if meshes else (None, hint_of_meshes(runs[0].model))
     if is_batch(trajectory):
         look = replace(look, title=Path(trajectory).absolute().name)

@@ -21,6 +21,7 @@ from liedyn.io.trajectory_csv import LARGEST_TRAJECTORY, read_trajectory
 from liedyn.model.description import WORLD
 from liedyn.model.model import Model
 from liedyn.model.spatial import matvec
+from liedyn.robot_files import ReadingOptions
 from liedyn.simulation.name_binding import matching_names
 from liedyn.simulation.trajectory_columns import WRENCH, motion_columns
 
@@ -108,16 +109,17 @@ def shown_rollout(runs: Rollout, choices: Sequence[int]) -> list[ReplayRun]:
     return displayed
 
 
-def shown_file(trajectory: str, robot: str | None, columns: str | None = None,
+def shown_file(trajectory: str, robot: str | None, reading: ReadingOptions | None = None, columns: str | None = None,
                bag: BagOptions | None = None) -> tuple[ReplayRun, tuple[LiedynWarning, ...]]:
     """Return the run of a trajectory file or run folder, and warnings for the user.
 
     columns, bag: map of the columns of the file, and how a ROS bag is read, as in `read_trajectory`.
+    reading: options of reading the robot file.
     Raises TrajectoryError, ModelError, UsageError.
     """
     trajectory = trajectory_file(trajectory)
     motion = read_trajectory(trajectory, columns=columns, **(bag or {}))
-    model, warnings = robot_of(motion, robot)
+    model, warnings = robot_of(motion, robot, reading=reading)
     path = Path(trajectory)
     report: dict[str, Any] = {}
     marks: tuple[tuple[float, str, str], ...] = ()

@@ -1,0 +1,80 @@
+"""Options for reading a robot file, which all commands that read one take."""
+import click
+import numpy as np
+import pytest
+
+import liedyn as ld
+from command_line import ok, run
+from liedyn.cli.app import main
+from liedyn.io.scenarios.scenario_file import scenario_of_robot, to_plain
+
+READING = {"inertia_from_meshes", "ignore", "xacro_args"}
+ARM = """<mujoco><option density="1.2"/><worldbody><body name="a"><joint name="j" axis="0 1 0"/>
+<geom type="box" size="0.1 0.2 0.3" pos="0 0 1"/></body></worldbody></mujoco>"""
+COMMANDS = {
+    "info": ["arm.xml"], "check": ["arm.xml"], "convert": ["arm.xml", "-o", "arm.yaml"], "export": ["arm.xml"],
+    "assemble": ["arms.xml"], "parameters": ["arm.xml"], "simulate": ["arm.xml", "--dry-run"],
+    "linearize": ["arm.xml", "--no-plots"],
+    **{command: ["motion.csv", "-r", "arm.xml"] for command in ("inverse", "forward", "derivatives", "plot", "replay")},
+    "hybrid": ["motion.csv", "-r", "arm.xml", "-p", "j"], "kinematics": ["motion.csv", "-r", "arm.xml", "--com"]}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.xml").write_text(ARM)
+    (tmp_path / "arms.xml").write_text(ARM.replace("</mujoco>", '<equality><joint joint1="j"/></equality></mujoco>'))
+    (tmp_path / "motion.csv").write_text("t,q.j,v.j,a.j,tau.j\n0,0,0,0,1\n1,0.1,0,0,1\n2,0.1,0,0,1\n3,0.1,0,0,1\n")
+    return tmp_path
+
+
+def commands() -> list[str]:
+    """Commands with a robot file, or a scenario with one."""
+    context = click.Context(main)
+    parameters = {name: main.get_command(context, name).params for name in main.list_commands(context)}
+    return [name for name, each in parameters.items() if {"robot", "robots", "scenario"} & {parameter.name for parameter in each}]
+
+
+@pytest.mark.parametrize("name", commands())
+def test_each_command_with_a_robot_takes_the_options(name):
+    assert {parameter.name for parameter in main.get_command(click.Context(main), name).params} >= READING
+
+
+def test_all_commands_with_a_robot_are_tested():
+    assert set(commands()) == {*COMMANDS, "warmup"}          # which compiles
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_part_of_a_robot_is_left_out(name, folder):
+    refused = run(name, *COMMANDS[name])
+    assert refused.exit_code == 3 and "--ignore fluid leaves it out" in refused.output
+    done = run(name, *COMMANDS[name], "--ignore", "fluid")
+    assert done.exit_code in (0, 4 if name == "check" else 0), done.output
+    assert "--ignore fluid leaves" not in done.output
+
+
+def test_results_along_a_trajectory_name_the_options(folder):
+    """A command that reads the result reads the robot in the same way."""
+    ok("inverse", "motion.csv", "-r", "arm.xml", "--ignore", "fluid", "-o", "inverse.csv")
+    assert '# robot_options: {"ignore": ["fluid"]}\n' in (folder / "inverse.csv").read_text()
+    ok("forward", "inverse.csv", "-o", "forward.csv")
+    a = ld.read_trajectory("forward.csv").columns["a.j"]
+    assert np.allclose(a, 0.0, atol=1e-12) and "# robot_options" in (folder / "forward.csv").read_text()
+    ok("convert", "motion.csv", "-r", "arm.xml", "--ignore", "fluid", "-o", "converted.csv")
+    ok("kinematics", "converted.csv", "--com", "-o", "-")
+    (folder / "wrong.csv").write_text((folder / "inverse.csv").read_text().replace('{"ignore"', '{"ignored"'))
+    wrong = run("forward", "wrong.csv")
+    assert wrong.exit_code == 3 and "expected a JSON object with any of inertia_from_meshes, ignore, xacro_args" in wrong.stderr
+    assert "give a robot file" in run("convert", "motion.csv", "--ignore", "fluid", "-o", "x.csv").stderr
+    assert "options for robots" in run("convert", "motion.csv", "--to", "yaml", "-o", "x.csv").stderr
+
+
+def test_scenarios_have_the_options_as_keys(folder):
+    text = ok("simulate", "arm.xml", "--ignore", "fluid", "--print-config").stdout
+    assert "ignore: [fluid]" in text.replace("ignore:\n  - fluid", "ignore: [fluid]")
+    scenario = scenario_of_robot("arm.xml", ["xacro_args={a: 2, b: true, c: text}"])
+    assert to_plain(scenario)["xacro_args"] == {"a": "2", "b": "true", "c": "text"}
+    wrong = run("simulate", "arm.xml", "-S", "xacro_args={a: [1]}", "--dry-run")
+    assert wrong.exit_code == 3 and "xacro_args.a: wrong value" in wrong.stderr
+    unfit = run("simulate", "arm.xml", "--ignore", "fluid", "--xacro-arg", "a=2", "--dry-run")
+    assert unfit.exit_code == 3 and "arguments of xacro are for a file with the ending .xacro" in unfit.stderr
