@@ -107,6 +107,12 @@ class Variants:
     >>> ld.Variants(moons).gravity_force([[0.3, -0.2], [0.3, -0.2]]).round(3)
     array([[4.838, 0.49 ],
            [0.799, 0.081]])
+
+    Values relative to those of the model:
+
+    >>> scales = np.linspace(0.8, 1.2, 5)
+    >>> ld.Variants(model, {f"mass.{link.name}": link.mass * scales for link in model.description.links})
+    <Variants of double_pendulum: 5 robots, 20 numbers differ>
     """
 
     inverse_dynamics = _VariantsMethod(dynamics.inverse_dynamics)
