@@ -115,9 +115,9 @@ def _unit_of_times(model: Model, t: Array, q: Array, contradictions: Sequence[_C
     step = float(np.median(np.diff(t)))
     if measured:
         factors = {unit: factor for unit, factor in _TIME_UNITS.items() if step / factor > _SHORTEST_STEP and contradictions
-                   and all(abs(one.ratio / factor - 1.0) < _RATIO_ERROR for one in contradictions)}
-        wrong = {one.coordinate for one in contradictions if one.kind == "v"}
-        return next(iter(factors), "") if factors and _moving(model, q) <= wrong else ""
+                   and all(abs(wrong.ratio / factor - 1.0) < _RATIO_ERROR for wrong in contradictions)}
+        names = {wrong.coordinate for wrong in contradictions if wrong.kind == "v"}
+        return next(iter(factors), "") if factors and _moving(model, q) <= names else ""
     start = float(header.get("start", t[0]))
     for unit, factor in _TIME_UNITS.items():
         if _CALENDAR[0] <= start / factor <= _CALENDAR[1]:
@@ -205,7 +205,7 @@ _RATES = {("rad", "v"): ("deg/s", "rpm", "mrad/s", "rev/s"), ("rad", "a"): ("deg
 
 @dataclass(frozen=True, slots=True)
 class _Contradiction:
-    """A column that is not the rate of another one.
+    """A column that is not the rate of another wrong.
 
     ratio  to the rate; NaN if the column is not proportional to it
     """
@@ -231,14 +231,14 @@ def _contradiction_warnings(model: Model, contradictions: Sequence[_Contradictio
     """Return a warning for each factor, unit and kind of columns."""
     units = dict(zip(model.v_names, model.v_units, strict=True))
     alike: dict[tuple[str, str, str], list[_Contradiction]] = {}
-    for one in contradictions:
-        unit = units[one.coordinate]
-        alike.setdefault((one.kind, one.guess(unit) or f"{one.ratio:.3g}", unit), []).append(one)
+    for wrong in contradictions:
+        unit = units[wrong.coordinate]
+        alike.setdefault((wrong.kind, wrong.guess(unit) or f"{wrong.ratio:.3g}", unit), []).append(wrong)
     warnings = []
     for (kind, guess, unit), group in alike.items():
-        names, ratio = [one.coordinate for one in group], float(np.median([one.ratio for one in group]))
+        names, ratio = [wrong.coordinate for wrong in group], float(np.median([wrong.ratio for wrong in group]))
         columns = format_names([f"{kind}.{name}" for name in names], _NAMED)
-        sources = format_names([*dict.fromkeys(one.source for one in group)], _NAMED)
+        sources = format_names([*dict.fromkeys(wrong.source for wrong in group)], _NAMED)
         are, rates = ("is", "rate") if len(group) == 1 else ("are", "rates")
         if math.isnan(ratio):
             text = f"{columns} {are} not the {rates} of {sources}"

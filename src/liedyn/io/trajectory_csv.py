@@ -235,10 +235,10 @@ def _relative_times(table: CsvTable, time: BoundColumn, t: Array) -> tuple[Array
     """Return the times (N,) relative to the first row, and the time of this row as text [s], without loss of digits."""
     assert time.index is not None, "checked by the caller"
     with suppress(ArithmeticError):                            # a number that Decimal does not read
-        numbers = [Decimal(cells[time.index].strip()) for _, cells in table.cells()]
+        raw = [Decimal(cells[time.index].strip()) for _, cells in table.cells()]
         steps = [(operation, c) for operation, c in time.steps if operation in "*/"]
-        relative = replace(time, index=0, steps=tuple(steps)).values(np.array([[float(x - numbers[0])] for x in numbers]))
-        start = numbers[0]
+        relative = replace(time, index=0, steps=tuple(steps)).values(np.array([[float(x - raw[0])] for x in raw]))
+        start = raw[0]
         for operation, c in time.steps:
             start = _OPERATIONS[operation](start, Decimal(repr(c)))
         return relative, f"{start:.9f}"
