@@ -149,6 +149,9 @@ _TABLE: dict[str, tuple[str, str]] = {
     "clock-jump": (WARN, "Stamps of a ROS bag jump, but the times of the recorder do not. Cut the bag there."),
     "other-base-frame": (WARN, "A ROS bag has the motion of another frame than the base link. Choose it by `--base-frame`."),
     "degrees": (WARN, "Angles seem to be in degrees. Give the unit with `--columns`."),
+    "torques-compared": (
+        INFO, "The differences of measured and computed torques. Columns `measured` of the result have the measured ones."),
+    "torque-scale": (WARN, "Measured torques are computed ones times a factor. Check their signs and units."),
     "time-unit": (WARN, "Times seem to be in ms, us or ns. Give the unit with `--columns`, such as `t=stamp[ms]`."),
     "contradicting-rates": (WARN, "A column is not the rate of another one. Check units and signs, or omit it."),
     "derived-motion": (WARN, "Velocities or accelerations were derived from the positions. Read the estimated error."),

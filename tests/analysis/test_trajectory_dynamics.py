@@ -183,3 +183,36 @@ def test_a_motion_whose_derivatives_overflow_is_refused_without_warnings_of_nump
         warnings.simplefilter("error")
         with pytest.raises(LiedynError, match=said):
             dynamics_along(ld.load(tmp_path / "one.yaml"), read_trajectory(tmp_path / "m.csv"), "inverse")
+
+
+@pytest.mark.parametrize("factor, noise", [(1.0, 0.1), (1000.0, 0.0), (-1.0, 0.0), (0.3, 0.0)])
+@pytest.mark.parametrize("smooth", [None, "auto"])
+def test_measured_torques_are_compared_with_computed_ones(factor, noise, smooth):
+    model, t = ld.load(ROOT / "robots/double_pendulum.yaml"), np.linspace(0.0, 2.0, 201)
+    q, v = np.stack([np.sin(2 * t), np.cos(3 * t)], axis=1), np.stack([2 * np.cos(2 * t), -3 * np.sin(3 * t)], axis=1)
+    a = -q * [4.0, 9.0]
+    tau = ld.inverse_dynamics(model, q, v, a)
+    measured = factor * tau + noise * np.random.default_rng(0).standard_normal(tau.shape)
+    along = dynamics_along(model, ld.trajectory_of(model, t, q, v, a, tau), "inverse", smooth=smooth)
+    assert along.differences == () and not any(name.startswith("measured") for name, *_ in along.columns)      # rounding
+    along = dynamics_along(model, ld.trajectory_of(model, t, q, v, a, measured), "inverse", smooth=smooth)
+    columns = {name: x for name, _, x in along.columns}
+    rms = np.sqrt(np.mean((measured - tau)**2, axis=0))
+    for k, name in enumerate(model.v_names):
+        np.testing.assert_array_equal(columns[f"measured.{name}"], measured[:, k])
+        np.testing.assert_allclose(columns[f"tau.{name}"], tau[:, k], atol=1e-9)
+        assert along.differences[k].rms == pytest.approx(rms[k], rel=1e-6)
+        assert along.differences[k].relative == pytest.approx(rms[k] / np.sqrt(np.mean(measured[:, k]**2)), rel=1e-6)
+    message, = (one.message for one in along.warnings if one.code == "torques-compared")
+    assert message == "measured and computed torques differ by (rms): " + ", ".join(map(str, along.differences))
+    scales = [one.message for one in along.warnings if one.code == "torque-scale"]
+    assert len(scales) == (factor != 1.0) and all(f"about {factor:g} times the computed ones" in text for text in scales)
+
+
+def test_only_joints_with_a_measured_torque_are_compared():
+    model, t = ld.load(ROOT / "robots/double_pendulum.yaml"), np.linspace(0.0, 2.0, 201)
+    q, tau = np.stack([np.sin(2 * t), np.cos(3 * t)], axis=1), np.stack([np.ones(201), np.zeros(201)], axis=1)
+    recorded = ld.trajectory_of(model, t, q, tau=tau)
+    assert [each.coordinate for each in dynamics_along(model, recorded, "inverse").differences] == ["shoulder"]
+    assert dynamics_along(model, recorded, "hybrid", ["elbow"]).differences == ()
+    assert dynamics_along(model, recorded, "forward").differences == ()

@@ -106,6 +106,24 @@ def test_names_of_joints_for_what_a_pattern_matches(log):
         "q.pan": [1], "q.lift": [2], "tau.pan": [0.03], "tau.lift": [0.04]}
 
 
+@pytest.mark.parametrize("text", ["q.*=*[deg]", 'q.*="*"[deg]', "q.*=(*)[deg]", "q.*=* * 1[deg]", "q.*=1.0[deg] * *",
+                                  "q.*=- -*[deg]"])
+def test_a_star_alone_stands_for_the_columns_that_are_left(tmp_path, text):
+    (tmp_path / "log.csv").write_text("stamp,pan,lift,v.pan,i_pan,t\n0,90,180,1,2,5\n1,91,181,1,2,6\n")
+    for entries in (f"t=stamp,{text},tau.*=i_*", f"{text},tau.*=i_*,t=stamp"):
+        motion = read_trajectory(tmp_path / "log.csv", columns=entries)
+        assert sorted(motion.columns) == ["q.lift", "q.pan", "tau.pan", "v.pan"] and motion.t.tolist() == [0.0, 1.0]
+        np.testing.assert_allclose([motion.columns["q.pan"][0], motion.columns["q.lift"][0]], [np.pi / 2, np.pi])
+
+
+def test_a_star_with_a_suffix_after_a_dot(tmp_path):
+    (tmp_path / "log.csv").write_text("stamp,pan.pos,lift.pos,pan.i\n0,90,180,1\n1,91,181,1\n")
+    motion = read_trajectory(tmp_path / "log.csv", columns="t=stamp,q.*=-*.pos[deg]")
+    np.testing.assert_allclose([motion.columns[f"q.{name}"][0] for name in ("pan", "lift")], [-np.pi / 2, -np.pi])
+    with pytest.raises(TrajectoryError, match=r"the expression of a pattern has one name with \*; found '\*\.pos\*\*'"):
+        read_trajectory(tmp_path / "log.csv", columns="t=stamp,q.*=*.pos**")
+
+
 @pytest.mark.parametrize("text", ["tau.*=i_*[mA]*0.5", "tau.*=i_* * 0.0005", "tau.*=0.0005*i_*", "tau.*=i_**0.0005",
                                   'tau.*="i_*"[A]*0.0005', "tau.*=(i_* - 0)*0.0005", "tau.*=i_*/2000", "tau.*=-i_*/-2000"])
 def test_patterns_and_products(log, text):

@@ -55,6 +55,13 @@ def test_pictures_name_the_axes_that_the_comments_of_the_file_name():
     assert {group.axes for group in groups(*columns)} == {""}
 
 
+def test_measured_torques_share_the_panel_of_the_computed_ones():
+    columns = {"tau.elbow": np.zeros(N), "measured.elbow": np.ones(N), "tau.wrist": np.zeros(N), "measured.foot": np.ones(N)}
+    group, = groups_of_columns(columns, dict.fromkeys(columns, "N m"), {}, {}, ())
+    assert [(s.joint, s.label, float(s.values[0])) for s in group.series] == [
+        ("elbow", "computed", 0.0), ("elbow", "measured", 1.0), ("wrist", "", 0.0)]
+
+
 def test_motors_have_torque_and_speed_in_panels_of_their_own():
     found = groups("motor.elbow.speed[rad/s]", "motor.elbow.torque[N m]", "tau.elbow[N m]")
     assert [(group.name, len(group.series)) for group in found] == [("torques", 1), ("motors", 2)]

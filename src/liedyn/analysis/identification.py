@@ -21,7 +21,7 @@ from liedyn.analysis.recorded_motion import (
     require_columns,
 )
 from liedyn.analysis.recorded_robot import as_recorded, attached_warnings, robot_of, unknown_warnings
-from liedyn.analysis.recording_checks import unit_warnings, unwrapped
+from liedyn.analysis.recording_checks import is_far, scale_text, torque_scale, unit_warnings, unwrapped
 from liedyn.analysis.smoothing import NoisySamples, noisy_samples
 from liedyn.analysis.weighted_least_squares import (
     ESTIMABLE,
@@ -61,9 +61,7 @@ _NOISE = 0.1          # a parameter is not reliable where this part of the infor
 _SHARE = 1e-3         # of the information about a parameter: a misfit of a joint that contributes less does no harm
 _NEGATIVE = 4.0       # deviations below zero from which a sum of masses, moments of inertia and losses is negative
 _POSITIVE = ("mass", "Ixx", "Iyy", "Izz", "armature", "damping", "friction")       # of every physical robot
-_LIKE = 0.5           # squared correlation: torques of the estimate with a higher one are like those of the robot file
 _PASSIVE = ("damping", "friction", "stiffness")
-_FAR = 2.0            # from a factor of 1: a robot file does not differ so much
 _SEVERAL = 3          # values that all have another sign than the robot file, if no value is impossible
 _SLIGHT = 0.01        # a systematic error that leaves the deviation below this part of the value does no harm
 
@@ -141,7 +139,7 @@ class Identification(Immutable):
         """Whether the model explains the torques; otherwise the joints with a misfit."""
         misfit = [joint.joint for joint in self.joints if not joint.explained]
         text = f"does not explain the torques of {format_names(misfit, 6)}" if misfit else "explains the torques"
-        remark = f", which are {_scale_text(self.scale)} times those of the robot file" if _is_far(self.scale) else ""
+        remark = f", which are {scale_text(abs(self.scale))} times those of the robot file" if is_far(abs(self.scale)) else ""
         return f"the model {text}{remark}"
 
     @property
@@ -491,17 +489,7 @@ def _scale_of_torques(base: BaseParameters, raw: Array, values: Array, units: Ar
     inertial = np.array([name.partition(".")[0] not in (*_PASSIVE, "offset") for name in base.names], dtype=bool)
     columns = raw[:, :, :-1][:, :, inertial] / units[:, None]
     estimated, expected = (columns @ x[inertial] for x in (values, base.values))
-    product, squares = np.vdot(estimated, expected), np.vdot(expected, expected)
-    alike = product**2 > _LIKE * squares * np.vdot(estimated, estimated)
-    return float(product / squares) if alike and squares else math.nan
-
-
-def _is_far(scale: float) -> bool:
-    return math.isfinite(scale) and not 1.0 / _FAR < abs(scale) < _FAR
-
-
-def _scale_text(scale: float) -> str:
-    return f"{float(f'{scale:.3g}'):g}"                                      # 1000 rather than 1e+03
+    return torque_scale(estimated, expected)
 
 
 def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts: Sequence[str],
@@ -515,8 +503,8 @@ def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts
     if len(ratios) and (ratios < 0.0).all() and (impossible or len(ratios) >= _SEVERAL):
         hints.append(f"all {len(ratios)} well-determined values have the opposite sign of those in the robot file: check the "
                      "signs of the torques")
-    if _is_far(scale):
-        hints.append(f"the measured torques are about {_scale_text(abs(scale))} times those of the robot file (inertia and "
+    if is_far(abs(scale)):
+        hints.append(f"the measured torques are about {scale_text(abs(scale))} times those of the robot file (inertia and "
                      "weight): check the units of the torques, such as mA instead of N m, or the masses of the robot file")
     if not impossible:
         return [LiedynWarning("unlike-robot-file", hint) for hint in hints]

@@ -19,7 +19,7 @@ from liedyn.analysis.numerical_differentiation import (
     rates,
     with_noise,
 )
-from liedyn.analysis.recording_checks import unwrapped
+from liedyn.analysis.recording_checks import TorqueDifference, unwrapped
 from liedyn.arrays import Array, ArrayLike, Mask, Wrenches
 from liedyn.dynamics.batching.arrays import as_array, wrenches
 from liedyn.dynamics.batching.calls import check_finite, find_non_unit_quaternion
@@ -57,12 +57,14 @@ class CompletedTrajectory:
     t         (N,) times [s]
     columns   (name, unit, (N,) values) each
     warnings  warnings about the motion and the results
+    differences   of measured and computed torques
     """
 
     header: dict[str, str]
     t: Array
     columns: list[tuple[str, str, Array]]
     warnings: tuple[LiedynWarning, ...]
+    differences: tuple[TorqueDifference, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

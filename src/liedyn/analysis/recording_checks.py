@@ -5,6 +5,7 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from liedyn.io.trajectory_csv import Trajectory
 from liedyn.io.units import unit_of
 from liedyn.model.model import Model
 from liedyn.simulation.limits import limit_warnings, limits_exceeded
-from liedyn.simulation.name_binding import format_names, unwrap_angle, v_to_q_indices
+from liedyn.simulation.name_binding import count_others, format_names, unwrap_angle, v_to_q_indices
 
 _DEGREES = 2.0           # angles may be in degrees if one of them exceeds its limit by this factor
 _TURN = 360.0            # jump of an angle in degrees that wraps
@@ -38,6 +39,7 @@ _PROPORTIONAL = 0.9      # squared correlation: a higher one means that the rate
 # of the maximum change of a coordinate with the same unit: a coordinate that changes less is not compared
 _STANDS = 0.01
 _NAMED = 8               # maximum number of columns in a message
+_COMPARED_NAMES = 12     # the same, of measured torques
 
 
 def unwrapped(model: Model, q: Array) -> tuple[Array, list[LiedynWarning]]:
@@ -88,6 +90,70 @@ def unit_warnings(model: Model, t: Array, q: Array, v: Array | None, a: Array | 
         warnings.append(LiedynWarning("degrees", f"are the angles in degrees? {reason}; "
                                       f"{conversion or 'the columns must be in rad'}"))
     return warnings
+
+
+# measured and computed torques ------------------------------------------------------------------------------------------
+
+MEASURED = "measured"       # kind of the columns of measured torques next to computed ones
+_COMPUTED = 1e-9            # of the measured torque: a smaller difference is rounding
+_LIKE = 0.5                 # squared correlation: torques with a higher one are alike, except for a factor
+_FAR = 2.0                  # from a factor of 1: neither a robot file nor friction cause so much
+
+
+class TorqueDifference(NamedTuple):
+    """Root mean square of the difference of measured and computed torques of a coordinate [N m | N].
+
+    relative  to that of the measured torques
+    """
+
+    coordinate: str
+    unit: str
+    rms: float
+    relative: float
+
+    def __str__(self) -> str:
+        return f"{self.coordinate} {self.rms:.3g} {self.unit} ({100 * self.relative:.3g} %)"
+
+
+def torque_differences(model: Model, measured: Array, computed: Array,
+                       ends: int) -> tuple[tuple[TorqueDifference, ...], list[LiedynWarning]]:
+    """Return the differences of torques (N, nv), without coordinates that have no measured torque, and messages about them.
+
+    If all differences are rounding, the torques were computed, and there is nothing to compare.
+
+    ends  number of rows at each end that are not compared
+    """
+    rows = slice(ends, len(measured) - ends)
+    units, compared = ["N m" if unit == "rad" else "N" for unit in model.v_units], np.flatnonzero(measured.any(axis=0))
+    differences = tuple(TorqueDifference(model.v_names[k], units[k], rms, rms / np.sqrt(np.mean(measured[:, k]**2)))
+                        for k in map(int, compared)
+                        for rms in [float(np.sqrt(np.mean((measured[rows, k] - computed[rows, k])**2)))])
+    if all(difference.relative < _COMPUTED for difference in differences):
+        return (), []
+    listing = count_others([*map(str, differences)], _COMPARED_NAMES)
+    messages = [LiedynWarning("torques-compared", f"measured and computed torques differ by (rms): {listing}")]
+    scale = torque_scale(measured[rows][:, compared], computed[rows][:, compared])
+    if is_far(scale):
+        messages.append(LiedynWarning("torque-scale",
+                                      f"the measured torques are about {scale_text(scale)} times the computed ones: check their "
+                                      "signs and units, such as mA instead of N m, and the masses of the robot file"))
+    return differences, messages
+
+
+def torque_scale(measured: Array, expected: Array) -> float:
+    """Return the ratio of torques to expected ones (least squares); NaN if they are not alike."""
+    product, squares = np.vdot(measured, expected), np.vdot(expected, expected)
+    return float(product / squares) if squares and product**2 > _LIKE * squares * np.vdot(measured, measured) else math.nan
+
+
+def is_far(scale: float) -> bool:
+    """Return whether a ratio of torques is so far from 1 that these may be in other units."""
+    return math.isfinite(scale) and not 1.0 / _FAR < scale < _FAR
+
+
+def scale_text(scale: float) -> str:
+    """Return a ratio as text: 1000 rather than 1e+03."""
+    return f"{float(f'{scale:.3g}'):g}"
 
 
 # units of times ---------------------------------------------------------------------------------------------------------

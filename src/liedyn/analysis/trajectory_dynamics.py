@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.analysis.numerical_differentiation import (
+    POINTS,
     UNRELIABLE,
     SmoothingFit,
     ends_warnings,
@@ -32,7 +33,13 @@ from liedyn.analysis.recorded_motion import (
     prescribed_of,
     require_forces,
 )
-from liedyn.analysis.recording_checks import recording_warnings, unwrapped
+from liedyn.analysis.recording_checks import (
+    MEASURED,
+    TorqueDifference,
+    recording_warnings,
+    torque_differences,
+    unwrapped,
+)
 from liedyn.analysis.smoothing import Chain, derivations, knot_spacings
 from liedyn.arrays import Array, Criterion, Integers, Mask, Progress
 from liedyn.dynamics.batching.arrays import WORLD, wrenches_in_frame
@@ -364,8 +371,28 @@ def _along(model: Model, trajectory: Trajectory, request: DynamicsRequest, axes:
     limits = recording_warnings(model, trajectory.t, motion.q, motion.v, motion.tau_or_zero, request.motion.a,
                                 trajectory)
     slow = _slow_friction(model, trajectory.t, motion) if motion.passive else []
-    return CompletedTrajectory(header, trajectory.t, columns,
-                               (*motion.warnings, *limits, *slow, *_derivation_warnings(model, request, motion)))
+    ends = POINTS // 2 if motion.variants and len(motion.q) > POINTS else 0
+    measured, differences, compared = _compared(model, trajectory, request.prescribed, motion.tau_or_zero, ends)
+    return CompletedTrajectory(header, trajectory.t, columns + measured,
+                               (*motion.warnings, *limits, *slow, *_derivation_warnings(model, request, motion), *compared),
+                               differences)
+
+
+def _compared(model: Model, trajectory: Trajectory, prescribed: Mask, computed: Array,
+              ends: int) -> tuple[list[tuple[str, str, Array]], tuple[TorqueDifference, ...], list[LiedynWarning]]:
+    """Return columns of measured torques of prescribed coordinates, their differences from computed ones, and messages.
+
+    ends  as in `torque_differences`
+    """
+    measured = bind_columns(model, trajectory, "tau")
+    if measured is None:
+        return [], (), []
+    measured = np.where(prescribed, measured, 0.0)
+    differences, messages = torque_differences(model, measured, computed, ends)
+    names = {f"tau.{difference.coordinate}" for difference in differences}
+    columns = [(f"{MEASURED}.{name.partition('.')[2]}", unit, x) for name, unit, x in motion_columns(model, tau=measured)
+               if name in names]
+    return columns, differences, messages
 
 
 def _slow_friction(model: Model, t: Array, motion: SampledMotion) -> list[LiedynWarning]:
@@ -491,13 +518,14 @@ def higher_order_along(model: Model, trajectory: Trajectory, order: int, *, of: 
     state, a, tau = compute(fit)
     columns = _columns(model, request, state, a, tau)
     limits = recording_warnings(model, t, state.q, state.v[:, 0], tau[:, 0], trajectory=trajectory)
+    measured, differences, compared = _compared(model, trajectory, request.prescribed, tau[:, 0], 0)
     if derived:
         errors_of = _HigherOrderErrors(model, request, chains, t, rows, smooth, results_of)
         warnings = [*(LiedynWarning("derived-motion", text) for text in derived), *warnings, *unwrapping, *limits,
                     *errors_of.warnings(request.results(a, tau), [results_of(check) for check in checks])]
     else:
         warnings = [*warnings, *unwrapping, *limits]
-    return CompletedTrajectory(header, t, columns, tuple(warnings))
+    return CompletedTrajectory(header, t, columns + measured, (*warnings, *compared), differences)
 
 
 def _chains(model: Model, trajectory: Trajectory, request: HigherOrderRequest, q: Array) -> list[Chain]:

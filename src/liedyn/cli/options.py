@@ -259,8 +259,9 @@ def along_command(short_help: str, *options: Decorator, check: Callable[..., obj
             warnings = [*robot_warnings, *result.warnings]
             console.warn(*warnings)
             if as_json:
+                compared = {"torque_differences": [each._asdict() for each in result.differences]} if result.differences else {}
                 console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns],
-                                     "warnings": [warning.to_dict() for warning in warnings]})
+                                     **compared, "warnings": [warning.to_dict() for warning in warnings]})
             console.file(target, f"{len(result.columns)} columns, {len(result.t)} rows")
 
         return click.command(short_help=short_help)(with_console(*_OPTIONS, *options)(command))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -34,8 +34,9 @@ _EXPECTED = "entries such as t=stamp[ms],q.elbow=joint_3_pos[deg]"
 _TARGETS = "t, q.<joint>, v.<joint>, a.<joint>, tau.<joint> or fext.<link>.fx"
 _PIECE = re.compile(r"""(?P<quoted>"[^"]*"|'[^']*')|(?P<unit>\[[^\[\]]*\])|(?P<other>.)""", re.DOTALL)
 # a name with *; after a number, a bracket or a name, the sign * is that of a product
-_WILDCARD = re.compile(r"""(?P<quoted>"[^"]*\*[^"]*"|'[^']*\*[^']*')|(?<![\w.\])"'])(?:[^\W\d][\w.]*\*[\w.]*|\*[^\W\d][\w.]*)""")
-
+_WILDCARD = re.compile(r"""(?P<name>"[^"]*\*[^"]*"|'[^']*\*[^']*'|(?<![\w.\])"'])(?:[^\W\d][\w.]*\*[\w.]*|\*[^\W\d][\w.]*))""")
+# the same for * alone or with a suffix such as .pos, where an operand begins
+_WHOLE = re.compile(r"(?:^|[-+*/(])\s*(?P<name>\*(?:\.[\w.]+)?)(?![\w.])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +247,9 @@ def bind_map(column_map: ColumnMap, table: CsvTable, *, automatic: bool = False)
                                   expected="one entry for each column of the trajectory")
         places[target] = entry.place
     used_names: set[str] = set()
-    for entry in column_map.entries:
-        for single in _resolved(entry, column_map, columns, used_names) if "*" in entry.target else [entry]:
+    for entry in sorted(column_map.entries, key=_reads_any_name):      # * alone stands for the names that other entries leave
+        read = {column.index for column in bound.values()}
+        for single in _resolved(entry, column_map, columns, used_names, read) if "*" in entry.target else [entry]:
             target = _checked_target(single)
             if single is not entry and target in places:               # the entry of the name comes before that of a pattern
                 continue
@@ -295,21 +297,36 @@ def _kind_of_unit(kind: str, entry: Entry) -> str:
     return kind
 
 
-def _resolved(entry: Entry, column_map: ColumnMap, columns: FileColumns, used_names: set[str]) -> Iterator[Entry]:
-    """Yield an entry for each column of the file that the name with `*` in an entry matches."""
+def _wildcards(entry: Entry) -> list[re.Match[str]]:
+    """Return the matches, with a group `name`, of names with * in the expression of an entry."""
+    return list(_WILDCARD.finditer(entry.text)) or list(_WHOLE.finditer(entry.text))
+
+
+def _reads_any_name(entry: Entry) -> bool:
+    return "*" in entry.target and any(match["name"].strip("\"'") == "*" for match in _wildcards(entry))
+
+
+def _resolved(entry: Entry, column_map: ColumnMap, columns: FileColumns, used_names: set[str],
+              read: Collection[int | None]) -> Iterator[Entry]:
+    """Yield an entry for each column of the file that the name with `*` in an entry matches.
+
+    read  indices of columns that other entries read; `*` alone does not match them, nor names of a trajectory
+    """
     if entry.target.count("*") != 1:
         raise TrajectoryError("a pattern has one *", place=entry.place, found=entry.target, expected="a target such as q.*")
-    names = list(_WILDCARD.finditer(entry.text))
+    names = _wildcards(entry)
     if len(names) != 1:
         raise TrajectoryError("the expression of a pattern has one name with *", place=entry.place, found=entry.text,
-                              expected='an expression such as pos_*[deg] or "position[*]"[deg]')
-    match, pattern = names[0], names[0][0].strip("\"'")
+                              expected='an expression such as *[deg], pos_*[deg] or "position[*]"[deg]',
+                              hint="names with other characters than letters, digits, _ and . are written in quotes")
+    match, pattern = names[0], names[0]["name"].strip("\"'")
     if pattern.count("*") != 1:
         raise TrajectoryError("a pattern has one *", place=entry.place, found=pattern, expected="a name such as pos_*",
                               hint="write blanks around the sign * of a product")
     begin, end = pattern.split("*")
-    matching = [name for name in columns.names
-                if len(name) > len(begin) + len(end) and name.startswith(begin) and name.endswith(end)]
+    matching = [name for k, name in enumerate(columns.names)
+                if len(name) > len(begin) + len(end) and name.startswith(begin) and name.endswith(end)
+                and (begin or end or not (k in read or name == "t" or is_motion_column(name)))]
     if not matching:
         raise columns.missing(pattern, entry.place)
     for name in matching:
@@ -317,7 +334,7 @@ def _resolved(entry: Entry, column_map: ColumnMap, columns: FileColumns, used_na
         if word in column_map.names:
             used_names.add(word)
             word = column_map.names[word].text
-        text = entry.text[:match.start()] + quoted(name) + entry.text[match.end():]
+        text = entry.text[:match.start("name")] + quoted(name) + entry.text[match.end("name"):]
         yield Entry(entry.target.replace("*", word), text, entry.place)
 
 

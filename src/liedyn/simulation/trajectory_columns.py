@@ -29,7 +29,8 @@ WRENCH = tuple(part for part, _ in _WRENCH)
 _ORDER = ("q", "v", "a", "tau")
 _OTHER_KINDS = ("reaction", "reference", "link", "energy", "drift", "contact", "cop", "power", "stop",
                 "motor",                                             # kinds that only runs write
-                "wrench", "pose", "twist", "speed", "acceleration", "jacobian", "manipulability", "com", "momentum", "zmp")
+                "measured", "wrench", "pose", "twist", "speed", "acceleration", "jacobian", "manipulability", "com", "momentum",
+                "zmp")
 
 
 def derivative_kind(kind: str, k: int) -> str:

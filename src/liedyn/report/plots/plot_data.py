@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -161,12 +161,20 @@ def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str
         return Series(joint, label, units.get(column, ""), np.asarray(columns[column], dtype=float), lower, upper,
                       name in prescribed or joint in prescribed)
 
+    def curves(column: str) -> list[Series]:
+        """Return the curve of a column, with that of the measured torque if there is one."""
+        curve, measured = series(column), columns.get(f"measured.{column.partition('.')[2]}")
+        if measured is None or not column.startswith("tau."):
+            return [curve]
+        return [replace(curve, label=f"{curve.label} {kind}".lstrip(), values=np.asarray(x, dtype=float))
+                for kind, x in (("computed", curve.values), ("measured", measured))]
+
     def axes(prefix: str) -> str:
         match = _AXES.search(comments.get(_COMMENTS.get(prefix, ""), ""))
         return match[0] if match else ""
 
-    return tuple(Group(name, title, tuple(map(series, present[prefix])), axes(prefix)) for prefix, name, title in _GROUPS
-                 if present[prefix])
+    return tuple(Group(name, title, tuple(curve for column in present[prefix] for curve in curves(column)), axes(prefix))
+                 for prefix, name, title in _GROUPS if present[prefix])
 
 
 def base_path_of_columns(columns: Mapping[str, np.ndarray]) -> BasePath | None:
