@@ -245,6 +245,26 @@ def test_one_state_that_cannot_continue_is_an_error():
     assert np.isfinite(stepper.step(stepper.q, stepper.v)[0]).all()
 
 
+def test_a_run_names_a_torque_that_is_not_finite_but_keeps_an_earlier_reason():
+    stepper = ld.Stepper(ld.load("robots/double_pendulum.yaml"), 1e-3, runs=3)
+    stepper.step([[0.0, 0.0], [1e6, 0.0], [0.0, 0.0]], stepper.v)
+    stepper.step(stepper.q, stepper.v, [[np.nan, 0.0], [np.nan, 0.0], [0.0, 0.0]])
+    assert stepper.reasons == {0: "a torque is not finite", 1: "an angle is beyond 1e5 rad, or no longer finite"}
+    stepper.reset([1])
+    stepper.step(stepper.q, stepper.v, [[0.0, 0.0], [np.nan, 0.0], [0.0, 0.0]])
+    assert stepper.reasons == {0: "a torque is not finite", 1: "a torque is not finite"}
+
+
+def test_numbers_of_steps_may_be_narrow_integers_of_numpy():
+    model = ld.load("robots/double_pendulum.yaml")
+    options = {"q0": [0.3, 0.1], "dt": 1e-3, "steps": 3}
+    expected = ld.rollout(model, v0=[0.0, 0.0], **options).q[-1]
+    narrow = options | {"steps": np.int32(3)}
+    np.testing.assert_array_equal(ld.rollout(model, v0=[0.0, 0.0], every=np.uint8(3), **narrow).q[-1], expected)
+    stepper = ld.Stepper(model, **narrow)
+    np.testing.assert_array_equal(stepper.step(stepper.q, stepper.v)[0], expected)
+
+
 def test_setpoint_of_the_feedback():
     model = model_of("free")
     (q, v, *_), (goal, rate, *_) = state(model, 3, (2,)), state(model, 4, (2,))
@@ -296,9 +316,10 @@ def test_errors_of_calls(call, error, message):
 @pytest.mark.parametrize(("options", "error", "message"), [
     ({"method": "euler"}, ld.UsageError, "method must be rk4 or semi_implicit"),
     ({"dt": 0.0}, ld.UsageError, "dt must be a number of seconds > 0"),
+    ({"dt": True}, ld.UsageError, "dt must be a number of seconds > 0; found True"),
     ({"steps": 0}, ld.UsageError, "steps must be an integer >= 1"),
     ({"runs": 0}, ld.UsageError, "runs must be an integer >= 1"),
-    ({"runs": 3, "q0": np.zeros((2, 2))}, ld.ShapeError, "runs does not match the other arguments; found 3, expected 2"),
+    ({"runs": 3, "q0": np.zeros((2, 2))}, ld.ShapeError, r"runs does not match the other arguments; found 3.* theirs are \(2,\)"),
     ({"events": {"low": {"when": "q(elbow)", "do": "stop"}}}, ld.UsageError, "a Stepper has no events; use ld.rollout"),
 ])
 def test_errors_of_arguments(options, error, message):

@@ -519,6 +519,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     """
     variants, model = (model, model.model) if isinstance(model, Variants) else (None, model)
     check_numbers(method, dt, steps=steps, every=every)
+    steps, every, dt = int(steps), int(every), float(dt)               # of NumPy they may be 32 bits wide
     contact_settings = ContactSettings.read(contacts, model)
     runs = RolloutInputs(model, variants, q0, v0, tau, feedback, last, steps, contact_settings, a, prescribed)
     places, constants = runs.varying
@@ -644,7 +645,7 @@ def check_numbers(method: object, dt: object, **counts: object) -> None:
     """Raise UsageError for an invalid method, step, or number of steps or runs."""
     if method not in METHODS:
         raise UsageError(f"method must be {' or '.join(METHODS)}; found {method!r}")
-    if not (isinstance(dt, Real) and 0.0 < float(dt) < np.inf):
+    if isinstance(dt, bool) or not (isinstance(dt, Real) and 0.0 < float(dt) < np.inf):
         raise UsageError(f"dt must be a number of seconds > 0; found {dt!r}")
     for name, x in counts.items():
         if isinstance(x, bool) or not isinstance(x, Integral) or x < 1:

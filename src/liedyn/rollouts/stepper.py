@@ -15,6 +15,7 @@ from liedyn.errors import ComputationError, LiedynWarning, ShapeError, UsageErro
 from liedyn.immutable import same
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid
 from liedyn.kernels.batch_blocks import QUATERNION_TOLERANCE
+from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
 from liedyn.model.model import Model
 from liedyn.public_calls import explained
 from liedyn.rollouts.engine import (
@@ -111,6 +112,7 @@ class Stepper:
             "model": model, "dt": dt, "runs": runs, "q0": q0, "v0": v0, "method": method, "steps": steps, "feedback": feedback,
             "passive": passive, "prescribed": prescribed, "contacts": contacts}
         check_numbers(method, dt, steps=steps, **({} if runs is None else {"runs": runs}))
+        steps, dt = int(steps), float(dt)                              # of NumPy they may be 32 bits wide
         variants, model = (model, model.model) if isinstance(model, Variants) else (None, model)
         q, v = (default if x is None else to_numpy(x) for x, default in ((q0, model.neutral()), (v0, np.zeros(model.nv))))
         if runs is not None and np.ndim(q) == 1:
@@ -118,13 +120,13 @@ class Stepper:
         inputs = RolloutInputs(model, variants, q, v, None, feedback, None, 1, ContactSettings.read(contacts, model), None,
                                prescribed)
         if runs is not None and inputs.lead != (runs,):
-            raise ShapeError(f"runs does not match the other arguments; found {runs}, expected {inputs.count} for their axes of "
-                             f"runs {inputs.lead}")
+            raise ShapeError(f"runs does not match the other arguments; found {runs}, expected a number for one axis of runs; "
+                             f"theirs are {inputs.lead}")
         places, constants = inputs.varying
         problem, generated = prepare_problem(inputs, inputs.masks[0], passive, method, places, None)
         if generated is None:
             raise UsageError(f"a Stepper requires generated code, which {NO_GENERATED_CODE.format(method)}; use ld.rollout")
-        self.model, self.dt, self.steps = model, float(dt), int(steps)
+        self.model, self.dt, self.steps = model, dt, steps
         self._inputs, self._problem, self._method, self._mask = inputs, problem, method, inputs.masks[0]
         self._has_prescribed = bool(self._mask.any())
         self._states = BatchStates.from_states(inputs.q, inputs.v, np.full(inputs.count, steps))
@@ -132,6 +134,7 @@ class Stepper:
         self._step_inputs, self._values = inputs.step_inputs(0, 1), inputs.values()
         self._forces = self._step_inputs.series[:, 0, :model.nv]
         self._forces_are_zero, self._count = True, np.zeros(inputs.count, dtype=np.int64)
+        self._ended_earlier = np.zeros(inputs.count, dtype=bool)
         outputs = BatchOutputs.allocate(inputs.count, 1, model.nq, model.nv, 0)
         grid = Grid(step_clocks(steps, dt), np.full(steps + 1, -1))
         self._advance = BatchIntegrator(problem, generated, constants).prepare(self._states, grid, outputs, self._values,
@@ -276,6 +279,8 @@ class Stepper:
     def _end_runs(self) -> None:
         """Set the states of runs that have ended to NaN, or raise an error for a single state."""
         ended = self._states.ended >= 0
+        self._states.codes[ended & ~self._ended_earlier & ~np.isfinite(self._forces).all(axis=1)] = BAD_SIGNAL
+        self._ended_earlier[:] = ended
         self._states.q[ended], self._states.v[ended] = np.nan, np.nan
         if self.q.ndim == 1:
             raise ComputationError(f"the run ended at t = {float(self.t):.6g} s: {self.reasons[0]} (reset the stepper)")
@@ -313,7 +318,7 @@ class Stepper:
             RolloutInputs(self.model, None, q_reset, v_reset, None, None, None, 1, None, None, self._arguments["prescribed"])
         self._states.q[index], self._states.v[index] = q_reset, v_reset
         self._states.auxiliary[index], self._states.ended[index], self._states.codes[index] = 0.0, -1, 0
-        self._count[index] = 0
+        self._count[index], self._ended_earlier[index] = 0, False
 
     def _rows(self, rows: ArrayLike | None) -> Any:
         """Return the indices of runs, or raise UsageError."""
@@ -389,7 +394,7 @@ class Stepper:
         """Return the arrays that steps change."""
         states = self._states
         return {"q": states.q, "v": states.v, "auxiliary": states.auxiliary, "ended": states.ended, "codes": states.codes,
-                "count": self._count, "values": self._values}
+                "count": self._count, "values": self._values, "ended_earlier": self._ended_earlier}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return a copy from the arguments and the state: the prepared call has addresses of memory."""
