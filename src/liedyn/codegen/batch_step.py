@@ -380,6 +380,7 @@ def end_of_step(runs: StepTracing, method: str, rates):
     traced_module("kernels.manifold").retract(runs.tree, q0, y[:nv], w.q)
     w.v[:] = y[nv:2 * nv]
     runs.motion.set_prescribed_state(runs.schedule, runs.signals[-1], runs.times[-1], w.q, w.v, w)
+    traced_module("kernels.couplings").follow(runs.plant.couplings, w.q, w.v)
     if runs.mechanism:
         code = _first_error(code, runs.mechanism.close(w.q, w.v))
     return code, w.q, w.v, y[-1]

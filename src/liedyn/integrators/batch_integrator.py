@@ -206,8 +206,8 @@ def generated_step(problem: InitialValueProblem, method: str, places: tuple[int,
     """Return the generated step; None if not supported: sampled controllers, and see `compile_batch_step`.
 
     places  indices in model.constants of constants that differ between runs
-    rows    pivots of the constraints
+    rows    pivots of the constraints, if the right-hand side solves for their multipliers
     """
-    if problem.sampled is not None or (problem.constraints is not None and not rows):
+    if problem.sampled is not None or (problem.solves_constraints and not rows):
         return None
     return compile_batch_step(problem.tables(), method, places, rows, problem.directions)

@@ -291,7 +291,7 @@ def choose_integrator(scenario: Scenario, problem: InitialValueProblem,
     step = longest_step(default.step, output_step)
     if fastest.rate * step <= _MARGIN * STABILITY_LIMIT:
         return default, []
-    taken = _STIFF_INTEGRATOR if problem.constraints is None else _CONSTRAINED_INTEGRATOR
+    taken = _CONSTRAINED_INTEGRATOR if problem.solves_constraints else _STIFF_INTEGRATOR
     while taken.atol > _MIN_ATOL and unresolved_motion(problem, 0.0, problem.q, np.zeros(problem.model.nv), taken.atol):
         taken = replace(taken, atol=_smaller(taken.atol))
     message = (f"{fastest.description}; using {taken.method} (rtol {taken.rtol:g}, atol {taken.atol:g}) instead of rk4 with "

@@ -513,7 +513,7 @@ def alpha_step(trial, tree, loops, system, schedule, signals, constraints, state
         method_ws.v[k] = ws.v[k] = state.y[nv + k]
     copy_array(state.q, method_ws.q)
     ws.flag[0] = -1.0
-    prescribe(tree, schedule, signals, seen, ws)
+    prescribe(tree, None, schedule, signals, seen, ws)
     if ws.flag[0] >= 0.0:
         return BAD_SIGNAL
     predict(system, ws, method_ws, h)
@@ -559,7 +559,7 @@ class GeneralizedAlphaStepper(ImplicitStepper):
         super().__init__(problem, start, times, options, controller, method_ws, constraints)
         self.loops: tuple[Integers, Array] = (np.zeros(HEADER, dtype=np.int64), np.zeros(0)) if constraints is None else \
             (model._arrays.loop_index, model._arrays.loop_constants)
-        self.system = problem.system()
+        self.system = problem.system(eliminate=False)
         self._call: tuple[TrialCall, TrialArguments] | None = None
 
     def run(self, schedule: InputSchedule, signals: Signals, max_steps: int) -> int:

@@ -13,6 +13,7 @@ from liedyn.codegen.rhs import GeneratedRhs, generated_rhs, generated_rhs_jacobi
 from liedyn.codegen.scenario_inputs import ConstraintTables, ScenarioTables
 from liedyn.codegen.specialize import GeneratedBatchFunction, read_constants
 from liedyn.dynamics.constraints.constraints import constraint_jacobian, constraint_workspace_for
+from liedyn.dynamics.constraints.couplings import ReducedModel, reduced_model
 from liedyn.dynamics.constraints.inertia_transfer import transfer_inertia
 from liedyn.dynamics.constraints.rank import equation_rank
 from liedyn.dynamics.manifold import random_configuration
@@ -34,7 +35,8 @@ from liedyn.kernels.constraints.stages import (
     TIME_2,
     TOLERANCE,
 )
-from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
+from liedyn.kernels.couplings import coupling_views
+from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size, mass_matrix_workspace_size
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_joint_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import COMPUTED, GRAVITY, JointLaws, Stops
@@ -170,13 +172,38 @@ class InitialValueProblem:
         touching = [] if self.contacts is None else [self.contacts.link, self.contacts.other]
         return np.unique(np.concatenate([self.schedule.force_link, *touching]).astype(np.int64))
 
-    def system(self) -> SystemModel:
-        """Return the data of the compiled right-hand side, with new workspace of the contacts."""
-        links, contacts = self.forced_links, self.contacts
+    @cached_property
+    def elimination(self) -> ReducedModel | None:
+        """The robot whose couplings the right-hand side eliminates; None if it solves for multipliers, or has no constraints.
+
+        Without projections, couplings that are open at the start stay so. Two coordinates of a coupling that are both prescribed
+        have separate forces, and their motions may contradict each other.
+        """
+        options = self.constraints
+        if options is None or options.frequency or not options.tolerance or not self.model.has_only_linear_couplings:
+            return None
+        reduced = reduced_model(self.model, "simulate", prescribed=self.prescribed)
+        return None if self.prescribed[reduced.elimination.follower].any() else reduced
+
+    @property
+    def solves_constraints(self) -> bool:
+        """Whether the right-hand side solves for multipliers of constraints, and steps end with a projection onto them."""
+        return self.constraints is not None and self.elimination is None
+
+    def system(self, eliminate: bool = True) -> SystemModel:
+        """Return the data of the compiled right-hand side, with new workspace of the contacts.
+
+        eliminate: whether it contains the couplings of `elimination`
+        """
+        links, contacts, prescribed = self.forced_links, self.contacts, self.prescribed
+        known, couplings = prescribed, None
+        if eliminate and self.elimination is not None:
+            known, arrays = self.elimination.mask, self.elimination.model
+            couplings = coupling_views.py_func(arrays.index, arrays.constants)
         if contacts is not None:
             slot, other = (np.searchsorted(links, x).astype(np.int64) for x in (contacts.link, contacts.other))
             contacts = contacts._replace(slot=slot, other_slot=other, depth=np.zeros(len(slot)))
-        return SystemModel(self.prescribed, np.searchsorted(links, self.schedule.force_link).astype(np.int64),
+        return SystemModel(prescribed, known, couplings, np.searchsorted(links, self.schedule.force_link).astype(np.int64),
                      links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]), self.law,
                      contacts, self._laws_with_loops(), self.stops or _no_stops(self.model.nv))
 
@@ -215,9 +242,10 @@ class InitialValueProblem:
 
     def tables(self) -> ScenarioTables:
         """Return the tables from which the generated functions are traced."""
-        tied = None if self.constraints is None else ConstraintTables(self.constraints.signals, self._axis_rotations,
-                                                                      self.constraints.frequency > 0.0)
-        varying = self.code.get("varying", read_constants() if self.constraints is None else ())
+        tied = None
+        if self.constraints is not None and self.solves_constraints:
+            tied = ConstraintTables(self.constraints.signals, self._axis_rotations, self.constraints.frequency > 0.0)
+        varying = self.code.get("varying", read_constants() if tied is None else ())
         return ScenarioTables(self.model, self.system(), self.schedule, self.signals, tied, varying)
 
     @cached_property
@@ -238,7 +266,7 @@ class InitialValueProblem:
     @property
     def generated_jacobian(self) -> GeneratedBatchFunction | None:
         """Return the generated derivative of the right-hand side, see `RightHandSideJacobian`; None if not supported."""
-        if self.constraints is not None or self.generated_rhs is None:
+        if self.solves_constraints or self.generated_rhs is None:
             return None
         if "jacobian" not in self.code:
             self.code["jacobian"] = generated_rhs_jacobian(self.tables())
@@ -248,9 +276,10 @@ class InitialValueProblem:
     def workspace(self) -> MotionWorkspace:
         """Return a new workspace of the right-hand side."""
         m, slots = self.model, len(self.forced_links)
+        coupled = 0 if self.elimination is None else mass_matrix_workspace_size(m.n_bodies, m.nv)
         return MotionWorkspace(np.zeros(m.nq), np.zeros(m.nv), np.zeros(m.nv), np.zeros(m.nv),
                           np.zeros(6 * m.n_bodies if slots else 0), np.zeros(6 * slots), np.zeros(max(self.stack_size, 3)),
-                          np.array([-1.0, 0.0]), np.zeros(hybrid_workspace_size(m.n_bodies, m.nv)),
+                          np.array([-1.0, 0.0]), np.zeros(hybrid_workspace_size(m.n_bodies, m.nv) + coupled),
                           np.zeros(2 * len(self.schedule.integral)))
 
     def constrained_system(self) -> ConstrainedSystem | None:

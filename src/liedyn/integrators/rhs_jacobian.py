@@ -53,7 +53,8 @@ class RightHandSideJacobian:
         self.prescribed = problem.prescribed
         self.exact = problem.law is None and problem.input_jacobian is not None and not len(problem.schedule.integral) and (
             problem.joint_laws is None or problem.joint_laws.task is None)       # whose derivatives take longer
-        if problem.constraints is not None:                      # differences are faster, but may not resolve an expression
+        # differences are faster under constraints, but may not resolve an expression
+        if problem.constraints is not None and problem.solves_constraints:
             self.exact &= (not problem.model.driven and problem.constraints.frequency == 0.0
                            and bool((problem.signals.kind == PROGRAM).any()))
         self.last, self.tree = np.zeros((problem.size,) * 2), problem.model.spanning_tree()

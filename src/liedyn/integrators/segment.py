@@ -77,7 +77,8 @@ class RightHandSide:
     """
 
     def __init__(self, problem: InitialValueProblem, signals: Signals):
-        self.problem, self.signals, self.constraints = problem, signals, problem.constrained_system()
+        self.problem, self.signals = problem, signals
+        self.constraints = problem.constrained_system() if problem.solves_constraints else None
         self.generated = generated_call(problem, signals, self.constraints)
         self.generic = None if self.generated else self.generic_call()
         self.break_points = BreakPoints(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v,

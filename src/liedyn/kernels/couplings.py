@@ -132,6 +132,16 @@ def expand_rates(couplings, x):
 
 
 @inline_kernel
+def follow(couplings, q, v):
+    """Write the values of followers to q and v. couplings: None for other robots."""
+    if couplings is not None:
+        for f in range(couplings.follower.size):
+            value, _ = follower_value(couplings, f, q, couplings.term_q, 0)
+            store(q, couplings.follower_q[f], value)
+        expand_rates(couplings, v)
+
+
+@inline_kernel
 def load_followers(couplings, a, tau):
     """Check prescribed accelerations of followers, and forces of the others. Return a code."""
     code = OK

@@ -11,7 +11,7 @@ from weakref import ref
 import numpy as np
 
 from liedyn.arrays import Integers
-from liedyn.codegen.batch_step import DEPENDENT_EQUATIONS, BatchStep
+from liedyn.codegen.batch_step import DEPENDENT_EQUATIONS, BatchStep, Pivots
 from liedyn.codegen.specialize import cached_scenario, is_enabled
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
@@ -97,9 +97,14 @@ def prepare_problem(runs: RolloutInputs, mask: np.ndarray, passive: bool, method
         if runs.variants is None:
             problem = problem.with_transferred_inertia()
             check_inertia(problem, prescribe="prescribe its motion (`prescribed`)")
-        return problem, generated_step(problem, method, places, rows)
+        return problem, generated_step(problem, method, places, pivots(problem, rows))
     problem, step = cached_scenario(model, key, build)
     return problem, step
+
+
+def pivots(problem: InitialValueProblem, rows: Pivots) -> Pivots:
+    """Return the independent constraint equations for generated code: none where couplings are eliminated."""
+    return rows if problem.solves_constraints else ()
 
 
 def _problem(model: Model, pattern: np.ndarray | None, mask: np.ndarray, passive: bool, contacts: Contacts | None,
@@ -297,7 +302,7 @@ def singular_warnings(problem: InitialValueProblem, runs: RolloutInputs, t: np.n
     It covers runs that were repeated sequentially, and the first run at its outputs t (R,), q (R, nq).
     """
     passed = dict(runs.singular_times)
-    first = None if 0 in passed or not runs.rows else _singular_time(problem, runs, t, q)
+    first = None if 0 in passed or not runs.rows or not problem.solves_constraints else _singular_time(problem, runs, t, q)
     if first is not None:
         passed[0] = first
     if not passed:

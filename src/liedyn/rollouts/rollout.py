@@ -42,6 +42,7 @@ from liedyn.rollouts.engine import (
     contact_motions,
     drop_reported,
     from_states,
+    pivots,
     prepare_problem,
     rerun_dependent,
     run_sequentially,
@@ -238,7 +239,8 @@ def _weight_derivatives(runs: RolloutInputs, by_values: np.ndarray, places: np.n
 def _adjoint_step_of(engine: BatchIntegrator, runs: RolloutInputs, mask: np.ndarray, method: str,
                      places: tuple[int, ...]) -> Any:
     """Return the generated adjoint step of a segment, or raise UsageError."""
-    line = compile_adjoint_step(engine.problem.tables(), method, places, runs.rows.get(mask.tobytes(), ()))
+    line = compile_adjoint_step(engine.problem.tables(), method, places,
+                                pivots(engine.problem, runs.rows.get(mask.tobytes(), ())))
     if line is None:
         raise UsageError("the adjoint of a step of this robot has no generated code: too many operations")
     return line

@@ -12,7 +12,6 @@ from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.constraints.constraints import closure_wrenches, constraint_jacobian, constraint_residual
 from liedyn.dynamics.constraints.rank import equation_weights
-from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.kinematics import energy
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import LiedynWarning, WarningLog
@@ -31,7 +30,7 @@ from liedyn.simulation.joint_stops import stop_forces
 from liedyn.simulation.limits import KINDS, LimitViolation, limits_exceeded, merge_violations
 from liedyn.simulation.name_binding import count_others, v_to_q_indices
 from liedyn.simulation.run_recorder import RunRecorder, blocks
-from liedyn.simulation.segment_problems import RunSegment
+from liedyn.simulation.segment_problems import RunSegment, recomputed_forces
 
 MAX_RELATIVE_BALANCE = 1e-3              # a larger relative balance causes a warning
 _ROUNDINGS = 8.0         # rounding errors of the energies in a step; they add up like a random walk
@@ -176,8 +175,7 @@ class ConstraintCheck:
         """
         loops, (position, velocity) = statistics.loops, self._worst
         values = {"constraint_residual": float(position), "constraint_velocity_residual": float(velocity)}
-        if loops is not None:
-            values["constraint_drift"] = max(loops.drift, float(position))
+        values["constraint_drift"] = max(0.0 if loops is None else loops.drift, float(position))
         values["closure_work"] = self._work
         warnings = WarningLog()
         if self._off > _MAX_RESIDUAL:
@@ -419,7 +417,7 @@ class SelfCheck:
         self._balance.add(record, *energies)
         self.creep.add(record.t, record.q, block.problem)
         self.creep.add_velocities(record.t, record.v)
-        again = _recompute_forces(block, self.passive)
+        again = _recompute_forces(block)
         if self._constraints is not None:
             forces, wrenches = joint_forces(model, record), reactions(model, record)
             again -= forces
@@ -493,15 +491,10 @@ class SelfCheck:
                 "quaternion_norm": float(self._norm), **of_constraints, **followed_by}, warnings
 
 
-def _recompute_forces(segment: RunSegment, passive: bool) -> Array:
-    """Return the generalized forces of a segment, recomputed by inverse dynamics."""
-    record, links, f_ext = segment.record, segment.problem.forced_links, None
-    if len(links):
-        f_ext = np.zeros((len(record.t), len(segment.model.link_names), 6))
-        f_ext[:, links] = record.wrench.reshape(len(record.t), len(links), 6)
-    tau = inverse_dynamics(segment.model.spanning_tree(), record.q, record.v, record.a, f_ext=f_ext, passive=passive)
-    added = segment.problem.transferred_armature
-    return tau - added * record.a if added.size else tau
+def _recompute_forces(segment: RunSegment) -> Array:
+    """Return the generalized forces of a segment by inverse dynamics, of the robot without transferred inertia."""
+    tau, added = recomputed_forces(segment), segment.problem.transferred_armature
+    return tau - added * segment.record.a if added.size else tau
 
 
 def _max_abs(x: Array) -> float:

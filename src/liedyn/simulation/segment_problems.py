@@ -7,7 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from liedyn.arrays import Array
+from liedyn.dynamics.constraints.constraints import constraint_jacobian, constraint_residual, constraint_velocity
 from liedyn.dynamics.constraints.inertia_transfer import correct_multipliers
+from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.errors import LiedynWarning, ModelError, ScenarioError, WarningLog
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import Record
@@ -123,6 +126,8 @@ class RunSegment:
 def full_record(segment: RunSegment, model: Model) -> Record:
     """Return the record with the multipliers of all constraints of `model`; those of open constraints are zero."""
     record, rows = segment.record, segment.model.constraint_equation_names
+    if segment.problem.elimination is not None:
+        record = record._replace(multipliers=coupling_multipliers(segment), residual=_residuals(segment.model, record))
     if segment.problem.transferred_armature.any():
         record = record._replace(multipliers=correct_multipliers(segment.model, segment.problem.transferred_armature, record.a,
                                                                  record.multipliers))
@@ -134,6 +139,28 @@ def full_record(segment: RunSegment, model: Model) -> Record:
     tied = segment.problem.constraints is not None
     return record._replace(multipliers=multipliers, residual=record.residual if tied else np.zeros((n, 2)),
                            constraint_motion=record.constraint_motion if tied else np.zeros((n, CONSTRAINT_MOTION_SIZE * driven)))
+
+
+def coupling_multipliers(segment: RunSegment) -> Array:
+    """Return the multipliers (N, nc) of eliminated couplings, of minimum norm: A^T lambda = M a + b - tau."""
+    A, forces = constraint_jacobian(segment.model, segment.model.neutral()), recomputed_forces(segment) - segment.record.tau
+    multipliers: Array = np.linalg.lstsq(A.T, forces.T, rcond=None)[0].T
+    return multipliers
+
+
+def recomputed_forces(segment: RunSegment) -> Array:
+    """Return the generalized forces (N, nv) of the open tree for the motion of a segment, by inverse dynamics."""
+    record, problem, f_ext = segment.record, segment.problem, None
+    if len(problem.forced_links):
+        f_ext = np.zeros((len(record.t), len(segment.model.link_names), 6))
+        f_ext[:, problem.forced_links] = record.wrench.reshape(len(record.t), len(problem.forced_links), 6)
+    return inverse_dynamics(segment.model.spanning_tree(), record.q, record.v, record.a, f_ext=f_ext, passive=problem.passive)
+
+
+def _residuals(model: Model, record: Record) -> Array:
+    """Return the maximum residuals (N, 2) of positions and velocities."""
+    residuals = constraint_residual(model, record.q), constraint_velocity(model, record.q, record.v)
+    return np.column_stack([np.abs(x).max(axis=1, initial=0.0) for x in residuals])
 
 
 # hybrid states ----------------------------------------------------------------------------------------------------------

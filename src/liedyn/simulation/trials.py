@@ -100,7 +100,7 @@ def try_integrators(prepared: PreparedRun, segments: Sequence[RunSegment], progr
 def _candidates(prepared: PreparedRun, segments: Sequence[RunSegment]) -> list[Integrator]:
     """Return the integrators to try, the most promising first."""
     problem, used = prepared.problem, prepared.scenario.integrator
-    implicit = "rodas5p" if problem.constraints is None else "Radau"          # as in `choose_integrator`
+    implicit = "Radau" if problem.solves_constraints else "rodas5p"          # as in `choose_integrator`
     if not used.step_is_fixed:
         tighter = replace(used, rtol=max(_TOLERANCE_FACTOR * used.rtol, _MIN_RTOL), atol=_TOLERANCE_FACTOR * used.atol)
         other = replace(used, method="dopri5" if used.method in IMPLICIT else implicit)

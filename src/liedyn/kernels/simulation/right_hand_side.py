@@ -25,7 +25,15 @@ from liedyn.kernels.constraints.driver import (
     max_abs,
 )
 from liedyn.kernels.constraints.stages import TIME, constraint_workspace_of
-from liedyn.kernels.hybrid_dynamics import complete_motion, hybrid_workspace
+from liedyn.kernels.couplings import Couplings, follow, with_pattern
+from liedyn.kernels.hybrid_dynamics import (
+    complete_motion,
+    hybrid_sizes,
+    hybrid_workspace,
+    mass_matrix_hybrid,
+    mass_matrix_workspace,
+)
+from liedyn.kernels.kinematics import body_twists, joint_poses
 from liedyn.kernels.manifold import chart_rate, retract
 from liedyn.kernels.simulation.contact import Contacts, contact_wrenches
 from liedyn.kernels.simulation.elastic_joint_law import MotorLaw, apply_motor_law
@@ -59,6 +67,7 @@ from liedyn.lie.vectors import (
     transpose,
 )
 from liedyn.numba_tools.decorators import inline_kernel, kernel
+from liedyn.numba_tools.numba_internals import split_workspace
 
 RUNNING, FINISHED, BAD_SIGNAL, SINGULAR, NOT_FINITE, STEP_TOO_SMALL = range(6)
 NOT_CONVERGED = 20           # the iteration for the end of an implicit step did not converge
@@ -85,6 +94,8 @@ class SystemModel(NamedTuple):
     """Data that is constant during a run, except tree, schedule and signals."""
 
     prescribed: np.ndarray   # (nv,) bool
+    acceleration_known: np.ndarray       # (nv,) bool: prescribed coordinates and the followers of `couplings`
+    couplings: Couplings | None          # of the robot, which the dynamics eliminate; if None, they are not compiled
     slot: np.ndarray         # (forces,) int64: row of `wrench` that a force adds to
     slot_link: np.ndarray    # (slots,) int64
     passive: np.ndarray      # (1,) bool
@@ -102,13 +113,31 @@ def right_hand_side(tree, system, schedule, signals, t, q0, y, dy, ws):
     """
     evaluate_inputs(tree, system, schedule, signals, t, q0, y, ws)
     inner = hybrid_workspace(ws.memory, tree.parent.size, system.prescribed.size)
-    deficit = complete_motion(tree, system.prescribed, ws.q, ws.v, ws.a, ws.tau, ws.F, system.passive[0], inner)
+    deficit = complete_system_motion(tree, system.couplings, system, inner, ws)
     evaluate_events(schedule, signals, t, ws)
     power = number_like(y, 0.0)
     if ws.F.size:
         for i in range(1, tree.parent.size):
             power = power + dot(load_twist(ws.F, i), load_twist(inner.V, i))
     return store_rates(tree, system, signals, y, deficit, power, dy, ws)
+
+
+@inline_kernel
+def complete_system_motion(tree, couplings, system, inner, ws):
+    """Complete ws.a and ws.tau by hybrid dynamics, and write the twists of bodies to inner.V; return a positive number as there.
+
+    couplings: of `system`, or None
+    """
+    if couplings is None:
+        deficit = complete_motion(tree, system.prescribed, ws.q, ws.v, ws.a, ws.tau, ws.F, system.passive[0], inner)
+    else:
+        n, nv = tree.parent.size, system.prescribed.size
+        joint_poses(tree, ws.q, inner.T)
+        body_twists(tree, inner.T, ws.v, inner.V)
+        memory = split_workspace(ws.memory, hybrid_sizes(n, nv))[-1]
+        deficit = mass_matrix_hybrid(with_pattern(tree, couplings), couplings, system.acceleration_known, ws.q, ws.v, ws.a,
+                                     ws.tau, ws.F, system.passive[0], mass_matrix_workspace(memory, nv))
+    return deficit
 
 
 @inline_kernel
@@ -165,7 +194,7 @@ def finite_rates(dy):
 def apply_inputs(system, tree, schedule, signals, t, ws):
     """Write the prescribed motion, generalized forces and external wrenches at t to ws. ws.flag: a signal that is not finite."""
     ws.flag[0] = -1.0
-    prescribe(tree, schedule, signals, t, ws)
+    prescribe(tree, system.couplings, schedule, signals, t, ws)
     apply_motor_law(system.law, tree, signals, t, ws)
     apply_joint_laws(system.joint_laws, tree, system.passive, schedule.q_of_v, signals, t, ws)
     add_stop_forces(system.stops, schedule.q_of_v, signals, ws)
@@ -183,8 +212,8 @@ def evaluate_events(schedule, signals, t, ws):
 
 
 @inline_kernel
-def prescribe(tree, schedule, signals, t, ws):
-    """Write prescribed motions into ws, then torques, which may read the state and points of links."""
+def prescribe(tree, couplings, schedule, signals, t, ws):
+    """Write prescribed motions and those of followers into ws, then torques, which may read the state and points of links."""
     for k in range(schedule.level.size):
         level = schedule.level[k]
         if level == TORQUE or (level == POSITION and schedule.q_of_v[k] < 0):
@@ -201,6 +230,7 @@ def prescribe(tree, schedule, signals, t, ws):
             dx, ddx = 0.0, 0.0
         flag_nonfinite(ws.flag, schedule.signal[k], x + dx + ddx)
     prescribe_poses(schedule.poses, signals, t, ws.q, ws.v, ws.a, ws)
+    follow(couplings, ws.q, ws.v)
     measure_points(signals.points, tree, ws.q, ws.v, signals.measured)
     for k in range(schedule.level.size):
         if schedule.level[k] != TORQUE:
