@@ -78,3 +78,14 @@ def test_scenarios_have_the_options_as_keys(folder):
     assert wrong.exit_code == 3 and "xacro_args.a: wrong value" in wrong.stderr
     unfit = run("simulate", "arm.xml", "--ignore", "fluid", "--xacro-arg", "a=2", "--dry-run")
     assert unfit.exit_code == 3 and "arguments of xacro are for a file with the ending .xacro" in unfit.stderr
+
+
+def test_converted_columns_have_units(folder):
+    """Those with which columns without units are read. Columns of other robots and without a robot keep theirs."""
+    (folder / "log.csv").write_text("t,q.j,v.j[rad/s],tau.j,q.other,note\n0,0,0,1,2,3\n1,0.1,0,1,2,3\n")
+    ok("convert", "log.csv", "-r", "arm.xml", "--ignore", "fluid", "-o", "with.csv")
+    ok("convert", "log.csv", "-o", "without.csv")
+    titles = [next(line for line in (folder / name).read_text().splitlines() if not line.startswith("#"))
+              for name in ("with.csv", "without.csv")]
+    assert titles == ["t[s],q.j[rad],v.j[rad/s],tau.j[N m],q.other,note", "t[s],q.j,v.j[rad/s],tau.j,q.other,note"]
+    assert np.array_equal(ld.read_trajectory("with.csv").columns["q.j"], [0.0, 0.1])

@@ -31,7 +31,7 @@ from liedyn.model.links import LinkVisuals
 from liedyn.model.model import Model, build
 from liedyn.robot_files import ReadingOptions, read_model, without_couplings
 from liedyn.simulation.control.joint_control import with_armatures
-from liedyn.simulation.trajectory_columns import check_mapped_columns, trajectory_header, unused_columns
+from liedyn.simulation.trajectory_columns import check_mapped_columns, column_units, trajectory_header, unused_columns
 
 MIMIC_IGNORED = "ignored"          # comment `# mimic:` of results that leave mimic joints and couplings out
 _NAMED = 8          # maximum number of columns named in a warning
@@ -117,17 +117,18 @@ def converted(source: str, output: str, robot: str | None = None, *, base: Base 
               reading: ReadingOptions | None = None) -> tuple[Trajectory, tuple[LiedynWarning, ...]]:
     """Return the trajectory of a foreign CSV or a ROS bag with comments for the file `output`, and warnings.
 
-    Columns are checked against the robot, if one is given or named in the file, and the comments name it.
+    Columns are checked against the robot, if one is given or named in the file. The comments name it, and all columns have units.
     """
     motion = read_trajectory(source, columns=columns, **(bag or {}))
     if robot is None and not {"robot", "model"} & motion.header.keys():
         if reading:
-            raise UsageError(f"{source} names no robot, to which {', '.join(reading)} apply; give a robot file (--robot)")
+            raise UsageError(f"{source} names no robot, to which {', '.join(reading)} apply; give one (--robot or robot=)")
         return motion, motion.warnings
     model, warnings = robot_of(motion, robot, base=base, reading=reading)
     header = {key: x for key, x in trajectory_header(model, passive=motion.passive).items() if key not in ("robot", "loops")}
     comments = comments_for(motion.header | header, model, output, motion if robot is None else None)
-    return replace(motion, header=comments | reading_comment(motion, robot, reading or {}), source=output), warnings
+    comments |= reading_comment(motion, robot, reading or {})
+    return replace(motion, header=comments, source=output, units=column_units(model, motion)), warnings
 
 
 def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[LiedynWarning, ...]]:

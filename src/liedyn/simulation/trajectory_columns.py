@@ -211,6 +211,17 @@ def unused_columns(model: Model, trajectory: Trajectory) -> list[str]:
             if not (_belongs(column, known) if is_motion_column(column) else column.partition(".")[0] in _OTHER_KINDS)]
 
 
+def column_units(model: Model, trajectory: Trajectory) -> dict[str, str]:
+    """Return the unit of each column: where the trajectory has none, that with which the column is read."""
+    known = _columns_by_kind(model)
+
+    def expected(column: str) -> str:
+        kind, _, name = column.partition(".")
+        return known(kind).get(name, "") if is_motion_column(column) else ""
+
+    return {column: trajectory.units.get(column) or expected(column) for column in trajectory.columns}
+
+
 def check_mapped_columns(model: Model, trajectory: Trajectory) -> None:
     """Raise TrajectoryError for an entry of the map of the trajectory with a target that the robot does not have."""
     if trajectory.mapping is None:
