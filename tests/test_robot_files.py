@@ -338,12 +338,18 @@ def test_without_its_armature_a_joint_moves_no_inertia(tmp_path):
     assert ld.build(rotor).moves_inertia and not ld.load(tmp_path / "robot.urdf").moves_inertia
 
 
-def test_a_mimic_of_nothing_is_left_out(tmp_path):
+def test_a_mimic_of_nothing_is_a_warning_of_a_urdf_and_an_error_elsewhere(tmp_path):
     robot = one_joint()
-    robot = replace(robot, joints=(replace(robot.joints[0], mimic=Mimic("nobody")),))
-    lost, = ld.save(robot, tmp_path / "robot.yaml")
-    assert str(lost) == "j: its mimic of nobody, which has no effect, is left out [not-written]"
-    assert load_description(tmp_path / "robot.yaml").joints[0].mimic is None
+    ld.save(robot, tmp_path / "robot.urdf", lossy=True)
+    text = (tmp_path / "robot.urdf").read_text()
+    (tmp_path / "robot.urdf").write_text(text.replace("</joint>", '<mimic joint="nobody"/></joint>'))
+    warned = load_description(tmp_path / "robot.urdf")
+    assert warned.joints[0].mimic is None
+    assert "j: mimics nobody, which does not exist; it moves independently [mimic]" in str(warned.warnings[-1])
+    ld.save(warned, tmp_path / "again.urdf")
+    assert '<mimic joint="nobody"/>' in (tmp_path / "again.urdf").read_text()                 # the text of the file
+    with pytest.raises(ModelError, match="joint \"j\", mimic: unknown joint in a coupling; found 'nobody'"):
+        ld.save(replace(robot, joints=(replace(robot.joints[0], mimic=Mimic("nobody")),)), tmp_path / "robot.yaml")
 
 
 def test_colours_of_shapes_stay(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.errors import NameLookupError
+from liedyn.errors import ModelError, NameLookupError
 from liedyn.model.description import COUPLING, LOOP_TYPES, Coordinate, Coupling, Joint, Loop, Mimic, Robot
 from liedyn.model.links import Link, Pose
 from liedyn.model.validate import validate
@@ -264,11 +264,15 @@ def test_one_array_holds_all_four():
     assert other.constraint_equation_names == model.constraint_equation_names and (other.loop_index == model.loop_index).all()
 
 
-def test_a_mimic_of_a_fixed_joint_by_a_fixed_joint_or_of_nobody_binds_nothing():
-    """Real files have both: reduced robots, and hands whose joints are called otherwise."""
+def test_a_mimic_by_a_fixed_joint_binds_nothing():
+    """Real files have them: reduced robots."""
     assert ld.build(mimicking(weld={"mimic": Mimic("ja")})).nc == 0
-    model = ld.build(mimicking(jb={"mimic": Mimic("nobody")}))
-    assert model.nc == 0 and [warning.code for warning in model.warnings] == ["mimic"]
+
+
+def test_a_mimic_of_a_joint_that_does_not_exist_is_an_error():
+    """In a description. Published URDF files have them (hands whose joints are called otherwise): a warning."""
+    with pytest.raises(ModelError, match=r"joint \"jb\", mimic: unknown joint in a coupling; found 'j_a'; .*did you mean ja"):
+        ld.build(mimicking(jb={"mimic": Mimic("j_a")}))
 
 
 @pytest.mark.parametrize("name", ROBOTS)

@@ -138,8 +138,9 @@ def rebuilt(robot: ld.Robot) -> ld.Robot:
     couplings = [ld.Coupling(c.name, {coordinate_name(*term[:2]): term[2] for term in c.terms}, c.offset, function=c.function)
                  for c in robot.couplings]
     actuators = [ld.Actuator(a.name, a.link, np.array(a.position), list(a.axis), a.torque_ratio) for a in robot.actuators]
+    keyframes = [ld.Keyframe(k.name, dict(k.q), {name: np.array(x) for name, x in k.v}) for k in robot.keyframes]
     return ld.Robot(robot.name, links, joints, robot.base, np.array(robot.gravity), actuators, loops, couplings,
-                    list(robot.actuated))
+                    list(robot.actuated), keyframes)
 
 
 @pytest.mark.filterwarnings("ignore::liedyn.errors.LiedynWarning")

@@ -290,6 +290,8 @@ def parse_yaml(text: str, file: str | None = None, error: type[InputError] = Mod
             raise builder.too_deep(mark.line + 1) from None
         detail = " ".join(str(part) for part in (problem.context, problem.problem) if part)
         line = min(mark.line, len(text.splitlines()) - 1) + 1 if mark else None     # the end is on the last line
+        if line and "\t" in _indentation(text.splitlines()[line - 1]):
+            raise error("not valid YAML: the line is indented with a tab", place=Place(file, line), expected="spaces") from None
         raise error(f"not valid YAML: {detail}", place=Place(file, line)) from None
     except yaml.reader.ReaderError as problem:
         line = text.count("\n", 0, problem.position) + 1
@@ -297,6 +299,10 @@ def parse_yaml(text: str, file: str | None = None, error: type[InputError] = Mod
     if root is None or root.kind == "null":
         raise error("the file is empty", place=Place(file))
     return root
+
+
+def _indentation(line: str) -> str:
+    return line[:len(line) - len(line.lstrip())]
 
 
 def _nesting(text: str) -> int:

@@ -123,12 +123,11 @@ def validate_constraints(robot: Robot, tree: LinkTree) -> tuple[tuple[Loop, ...]
 def mimic_couplings(robot: Robot) -> tuple[Coupling, ...]:
     """Return the mimics of joints as couplings q - multiplier q_followed = offset, by the names of the joints.
 
-    Fixed joints have no coordinate to couple. A joint that follows one which does not exist moves freely (a warning).
+    Fixed joints have no coordinate to couple.
     """
-    names = {joint.name for joint in robot.joints}
     return tuple(Coupling(joint.name, ((joint.name, "", 1.0), (joint.mimic.joint, "", -joint.mimic.multiplier)),
                           joint.mimic.offset, element_location(joint, "mimic"))
-                 for joint in robot.joints if joint.mimic and joint.type != "fixed" and joint.mimic.joint in names)
+                 for joint in robot.joints if joint.mimic and joint.type != "fixed")
 
 
 def _check_mimic_cycles(robot: Robot) -> None:

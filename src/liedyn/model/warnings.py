@@ -31,10 +31,9 @@ def robot_warnings(robot: Robot, tree: LinkTree, bodies: dict[str, Body]) -> Ite
                     yield _warning("negative-inertia", link, "its own inertia is not positive semidefinite", "inertia")
         if first in tree.links and (first != tree.root or robot.base == "floating"):
             yield from _body_warnings(tree.links[first], bodies[first], len(links))
-    names = {joint.name for joint in robot.joints}
     followers = {coupling.terms[0][0] for coupling in robot.couplings if coupling.function is not None}
     for joint in robot.joints:
-        yield from _joint_warnings(joint, names, followers)
+        yield from _joint_warnings(joint, followers)
     for coupling in robot.couplings:
         yield from _table_warnings(coupling, robot)
     for loop in robot.loops:
@@ -89,7 +88,7 @@ def _table_warnings(coupling: Coupling, robot: Robot) -> Iterator[LiedynWarning]
                                f"of {name}, whose limits are {limits.lower:g} to {limits.upper:g}", "function")
 
 
-def _joint_warnings(joint: Joint, names: set[str], followers: set[str]) -> Iterator[LiedynWarning]:
+def _joint_warnings(joint: Joint, followers: set[str]) -> Iterator[LiedynWarning]:
     yield from _axis_warnings(joint)
     for label, limits in zip(joint.labels, joint.coordinates, strict=True):
         of = f" of {label}" if label else ""
@@ -103,9 +102,6 @@ def _joint_warnings(joint: Joint, names: set[str], followers: set[str]) -> Itera
         for name, value in (("velocity", limits.velocity), ("effort", limits.effort)):
             if value < 0:
                 yield _warning("limits-negative", joint, f"the {name} limit{of} is {value:g}", "limits")
-    if joint.mimic and joint.labels and joint.mimic.joint not in names:
-        yield _warning("mimic", joint, f"mimics {joint.mimic.joint}, which does not exist; it moves independently",
-                       "mimic")
     if joint.type == "euler" and joint.sequence[0] == joint.sequence[2]:
         yield _warning("singular-at-zero", joint, f"the Euler angles {joint.sequence} are singular at zero", "sequence")
     if joint.type == "screws" and _are_dependent(joint.screws):

@@ -22,6 +22,7 @@ from liedyn.io.robots.xacro_files import expanded_xacro, is_xacro
 from liedyn.io.robots.xml_elements import XACRO_HINT, XmlElement, is_finite_number, read_urdf_tree
 from liedyn.io.yaml_nodes import NUMBER
 from liedyn.model.description import Coordinate, Joint, Mimic, Robot
+from liedyn.model.element_values import element_location
 from liedyn.model.links import Link, Pose, vector
 from liedyn.model.mass_properties import rotated_inertia
 
@@ -73,11 +74,22 @@ def urdf_robot(root: XmlElement, file: str) -> Robot:
     reader = _Checker()
     links, joints = ([reader.check(element) for element in root.every(tag)] for tag in ("link", "joint"))
     parsed = _parse(root.text("name") or Path(file).stem, [tree for tree, _ in links + joints])
-    return Robot(name=parsed.name,
+    described, warnings = _without_unknown_mimics(
+        tuple(_joint(joint, place) for joint, (_, place) in zip(parsed.joints, joints, strict=True)))
+    return Robot(name=parsed.name, joints=described,
                  links=tuple(_link(link, place) for link, (_, place) in zip(parsed.links, links, strict=True)),
-                 joints=tuple(_joint(joint, place) for joint, (_, place) in zip(parsed.joints, joints, strict=True)),
-                 actuated=_actuated(root), warnings=(*root.warnings, *reader.warnings), source=file,
+                 actuated=_actuated(root), warnings=(*root.warnings, *reader.warnings, *warnings), source=file,
                  visuals=visuals_of_urdf(root))
+
+
+def _without_unknown_mimics(joints: tuple[Joint, ...]) -> tuple[tuple[Joint, ...], list[LiedynWarning]]:
+    """Return the joints without mimics of joints that do not exist, which published files have, and a warning for each."""
+    names = {joint.name for joint in joints}
+    unknown = [joint for joint in joints if joint.mimic and joint.mimic.joint not in names]
+    warnings = [LiedynWarning("mimic", f"mimics {joint.mimic.joint}, which does not exist; it moves independently",
+                              place=replace(element_location(joint, "mimic"), key=joint.name))
+                for joint in unknown if joint.mimic and joint.labels]
+    return tuple(replace(joint, mimic=None) if joint in unknown else joint for joint in joints), warnings
 
 
 def _actuated(root: XmlElement) -> tuple[str, ...]:

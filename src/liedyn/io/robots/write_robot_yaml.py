@@ -109,7 +109,7 @@ _ZERO = (0.0, 0.0, 0.0)
 def robot_yaml(robot: Robot) -> str:
     """Return the text of a robot file, without keys that have their default.
 
-    The robot is valid (`model.validate`), and a joint that mimics another names one that exists (`as_yaml`).
+    The robot is valid (`model.validate`), and no fixed joint mimics another one (`as_yaml`).
     """
     head = {"name": robot.name, "base": _unless(robot.base, "fixed"), "gravity": _unless(robot.gravity, STANDARD_GRAVITY)}
     return to_yaml(plain(head)) \
@@ -233,10 +233,10 @@ class Subset:
 
 
 def as_yaml(robot: Robot) -> Subset:
-    """Return the part of a robot that a robot YAML can describe: all but mimics that have no effect."""
-    names, out = {joint.name for joint in robot.joints}, Subset(robot)
+    """Return the part of a robot that a robot YAML can describe: all but mimics of fixed joints, which have no effect."""
+    out = Subset(robot)
     for joint in robot.joints:
-        if joint.mimic and (joint.type == "fixed" or joint.mimic.joint not in names):
+        if joint.mimic and joint.type == "fixed":
             message = f"its mimic of {joint.mimic.joint}, which has no effect, is left out"
             out.losses.append(Omission(joint.name, message, dynamics=False))
     lost = {loss.element for loss in out.losses}
