@@ -69,6 +69,37 @@ def test_a_written_robot_is_the_same(tmp_path, coupling):
     assert ld.load(tmp_path / "out.urdf").loop_constants.tolist() == model.loop_constants.tolist()
 
 
+def test_columns_with_units(tmp_path):
+    text = 'table: {"%s": [-90, 0, 90, 180], "%s": [0, 3, 5, 0]}'
+    f, *_ = value(write(tmp_path, text % ("driver[deg]", "follower[mm]")), np.pi / 2)
+    np.testing.assert_allclose(f, 0.005, rtol=1e-14)
+    assert ld.load(tmp_path / "robot.yaml").warnings[0].code == "coupling-beyond-table"                # of the continuous cam
+    for titles, message in ((("driver[mm]", "follower"), "the column of the driver has the unit of another quantity; found 'm'"),
+                            (("driver", "x"), "has the columns driver and follower; found"),
+                            (("driver[kg]", "follower"), "the unit of an angle or a length; found 'kg'")):
+        with pytest.raises(ModelError) as caught:
+            ld.load(write(tmp_path, text % titles))
+        assert message in str(caught.value) and caught.value.place.line == 6, str(caught.value)
+    with pytest.raises(ModelError, match=r"have different lengths; found \[2, 3\]"):
+        ld.load(write(tmp_path, "table: {driver: [0, 1], follower: [0, 1, 2]}"))
+
+
+@pytest.mark.parametrize("points, message", [
+    ([[-180, 0], [-90, 0.1], [90, 0.2], [180, 0]], "cam reaches 180 rad"),
+    ([[-3, 0], [-1, 5], [1, 10], [3, 20]], "valve-1 reaches 20 m, its limit is 1 m"),
+    ([[-3, 0], [-1, 0.1], [1, 0.2], [3, 0.3]], None)])
+def test_a_table_in_degrees_or_millimetres_is_a_warning(tmp_path, points, message):
+    codes = {one.code: str(one) for one in ld.load(write(tmp_path, f"table: {points}")).warnings}
+    assert ("table-units" in codes) == (message is not None)
+    assert message is None or f"is the table in rad and m? {message}" in codes["table-units"]
+
+
+def test_a_table_of_angles_with_an_absurd_slope_is_a_warning(tmp_path):
+    path = write(tmp_path, "table: [[0, 0], [0.001, 1], [0.002, 2], [0.003, 3]]")
+    path.write_text(path.read_text().replace("prismatic", "revolute"))
+    assert "valve-1 turns by 1e+03 rad per rad of cam" in str(ld.load(path).warnings[0])
+
+
 FOUR = "table: [[0, 1], [1, 2], [2, 2], [3, 1.5]]"
 BROKEN = {
     'function: "abs(cam)"': "lobe.function: abs has kinks or jumps, but a coupling must be smooth; found 'abs(cam)'",

@@ -195,3 +195,19 @@ def test_a_table_that_does_not_cover_the_limits_is_a_warning(tmp_path):
     warning, = model.warnings
     assert warning.code == "coupling-beyond-table"
     assert "straight lines continue the table beyond 0 to 3 of hinge, whose limits are -7 to 7" in str(warning)
+
+
+def test_columns_of_a_table_have_units(tmp_path):
+    with_units = load(tmp_path, CIRCLE % 'table: {"yaw[deg]": [-630, -90, 90, 630], "x[mm]": [0, 100, 200, 200]}')
+    in_si = load(tmp_path, CIRCLE % f"table: {{yaw: {np.radians([-630, -90, 90, 630]).tolist()}, x: [0, 0.1, 0.2, 0.2]}}")
+    np.testing.assert_allclose(with_units.loop_constants, in_si.loop_constants, rtol=1e-13, atol=1e-15)
+    with pytest.raises(ModelError, match=r"hinge\.table: the column has the unit of another quantity; found 'm'; expected rad"):
+        load(tmp_path, CIRCLE % 'table: {"yaw[mm]": [0, 1, 2, 3], x: [0, 1, 2, 3]}')
+    with pytest.raises(ModelError, match=r"two columns have the same name; found 'x'"):
+        load(tmp_path, CIRCLE % 'table: {yaw: [0, 1, 2, 3], x: [0, 1, 2, 3], "x[m]": [0, 1, 2, 3]}')
+
+
+def test_a_table_of_a_curve_in_degrees_is_a_warning(tmp_path):
+    warning, = load(tmp_path, CIRCLE % "table: {yaw: [-90, 0, 90, 180], x: [0, 0.1, 0.2, 0.2]}").warnings
+    assert warning.code == "table-units"
+    assert "is the table in rad and m? hinge reaches 180 rad, its limit is 7 rad" in str(warning)

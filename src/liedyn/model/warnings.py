@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.errors import LiedynWarning, Place
-from liedyn.model.description import Coupling, Joint, Loop, Robot, Screw, coordinate_name
+from liedyn.model.coupling_expression import CouplingFunction
+from liedyn.model.description import Coordinate, Coupling, Joint, Loop, Robot, Screw, coordinate_name
 from liedyn.model.element_values import element_location
 from liedyn.model.link_tree import Body, Element, LinkTree, links_by_body, principal_inertias
 from liedyn.model.links import Link
@@ -19,6 +20,10 @@ SEMIDEFINITE_ROUNDING = 1e-9         # of the maximum principal inertia: a negat
 NO_INERTIA = 1e-12                   # m^2, in SI since files are: a radius of gyration below 1 um is noise of CAD programs
 GYRATION = (1e-4, 10.0)              # m, in SI since it looks for wrong units: outside is absurd for a robot's body
 DEPENDENT = 1e-9                     # of screws of unit length: a singular value below it is rounding of a printed number
+# of tables, in SI since they look for wrong units
+_FAR = 10.0                          # of the limits: values beyond them by this factor may be in degrees or mm
+_ANY_ANGLE = 4 * math.pi             # rad: the same of angles without limits
+_STEEP = 100.0                       # rad/rad: no cam or linkage is so steep
 UNIT_ROUNDING = 1e-5                 # of an axis's length: rounding of a printed number
 
 
@@ -75,17 +80,36 @@ def _axis_warnings(element: Joint | Loop) -> Iterator[LiedynWarning]:
 
 
 def _table_warnings(coupling: Coupling, robot: Robot) -> Iterator[LiedynWarning]:
-    """Yield a warning if the driver of a coupling may leave the range of its table. terms: as written, with names in files."""
-    if coupling.function is None or not coupling.function.points or coupling.function.periodic:
+    """Yield warnings about the range and the units of a table. terms: as written, with names in files."""
+    function = coupling.function
+    if function is None or not function.points:
         return
-    name = coordinate_name(*coupling.terms[1][:2])
-    low, high = coupling.function.points[0][0], coupling.function.points[-1][0]
-    for joint in robot.joints:
-        for each, limits in zip(joint.coordinate_names, joint.coordinate_parameters, strict=True):
-            slack = UNIT_ROUNDING * (high - low)
-            if each == name and not (limits.lower >= low - slack and limits.upper <= high + slack):
-                yield _warning("coupling-beyond-table", coupling, f"straight lines continue the table beyond {low:g} to {high:g} "
-                               f"of {name}, whose limits are {limits.lower:g} to {limits.upper:g}", "function")
+    names = [coordinate_name(*term[:2]) for term in coupling.terms[1::-1]]                  # driver and follower
+    sides = {name: (unit, limits) for joint in robot.joints for name, unit, limits in
+             zip(joint.coordinate_names, joint.units, joint.coordinate_parameters, strict=True) if name in names}
+    low, high = function.points[0][0], function.points[-1][0]
+    limits, slack = sides[names[0]][1], UNIT_ROUNDING * (high - low)
+    if reason := _units_of_table(function, names, sides):
+        yield _warning("table-units", coupling, f"is the table in rad and m? {reason}; give its columns units, "
+                       'such as "driver[deg]" or, of a curve, "yaw[deg]"', "function")
+    elif not function.periodic and not (limits.lower >= low - slack and limits.upper <= high + slack):
+        yield _warning("coupling-beyond-table", coupling, f"straight lines continue the table beyond {low:g} to {high:g} "
+                       f"of {names[0]}, whose limits are {limits.lower:g} to {limits.upper:g}", "function")
+
+
+def _units_of_table(function: CouplingFunction, names: Sequence[str], sides: Mapping[str, tuple[str, Coordinate]]) -> str:
+    """Return why a table without declared units seems to be in degrees or mm; empty if it does not."""
+    for name, column, declared in zip(names, np.transpose(function.points), function.units, strict=True):
+        unit, limits = sides[name]
+        size, reach = float(np.abs(column).max()), max(abs(limits.lower), abs(limits.upper))
+        limited = 0.0 < reach < math.inf
+        if not declared and size > (_FAR * reach if limited else _ANY_ANGLE if unit == "rad" else math.inf):
+            return f"{name} reaches {size:g} {unit}" + (f", its limit is {reach:g} {unit}" if limited else "")
+    x, y = np.transpose(function.points)
+    slope = float(np.abs(np.diff(y) / np.diff(x)).max())
+    if not any(function.units) and {sides[name][0] for name in names} == {"rad"} and slope > _STEEP:
+        return f"{names[1]} turns by {slope:.3g} rad per rad of {names[0]}"
+    return ""
 
 
 def _joint_warnings(joint: Joint, followers: set[str]) -> Iterator[LiedynWarning]:

@@ -1,22 +1,54 @@
 """Functions of nonlinear couplings in robot files: tables in the file or in a CSV, and writing."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from liedyn.arrays import Array
-from liedyn.errors import ModelError, nearest
-from liedyn.io.csv_table import CsvTable, read_table, split_title
+from liedyn.errors import ModelError, Place, nearest
+from liedyn.io.csv_table import read_table, split_title
+from liedyn.io.file_schema import List, Number
 from liedyn.io.units import UNITS, unit_name, unit_of
 from liedyn.io.yaml_nodes import Node
 from liedyn.model.coupling_expression import CouplingFunction
 
 # tables -------------------------------------------------------------------------------------------------------------
 
-def read_points(node: Node) -> tuple[tuple[float, float], ...] | str:
-    """Return the points [x, f(x)] of a list, or the text of a node that names a CSV."""
+Columns: TypeAlias = dict[str, tuple[tuple[float, ...], str]]          # values in SI and unit (rad, m, "" without one), by name
+_SIDES = "driver", "follower"
+
+
+def read_points(node: Node) -> tuple[tuple[float, float], ...] | Columns | str:
+    """Return the points [x, f(x)] of a list, the columns of a mapping, or the text of a node that names a CSV."""
     if node.kind == "text":
         return node.text()
+    if node.kind == "mapping":
+        return read_columns(node)
     return tuple(tuple(row.vector(2)) for row in node.items(minimum=2, of="points [driver, follower]"))     # type: ignore[misc]
+
+
+def read_columns(node: Node) -> Columns:
+    """Return the columns of a mapping such as {"driver[deg]": [0, 90], …}. Raises ModelError."""
+    columns: Columns = {}
+    for title, child in node.mapping().items():
+        name, values = split_title(title)[0], np.array(List(Number(), 2).read(child))
+        if name in columns:
+            raise child.problem("two columns have the same name", found=name)
+        si, unit = column_in_si(title, values, child.place)
+        columns[name] = tuple(map(float, si)), unit
+    return columns
+
+
+def points_of_columns(columns: Columns, node: Node) -> tuple[tuple[tuple[float, float], ...], tuple[str, str]]:
+    """Return the points of the columns `driver` and `follower`, and their units. Raises ModelError at the node."""
+    if sorted(columns) != [*_SIDES]:
+        raise node.problem("a table of a coupling has the columns driver and follower", found=[*columns],
+                           expected="driver[deg] and follower[mm], with these or other units")
+    (x, x_unit), (y, y_unit) = (columns[side] for side in _SIDES)
+    if len(x) != len(y):
+        raise node.problem("the columns driver and follower have different lengths", found=[len(x), len(y)])
+    return tuple(zip(x, y, strict=True)), (x_unit, y_unit)
 
 
 def read_csv(file: str) -> tuple[tuple[tuple[float, float], ...], tuple[str, str]]:
@@ -25,19 +57,19 @@ def read_csv(file: str) -> tuple[tuple[tuple[float, float], ...], tuple[str, str
     if len(table.titles) != 2:
         raise ModelError("a table of a coupling has two columns", place=table.place(), found=len(table.titles),
                          expected="driver and follower, such as cam[rad],lift[m]")
-    (x, x_unit), (y, y_unit) = (column_in_si(table, title, values)
+    (x, x_unit), (y, y_unit) = (column_in_si(title, values, table.place(column=split_title(title)[0]))
                                 for title, values in zip(table.titles, table.parse_numbers().T, strict=True))
     return tuple((float(a), float(b)) for a, b in zip(x, y, strict=True)), (x_unit, y_unit)
 
 
-def column_in_si(table: CsvTable, title: str, values: Array) -> tuple[Array, str]:
+def column_in_si(title: str, values: Array, place: Place) -> tuple[Array, str]:
     """Return the values of a column in SI, and their unit: rad, m, or "" for a title without a unit. Raises ModelError."""
-    name, text = split_title(title)
+    text = split_title(title)[1]
     if not text:
         return values, ""
     unit = unit_of(text)
     if unit is None or unit_name(unit.exponents) not in ("rad", "m"):
-        raise ModelError("a column of a table of a coupling has the unit of an angle or a length", place=table.place(column=name),
+        raise ModelError("a column of a table of a coupling has the unit of an angle or a length", place=place,
                          found=text, expected="rad, deg, m, mm, …", hint=nearest(text, UNITS))
     return values * unit.multiply / unit.divide, unit_name(unit.exponents)
 

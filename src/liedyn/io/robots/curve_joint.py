@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from liedyn.errors import ModelError
+from liedyn.errors import ModelError, Place
 from liedyn.io.csv_table import read_table, split_title
 from liedyn.io.file_schema import File
-from liedyn.io.robots.coupling_function import column_in_si
+from liedyn.io.robots.coupling_function import Columns, column_in_si
 from liedyn.io.robots.robot_schema import CURVE_COMPONENTS, JOINT, LIMITS, read_limit
 from liedyn.io.yaml_nodes import Node
 from liedyn.model.coupling_expression import CouplingFunction, read_expression
@@ -88,28 +88,33 @@ def _functions(name: str, nodes: Mapping[str, Node], values: Mapping[str, Any]) 
     if driver not in columns:
         raise table.problem(f"the table has no column of the coordinate {driver}", found=list(columns))
     options = {key: values[key] for key in ("interpolation", "periodic") if key in values}
-    for component, column in columns.items():
+    for component, (column, unit) in columns.items():
         if component not in _AXES:
             raise table.problem("not a component of the pose", found=component, expected=", ".join(CURVE_COMPONENTS))
-        if len(column) != len(columns[driver]):
+        _check_unit(component, unit, table.place)
+        if len(column) != len(columns[driver][0]):
             raise table.problem(f"the columns {driver} and {component} have different lengths",
-                                found=[len(columns[driver]), len(column)])
+                                found=[len(columns[driver][0]), len(column)])
         if component != driver:
-            yield component, CouplingFunction(points=tuple(zip(columns[driver], column, strict=True)), **options)
+            yield component, CouplingFunction(points=tuple(zip(columns[driver][0], column, strict=True)),
+                                              units=(columns[driver][1], unit), **options)
 
 
-def _csv_columns(file: str) -> dict[str, tuple[float, ...]]:
+def _csv_columns(file: str) -> Columns:
     table = read_table(file, ModelError, expected="a line of components such as yaw[deg],x[mm], then rows of numbers")
-    columns = {}
+    columns: Columns = {}
     for title, values in zip(table.titles, table.parse_numbers().T, strict=True):
         component = split_title(title)[0]
         if component not in _AXES or component in columns:
             raise ModelError("a column of a curve is a component of the pose, once", place=table.place(column=component),
                              found=component, expected=", ".join(CURVE_COMPONENTS))
-        si, unit = column_in_si(table, title, values)
-        expected = "m" if component in ("x", "y", "z") else "rad"
-        if unit not in ("", expected):
-            raise ModelError("the column has the unit of another quantity", place=table.place(column=component), found=unit,
-                             expected=expected)
-        columns[component] = tuple(map(float, si))
+        si, unit = column_in_si(title, values, table.place(column=component))
+        _check_unit(component, unit, table.place(column=component))
+        columns[component] = tuple(map(float, si)), unit
     return columns
+
+
+def _check_unit(component: str, unit: str, place: Place) -> None:
+    expected = "m" if component in ("x", "y", "z") else "rad"
+    if unit not in ("", expected):
+        raise ModelError("the column has the unit of another quantity", place=place, found=unit, expected=expected)

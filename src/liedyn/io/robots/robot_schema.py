@@ -23,7 +23,7 @@ from liedyn.io.file_schema import (
     one_of,
     one_or_more,
 )
-from liedyn.io.robots.coupling_function import read_points
+from liedyn.io.robots.coupling_function import Columns, read_columns, read_points
 from liedyn.io.yaml_nodes import Node
 from liedyn.model.coupling_expression import SPLINE_DEGREES, CouplingFunction
 from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, Actuator, Coordinate, JointType, LoopType, Mimic, Robot
@@ -183,8 +183,9 @@ COUPLING = Schema("coupling", (
     Field("driver", Text(), "nonlinear coupling: coordinate of which the follower is a function", example="shoulder"),
     Field("function", Text(), "position of the follower as an expression of that of the driver, by its name or `q` [rad or m]",
         example="0.5*sin(shoulder)"),
-    Field("table", OneOf((Text(), List(Vector(2), 2)), "table", read_points), "the same by points `[driver, follower]` "
-        "[rad or m], or by a CSV with two columns, whose titles may have units", example=[[0, 0], [1, 0.4], [2, 0.6], [3, 0.7]]),
+    Field("table", OneOf((Text(), List(Vector(2), 2), Named(List(Number(), 2), "driver")), "table", read_points), "the same by "
+        "points `[driver, follower]` [rad or m]; by columns with units, `{\"driver[deg]\": […], \"follower[mm]\": […]}`; or by a "
+        "CSV with two columns, whose titles may have units", example=[[0, 0], [1, 0.4], [2, 0.6], [3, 0.7]]),
     Field("interpolation", Choice(tuple(SPLINE_DEGREES)), "of the table, by a spline: `cubic` has two continuous derivatives, "
         "`quintic` four", default_of(CouplingFunction, "interpolation"), example="quintic"),
     Field("periodic", Boolean(), "true: the table is one period of the driver; the last value is the first one, or whole turns "
@@ -192,9 +193,9 @@ COUPLING = Schema("coupling", (
     one_of=(("terms", "function", "table"),))
 
 
-def _columns(node: Node) -> str | dict[str, tuple[float, ...]]:
-    """Return the numbers of a table of a curve by component, or the text of a node that names a CSV."""
-    return node.text() if node.kind == "text" else {name: List(Number(), 2).read(child) for name, child in node.mapping().items()}
+def _columns(node: Node) -> str | Columns:
+    """Return the columns of a table of a curve by component, or the text of a node that names a CSV."""
+    return node.text() if node.kind == "text" else read_columns(node)
 
 
 JOINT = Schema("joint", (
@@ -219,7 +220,7 @@ JOINT = Schema("joint", (
     Field("functions", Named(Text(), "x"), "curve: other components as expressions of the coordinate, by the joint's name or `q`",
         kinds=(CURVE,), example={"x": "0.02*sin(q)", "y": "0.01*q**2"}),
     Field("table", OneOf((Text(), Named(List(Number(), 2), "x")), "columns", _columns), "curve: components by points, as lists "
-        "by component, or as a CSV with a column for each, such as `yaw[deg],x[mm]`", kinds=(CURVE,),
+        "by component, such as `\"yaw[deg]\": […]`, or as a CSV with a column for each, such as `yaw[deg],x[mm]`", kinds=(CURVE,),
         example={"yaw": [0, 1, 2, 3], "x": [0, 0.01, 0.015, 0.016]}),
     *(replace(COUPLING[name], kinds=(CURVE,)) for name in ("interpolation", "periodic")),
     Field("limits", LIMITS, "`lower`, `upper` (position; not for continuous, ball and free joints), `velocity`, `effort`",

@@ -9,7 +9,7 @@ from typing import Any
 
 from liedyn.errors import ElementPlace, LiedynWarning, ModelError, Place
 from liedyn.io.file_schema import File
-from liedyn.io.robots.coupling_function import read_csv
+from liedyn.io.robots.coupling_function import points_of_columns, read_csv
 from liedyn.io.robots.curve_joint import CurveJoint, read_curve_joint
 from liedyn.io.robots.robot_schema import (
     ACTUATOR,
@@ -146,6 +146,8 @@ def _function(node: Node, values: dict[str, Any]) -> CouplingFunction:
     points, units = values["table"], ("", "")
     if isinstance(points, str):
         points, units = read_csv(File("CSV file").read(node.value["table"]))
+    elif isinstance(points, dict):
+        points, units = points_of_columns(points, node.value["table"])
     options = {key: values[key] for key in ("interpolation", "periodic") if key in values}
     return CouplingFunction(points=points, units=units, **options)
 
