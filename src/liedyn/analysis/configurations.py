@@ -30,7 +30,16 @@ from liedyn.dynamics.constraints.constraints import constraint_velocity, project
 from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ComputationError, ConfigurationError, LiedynWarning, ScenarioError, UsageError, WarningLog, warn
+from liedyn.errors import (
+    ComputationError,
+    ConfigurationError,
+    LiedynWarning,
+    ScenarioError,
+    UsageError,
+    WarningLog,
+    list_names,
+    warn,
+)
 from liedyn.immutable import Immutable
 from liedyn.io.yaml_values import Overrides, override_texts
 from liedyn.kernels.simulation.signals import TORQUE
@@ -401,7 +410,7 @@ class _EquilibriumSearch:
                                     "wrench, or "
                                     f"{_options([joint.name])})")
         if at_limit:
-            return ComputationError(f"{text}; at a limit: {', '.join(at_limit[:4])} (--fix or hold=[…] keeps joints fixed)")
+            return ComputationError(f"{text}; at a limit: {list_names(at_limit, 4)} (--fix or hold=[…] keeps joints fixed)")
         return ComputationError(f"{text} ({_options([joint.name])} keeps it fixed)")
 
 
@@ -505,7 +514,7 @@ def _named_values(text: str, option: str, subject: str, names: Sequence[str]) ->
     if not equals:
         raise UsageError(f"{option} {text}: expected NAME=VALUE")
     if name not in names:
-        raise UsageError(f"{option} {text}: no {subject} {name!r}; the robot has {', '.join(names[:12]) or 'none'}")
+        raise UsageError(f"{option} {text}: no {subject} {name!r}; the robot has {list_names(names, 12) or 'none'}")
     try:
         values = [float(x) for x in values_text.strip().strip("[]").split(",")]
     except ValueError:

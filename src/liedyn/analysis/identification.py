@@ -546,7 +546,7 @@ def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: Array, for
     warnings = WarningLog()
     if misfit:
         listing = "; ".join(f"{joint.joint}: residual force {figures}, {_describe_residual(joint)}"
-                            for joint, figures in misfit[:6])
+                            for joint, figures in misfit[:6]) + (f"; and {len(misfit) - 6} more" if len(misfit) > 6 else "")
         resembling = dict.fromkeys(ESTIMABLE[joint.candidate] for joint, _ in misfit if joint.candidate in ESTIMABLE)
         additional = [kind for kind in resembling if kind not in estimated]
         kinds = [kind for kind in estimated if kind != "offset"] + additional

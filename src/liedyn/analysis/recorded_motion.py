@@ -31,6 +31,7 @@ from liedyn.errors import (
     ShapeError,
     TrajectoryError,
     UsageError,
+    list_names,
     warn,
 )
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
@@ -260,7 +261,7 @@ def positions_of(model: Model, trajectory: Trajectory) -> Array:
     names = [name for name in trajectory.columns if name.startswith("q.")]
     if columns is None and names:
         raise TrajectoryError(f"no column belongs to a joint of the robot {model.name}", place=Place(trajectory.source),
-                              found=", ".join(names), expected=", ".join(f"q.{name}" for name in model.q_names[:4]),
+                              found=", ".join(names), expected=list_names([f"q.{name}" for name in model.q_names], 4),
                               hint="is this the motion of another robot? See docs/files.md#trajectory-csv")
     q = require_columns(trajectory, columns, "q", "the positions")
     invalid = find_non_unit_row(model, q)

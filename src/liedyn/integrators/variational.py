@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arrays import ArrayLike
-from liedyn.errors import Place, ScenarioError
+from liedyn.errors import Place, ScenarioError, list_names
 from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart
 from liedyn.integrators.run_state import (
     EVALUATIONS,
@@ -400,7 +400,7 @@ def check_supported(problem: InitialValueProblem, v: np.ndarray, place: Place | 
                   if level != TORQUE and not rests]
     if problem.constraints is not None or prescribed:
         raise ScenarioError(f"variational does not support {'prescribed motions' if prescribed else 'loops and couplings'}",
-                            place=place, found=", ".join(prescribed[:3]) or None, expected="another integrator.method")
+                            place=place, found=list_names(prescribed, 3) or None, expected="another integrator.method")
 
 
 def _make_workspace(model: Model) -> VariationalWorkspace:

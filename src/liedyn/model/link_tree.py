@@ -133,7 +133,9 @@ def _raise_cycle(parent_joint: dict[str, Joint], reached: set[str]) -> None:
     joint = next(joint for joint in parent_joint.values() if joint.child in inside)          # the first in the file
     start = names.index(joint.parent)
     names = [*names[start:], *names[:start], joint.parent]
-    raise ModelError("the joints form a cycle: " + " -> ".join(names[:20]), place=element_location(joint), expected="a tree")
+    more = f" -> … ({len(names) - 20} more)" if len(names) > 20 else ""
+    raise ModelError(f"the joints form a cycle: {' -> '.join(names[:20])}{more}", place=element_location(joint),
+                     expected="a tree")
 
 
 # Mass, centre and inertia of links that are welded together -------------------------------------------------------------

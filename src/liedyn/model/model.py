@@ -9,7 +9,17 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Base, Integers, Mask
-from liedyn.errors import LiedynWarning, ModelError, NameLookupError, Place, UsageError, WarningLog, nearest, of_level
+from liedyn.errors import (
+    LiedynWarning,
+    ModelError,
+    NameLookupError,
+    Place,
+    UsageError,
+    WarningLog,
+    list_names,
+    nearest,
+    of_level,
+)
 from liedyn.immutable import Immutable, read_only, read_only_property
 from liedyn.model.articulated_inertia import BodyTree, joints_without_inertia, vanishing_coordinates
 from liedyn.model.constraint_arrays import ConstraintAnchors, LeverArms, ModelConstraint, pack_constraints, packed_model
@@ -461,7 +471,7 @@ def _count_noun(n: int, noun: str) -> str:
 
 
 def _unknown_name(kind: str, name: object, names: Iterable[str]) -> NameLookupError:
-    hint = nearest(name, names, written=repr) or f"the model has {', '.join(list(names)[:12]) or 'none'}"
+    hint = nearest(name, names, written=repr) or f"the model has {list_names(list(names), 12) or 'none'}"
     return NameLookupError(f"no {kind} {name!r}; {hint}")
 
 

@@ -21,7 +21,7 @@ from liedyn.dynamics.constraints.rank import (
 )
 from liedyn.dynamics.finite_differences import numerical_derivative
 from liedyn.dynamics.manifold import difference, integrate
-from liedyn.errors import ComputationError, LiedynWarning, NameLookupError, ShapeError, warn
+from liedyn.errors import ComputationError, LiedynWarning, NameLookupError, ShapeError, list_names, warn
 from liedyn.immutable import Immutable
 from liedyn.model.constraint_arrays import ModelConstraint
 from liedyn.model.description import CYLINDRICAL, ONE_DOF, PLANAR, PRISMATIC, REVOLUTE, WELD
@@ -272,9 +272,9 @@ class BranchSearch:
                 f'{" and ".join(parts)}')
         names = self.at_limits(best.q)
         if names:
-            text += f", with {', '.join(names[:4])}{', …' if len(names) > 4 else ''} at a limit"
+            text += f", with {list_names(names, 4)} at a limit"
         fixed = [name for name, free in zip(model.v_names, self.free, strict=True) if not free]
-        hints = [f"{', '.join(fixed[:4])} {'is' if len(fixed) == 1 else 'are'} kept fixed: release"] if fixed else []
+        hints = [f"{list_names(fixed, 4)} {'is' if len(fixed) == 1 else 'are'} kept fixed: release"] if fixed else []
         if constraint.driven:
             hints.append("it is driven: give its position")
         tilt = self._tilt(constraint, best)
