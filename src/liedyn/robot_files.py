@@ -345,6 +345,9 @@ def convert(model: Model | Robot, format: str, name: str | None = None, folder: 
     if target is None or target.write is None:
         raise UsageError(f"unknown format {format!r}; expected {in_words(list(written_formats()))}")
     shapes, lost = _shapes(robot, target)
+    names = {link.name for link in robot.links}
+    lost += tuple(Omission(name, "its shapes are left out: the robot has no link of this name (was it renamed?)", dynamics=False)
+                  for name in robot.visuals if name not in names)
     subset, text = target.write(robot, shapes)
     patched = target.patch(subset.robot, folder) if target.patch else None
     if patched is not None:

@@ -214,3 +214,30 @@ def test_a_robot_without_a_source_is_written_anew(tmp_path):
                   (Joint("hinge", "continuous", "base", "bar", Pose(), ((0.0, 0.0, 1.0),)),))
     assert ld.save(robot, tmp_path / "bar.urdf") == ()
     assert Path(tmp_path / "bar.urdf").read_text().startswith('<?xml version="1.0"?>\n<robot name="bar">')
+
+
+def renamed(robot: Robot, names: dict[str, str]) -> Robot:
+    """The robot with other names of links."""
+    def name(old: str) -> str:
+        return names.get(old, old)
+    return replace(robot, links=tuple(replace(link, name=name(link.name)) for link in robot.links),
+                   joints=tuple(replace(joint, parent=name(joint.parent), child=name(joint.child)) for joint in robot.joints))
+
+
+def test_renamed_links_keep_their_meshes(source, tmp_path):
+    """They were written anew, without meshes and collision shapes, and without a word."""
+    robot = renamed(load_description(source), {"base": "foot", "upper": "thigh", "lower": "shin"})
+    assert ld.save(robot, tmp_path / "new.urdf") == ()
+    gone, new = changed_lines(source, (tmp_path / "new.urdf").read_text(encoding="utf-8"))
+    assert new == ['<link name="foot"/>', '<link name="thigh">', '<link name="shin">',
+                   '<parent link="foot"/><child link="thigh"/>', '<parent link="thigh"/>', '<child link="shin"/>']
+    assert len(gone) == len(new)
+    assert load_description(tmp_path / "new.urdf").visuals["thigh"].meshes[0].name == "meshes/upper.dae"
+
+
+def test_shapes_of_renamed_links_that_cannot_be_kept_are_reported(source, tmp_path):
+    robot = replace(renamed(load_description(source), {"upper": "thigh"}), source=None)
+    with pytest.warns(ld.LiedynWarning, match="upper: its shapes are left out: the robot has no link of this name"):
+        ld.save(robot, tmp_path / "new.urdf")
+    with pytest.warns(ld.LiedynWarning, match="upper: its shapes are left out"):
+        ld.save(robot, tmp_path / "new.yaml")

@@ -52,11 +52,24 @@ def patched_urdf(robot: Robot, folder: Path | None = None) -> str | None:
     if (declared_encoding(root.content) or "utf-8").lower() not in _ENCODINGS:
         return None
     file = _SourceText(root)
-    file.patch(root, *(ElementTree.fromstring(urdf(x)) for x in (original, robot)))
+    old, new = (ElementTree.fromstring(urdf(x)) for x in (original, robot))
+    file.rename_links(root, old, _renamed_links(original, robot))
+    file.patch(root, old, new)
     if folder is not None and folder.resolve() != source.parent.resolve():
         file.move_paths(source.parent, folder)
     patched = file.text()
     return patched if _reads_back(patched, robot, source) else None
+
+
+def _renamed_links(original: Robot, robot: Robot) -> dict[str, str]:
+    """Return the new names of links that are at the same joints under other names, by their old names."""
+    joints = {joint.name: joint for joint in original.joints}
+    old_names, new_names = ({link.name for link in each.links} for each in (original, robot))
+    pairs = {pair for joint in robot.joints if joint.name in joints
+             for pair in ((joints[joint.name].parent, joint.parent), (joints[joint.name].child, joint.child))
+             if pair[0] in old_names - new_names and pair[1] in new_names - old_names}
+    renamed = dict(pairs)
+    return renamed if len(renamed) == len(set(renamed.values())) == len(pairs) else {}
 
 
 def _model(root: XmlElement, source: Path) -> Model:
@@ -154,6 +167,15 @@ class _SourceText:
             self.set_attribute(turned, "rpy", "0 0 0")
         if added:
             self.add(element, added)
+
+    def rename_links(self, root: XmlElement, old: ElementTree.Element, names: dict[str, str]) -> None:
+        """Rename links of the file, and of its meaning `old`; joints that name them are patched as other changes."""
+        for element in root.every("link"):
+            if element.name in names:
+                self.set_attribute(element, "name", names[element.name])
+                element.attributes["name"] = element.attributes["name"]._replace(text=names[element.name])
+        for link in old.iter("link"):
+            link.set("name", names.get(link.get("name", ""), link.get("name", "")))
 
     def set_attribute(self, element: XmlElement, key: str, value: str) -> None:
         """Replace the value of an attribute, or add it."""
