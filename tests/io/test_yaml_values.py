@@ -46,3 +46,15 @@ def test_values_that_do_not_fit_on_a_line_have_lines_of_their_parts():
         f"numbers: [{', '.join(['1'] * 60)}]",
         "none: {}",
         "nested:", "  - list:", *["      - {at: [0.5, -1.0e-05, 2], 'on': true}"] * 6]) + "\n"
+
+
+@pytest.mark.parametrize("nest", [lambda entry: {"k": entry}, lambda entry: {"k": [entry]},
+                                  lambda entry: {"k": [entry, {"c": "b" * 120}]}], ids=["mapping", "list", "entry"])
+def test_what_has_130_characters_fits_on_a_line(nest):
+    """A mapping, a list and an entry of a list, with one and two keys."""
+    def lines(size):
+        return to_yaml(nest({"a": "x" * size, "b": 1})).splitlines()
+
+    fitting = max(size for size in range(5, 140) if len(lines(size)) == len(lines(5)))
+    assert max(map(len, lines(fitting))) == 130 and max(map(len, lines(fitting + 1))) < 131
+    assert parse_yaml("\n".join(lines(fitting + 1))).plain() == nest({"a": "x" * (fitting + 1), "b": 1})
