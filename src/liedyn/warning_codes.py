@@ -42,6 +42,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "limits-missing": (WARN, "A revolute or prismatic joint has no position limits. Give it limits, or make it continuous."),
     "limits-zero-range": (WARN, "The lower and upper limit of a joint are equal. Correct the limits, or make the joint fixed."),
     "limits-negative": (WARN, "A velocity or effort limit is negative. Give a positive limit."),
+    "limits-units": (WARN, "A limit of a revolute joint of several turns seems to be in degrees. Write it in radians."),
+    "lengths-units": (WARN, "A joint is more than 100 m from its parent: lengths seem to be in mm. Write them in metres."),
     "axis-missing": (WARN, "A URDF axis has no `xyz`; it is taken as 1 0 0. Write the axis."),
     "axis-not-unit": (WARN, "An axis does not have unit length and was scaled. Check that the direction is right."),
     "coupling-beyond-table": (

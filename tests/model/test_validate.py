@@ -134,6 +134,14 @@ def test_negative_passive_forces_are_refused(name):
     (with_joint(type="prismatic", coordinates=(Coordinate(upper=1.0),)), [("limits-missing", "k")]),
     (with_joint(type="helical", coordinates=()), []),
     (with_joint(coordinates=(Coordinate(0.5, 0.5),)), [("limits-zero-range", "k")]),
+    (with_joint(coordinates=(Coordinate(-170.0, 170.0),)), [("limits-units", "k")]),
+    (with_joint(coordinates=(Coordinate(-1.0, 90.0),)), [("limits-units", "k")]),
+    (with_joint(coordinates=(Coordinate(-12.5, 5.0),)), []),                        # less than two turns each way
+    (with_joint(coordinates=(Coordinate(-18.85, 18.85),)), []),                     # three turns
+    (with_joint(coordinates=(Coordinate(-1e16, 1e16),)), []),                       # no limit
+    (with_joint(type="prismatic", coordinates=(Coordinate(-50.0, 50.0),)), []),     # a rail
+    (with_joint(origin=Pose(translation=(0.0, 400.0, 333.0))), [("lengths-units", "k")]),
+    (with_joint(origin=Pose(translation=(0.0, 90.0, 0.0))), []),
     (with_joint(coordinates=(Coordinate(-1, 1, velocity=-1.0, effort=-2.0),)), [("limits-negative", "k")] * 2),
     (with_joint(axes=((0, 0.6, 0.8001),)), [("axis-not-unit", "k")]),
     (with_joint(axes=((0, 0.417025, 0.908894),)), []),                              # six digits: rounding

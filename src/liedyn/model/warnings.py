@@ -23,6 +23,8 @@ DEPENDENT = 1e-9                     # of screws of unit length: a singular valu
 # of tables, in SI since they look for wrong units
 _FAR = 10.0                          # of the limits: values beyond them by this factor may be in degrees or mm
 _ANY_ANGLE = 4 * math.pi             # rad: the same of angles without limits
+_DEGREES = (5.0, 3600.0)             # limits beyond it that are multiples of the first and at most the second may be in degrees
+_FAR_ORIGIN = 100.0                  # m: a joint that is further from that of its parent may be in mm
 _STEEP = 100.0                       # rad/rad: no cam or linkage is so steep
 UNIT_ROUNDING = 1e-5                 # of an axis's length: rounding of a printed number
 
@@ -114,6 +116,10 @@ def _units_of_table(function: CouplingFunction, names: Sequence[str], sides: Map
 
 def _joint_warnings(joint: Joint, followers: set[str]) -> Iterator[LiedynWarning]:
     yield from _axis_warnings(joint)
+    distance = math.hypot(*joint.origin.translation)
+    if distance > _FAR_ORIGIN:
+        yield _warning("lengths-units", joint, f"is its origin in mm? It is {distance:.4g} m from the frame of its parent",
+                       "origin")
     for label, limits in zip(joint.labels, joint.coordinates, strict=True):
         of = f" of {label}" if label else ""
         missing = [name for name, value in (("lower", limits.lower), ("upper", limits.upper)) if math.isinf(value)]
@@ -123,6 +129,11 @@ def _joint_warnings(joint: Joint, followers: set[str]) -> Iterator[LiedynWarning
                            f"(give it limits{suggestion})", "limits")
         if limits.lower == limits.upper:
             yield _warning("limits-zero-range", joint, f"lower and upper limit{of} are both {limits.lower:g}", "limits")
+        degrees = [x for x in (limits.lower, limits.upper) if _ANY_ANGLE < abs(x) <= _DEGREES[1] and x % _DEGREES[0] == 0.0]
+        if degrees and joint.type == "revolute":
+            x = degrees[0]
+            yield _warning("limits-units", joint, f"is the limit {x:g} rad in degrees? It is {x / math.tau:.3g} turns; {x:g} "
+                           f"degrees are {math.radians(x):.6g} rad", "limits")
         for name, value in (("velocity", limits.velocity), ("effort", limits.effort)):
             if value < 0:
                 yield _warning("limits-negative", joint, f"the {name} limit{of} is {value:g}", "limits")
