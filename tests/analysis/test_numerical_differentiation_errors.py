@@ -123,7 +123,8 @@ def test_a_robot_at_rest_is_no_alarm(ur5, tmp_path):
 @pytest.mark.parametrize("rows", [3, 4, 5, 8])
 def test_few_rows(ur5, tmp_path, rows):
     warnings = list(map(str, dynamics_along(ur5, file_of(tmp_path, ur5, t=T[:rows]), "inverse").warnings))
-    assert ("not enough to estimate the error" if rows == 3 else "estimated error of the worst column") in warnings[1]
+    text = "not enough to estimate the error" if rows == 3 else "estimated error of the worst column"
+    assert any(text in warning for warning in warnings)
 
 
 def test_motions_of_mechanisms_are_estimated_too(tmp_path):

@@ -216,3 +216,37 @@ def test_only_joints_with_a_measured_torque_are_compared():
     assert [each.coordinate for each in dynamics_along(model, recorded, "inverse").differences] == ["shoulder"]
     assert dynamics_along(model, recorded, "hybrid", ["elbow"]).differences == ()
     assert dynamics_along(model, recorded, "forward").differences == ()
+
+
+ON_A_SLIDE = """links:
+  a: {mass: 1, inertia: [0.02, 0.02, 0.02]}
+  b: {mass: 1, com: [0.2, 0, 0], inertia: [0.02, 0.02, 0.02]}
+joints:
+  x: {type: prismatic, parent: world, child: a, axis: [1, 0, 0], limits: {lower: -9, upper: 9}}
+  turn: {type: continuous, parent: a, child: b, axis: [0, 1, 0]}
+"""
+
+
+@pytest.mark.parametrize("smooth", [None, "auto"])
+@pytest.mark.parametrize("speed", [0.0, 0.3])
+def test_results_that_are_rounding_are_not_called_unreliable(tmp_path, smooth, speed):
+    """The weight has no force along the slide and no moment about the joint: errors of 1e-13 N are compared with 20 N."""
+    (tmp_path / "slide.yaml").write_text(ON_A_SLIDE)
+    model, t = ld.load(tmp_path / "slide.yaml"), 0.01 * np.arange(200)
+    q = np.stack([0.1 + speed * t, np.full(200, np.pi / 2)], axis=1)
+    along = dynamics_along(model, ld.trajectory_of(model, t, q), "inverse", smooth=smooth)
+    assert np.abs(np.column_stack([x for name, _, x in along.columns if name.startswith("tau")])).max() < 1e-9
+    assert "not-reliable" not in {one.code for one in along.warnings}
+    noisy = q + 1e-4 * np.random.default_rng(0).standard_normal(q.shape)
+    if smooth is None:
+        along = dynamics_along(model, ld.trajectory_of(model, t, noisy), "inverse")
+        assert "not-reliable" in {one.code for one in along.warnings}
+
+
+def test_velocities_of_rounding_satisfy_constraints_and_contradict_nothing():
+    model = ld.load(ROOT / "robots/four_bar.yaml")
+    t, q = 0.01 * np.arange(50), np.tile(ld.assemble(model, [1.0, 0.0, 0.0], fixed=["crank"]).q, (50, 1))
+    noise = 1e-17 * np.random.default_rng(0).standard_normal((2, *q.shape))
+    recorded = ld.trajectory_of(model, t, q, noise[0], noise[1], np.tile([1.0, 0.0, 0.0], (50, 1)))
+    codes = {one.code for one in dynamics_along(model, recorded, "inverse").warnings}
+    assert not codes & {"contradicting-rates", "moved-onto-constraints", "not-reliable"}

@@ -379,19 +379,21 @@ def _stencils(t: Array, points: int) -> tuple[Integers, Array, Array]:
 
 Motion = TypeVar("Motion")
 UNRELIABLE = 0.1                        # error relative to the size of a result: results with a larger one are not reliable
+ROUNDING = 1e-9                         # of the characteristic size of a quantity: a smaller one is rounding
 _NAMED_COLUMNS = 24                     # maximum number of columns in one message
 _FEWEST = 4                             # minimum number of rows for a second way to derive
 
 
 @np.errstate(over="ignore", invalid="ignore")               # errors of huge numbers are reported as 50% or more
 def error_warnings(result: Array, variants: Sequence[Motion], compute: Callable[[Motion], Array], names: Sequence[str],
-                   units: Sequence[str], smoothing: str | None) -> list[LiedynWarning]:
+                   units: Sequence[str], scales: Array, smoothing: str | None) -> list[LiedynWarning]:
     """Return a warning with the estimated error of the worst column, and one for each cause of columns that are not reliable.
 
     result        (N, n) results
     variants      motions that were derived in other ways
     compute       function that returns the same results for another motion
     names, units  of the columns
+    scales        (n,) characteristic sizes of quantities with these units: smaller results than `ROUNDING` of them are zero
     smoothing     command-line option that smooths, or None
 
     Returns an empty list if nothing was derived.
@@ -404,7 +406,7 @@ def error_warnings(result: Array, variants: Sequence[Motion], compute: Callable[
     variant_results = [compute(variant)[:, None] for variant in variants]
     ends = min(POINTS // 2, len(result) // 4)
     inner, outer, size = (x[0] for x in errors(result[:, None], variant_results, ends))
-    judged = sizes_to_judge_by(size, units)
+    judged = np.maximum(sizes_to_judge_by(size, units), ROUNDING * scales)
     worst = int((inner / judged).argmax())
     figures = [f"{percent(error / of)} ({error:.2g} {unit})" for error, of, unit in zip(inner, judged, units, strict=True)]
     alike = np.array([unit == units[worst] for unit in units])

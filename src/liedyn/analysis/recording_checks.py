@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.analysis.numerical_differentiation import derivatives
+from liedyn.analysis.numerical_differentiation import ROUNDING, derivatives
 from liedyn.arrays import Array, Mask
 from liedyn.dynamics.manifold import difference
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import LiedynWarning
 from liedyn.io.column_expressions import with_unit
 from liedyn.io.column_map import text_of_entries
@@ -132,8 +133,9 @@ def torque_differences(model: Model, measured: Array, computed: Array,
         return (), []
     listing = count_others([*map(str, differences)], _COMPARED_NAMES)
     messages = [LiedynWarning("torques-compared", f"measured and computed torques differ by (rms): {listing}")]
-    scale = torque_scale(measured[rows][:, compared], computed[rows][:, compared])
-    if is_far(scale):
+    scales = model_scales(model).force_scales(model.v_units)
+    scale = torque_scale((measured / scales)[rows][:, compared], (computed / scales)[rows][:, compared])
+    if is_far(scale) and np.abs(computed / scales)[rows].max() > ROUNDING:
         messages.append(LiedynWarning("torque-scale",
                                       f"the measured torques are about {scale_text(scale)} times the computed ones: check their "
                                       "signs and units, such as mA instead of N m, and the masses of the robot file"))
@@ -357,7 +359,10 @@ def _wrong_rates(model: Model, t: Array, x: Array, rate: Array, kind: str,
     noise = 2.0 * _noise_variance(x, dt) + m * np.median(dt)**2 * _noise_variance(rate, dt)
     units = np.array(model.v_units)
     largest = np.array([both[units == unit].max() for unit in units])
-    differs = fine & (mean_square > _CONTRADICTS**2 * both + _NOISE_FACTOR * noise) & (both > _STANDS**2 * largest)
+    scales = model_scales(model)
+    rounding = ROUNDING * scales.unit_scales(units) / (scales.time if kind == "a" else 1.0)
+    differs = fine & (mean_square > _CONTRADICTS**2 * both + _NOISE_FACTOR * noise)
+    differs &= both > np.maximum(_STANDS**2 * largest, rounding**2)
     contradictions = {}
     for k in map(int, np.flatnonzero(differs)):
         name, ratio = model.v_names[k], _ratio(integral[:, k], moved[:, k])

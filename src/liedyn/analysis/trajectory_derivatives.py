@@ -364,6 +364,7 @@ def derivatives_along(model: Model, trajectory: Trajectory, *, of: str = "invers
         return jacobian(model, request, rows_of(variant, sample)).reshape(len(sample), -1)
 
     uncertainty = error_warnings(table[sample], motion.variants, variant_derivatives, names, units,
+                                 model_scales(model).unit_scales(units),
                                  "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
     limits = recording_warnings(model, trajectory.t, motion.q, motion.v, motion.tau_or_zero, trajectory=trajectory)
     warnings = [*motion.warnings, *limits, *uncertainty,

@@ -12,6 +12,7 @@ import numpy as np
 
 from liedyn.analysis.numerical_differentiation import (
     POINTS,
+    ROUNDING,
     UNRELIABLE,
     SmoothingFit,
     ends_warnings,
@@ -57,6 +58,7 @@ from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights, least_norm_solution, rate_magnitude
 from liedyn.dynamics.dynamics import forward_dynamics, hybrid_dynamics, inverse_dynamics, newton_euler_residual
 from liedyn.dynamics.kinematics import link_poses
+from liedyn.dynamics.scales import model_scales
 from liedyn.dynamics.time_derivatives import (
     higher_order_forward_dynamics,
     higher_order_hybrid_dynamics,
@@ -130,11 +132,17 @@ def satisfy_acceleration_constraints(model: Model, motion: SampledMotion) -> tup
     A, a = constraint_jacobian(model, motion.q), motion.a_or_zero
     residual = np.einsum("nrk,nk->nr", A, a) + constraint_bias(model, motion.q, motion.v)
     change = least_norm_solution(model, A, residual[..., None])[..., 0]
-    size, largest = rate_magnitude(model, a, 2).max(), np.abs(change / coordinate_scales(model)).max(initial=0.0)
+    size, largest = _size_of_rates(model, a, 2), np.abs(change / coordinate_scales(model)).max(initial=0.0)
     warning = LiedynWarning("moved-onto-constraints",
                             f"accelerations were projected onto the constraints (maximum change {largest:.2g}, maximum value "
                             f"{size:.3g})")
     return a - change, [warning] if largest > _MOVED * size else []
+
+
+def _size_of_rates(model: Model, rates: Array, order: int) -> float:
+    """Return the maximum of velocities (order 1) or accelerations (order 2) in rad and lengths, at least that of rounding."""
+    rounding = ROUNDING / model_scales(model).time**order
+    return max(float(rate_magnitude(model, rates, order).max(initial=0.0)), rounding)
 
 
 def satisfy_constraints(model: Model, trajectory: Trajectory, motion: SampledMotion) -> SampledMotion:
@@ -148,7 +156,7 @@ def satisfy_constraints(model: Model, trajectory: Trajectory, motion: SampledMot
         raise UsageError(f"the closure {driven[0]} of {model.name} is driven: its motion is not in a trajectory file; "
                          "simulate it, or use the library (constraint_motion=…)")
     _check_closed(model, trajectory, "position", constraint_residual(model, motion.q), _CLOSED)
-    tolerance = _CLOSED * rate_magnitude(model, motion.v, 1).max(initial=0.0)
+    tolerance = _CLOSED * _size_of_rates(model, motion.v, 1)
     if any(name.startswith("v.") for name in trajectory.columns):
         _check_closed(model, trajectory, "velocity", constraint_velocity(model, motion.q, motion.v), tolerance)
         return motion
@@ -374,7 +382,7 @@ def _along(model: Model, trajectory: Trajectory, request: DynamicsRequest, axes:
     ends = POINTS // 2 if motion.variants and len(motion.q) > POINTS else 0
     measured, differences, compared = _compared(model, trajectory, request.prescribed, motion.tau_or_zero, ends)
     return CompletedTrajectory(header, trajectory.t, columns + measured,
-                               (*motion.warnings, *limits, *slow, *_derivation_warnings(model, request, motion), *compared),
+                               (*motion.warnings, *limits, *slow, *compared, *_derivation_warnings(model, request, motion)),
                                differences)
 
 
@@ -411,7 +419,7 @@ def _derivation_warnings(model: Model, request: DynamicsRequest, motion: Sampled
 
     return error_warnings(results(motion), motion.variants, lambda variant: results(request.compute(model, variant)),
                           [name for name, *_ in columns], [unit for _, unit, _ in columns],
-                          None if model.nc else "--smooth auto")
+                          model_scales(model).unit_scales(unit for _, unit, _ in columns), None if model.nc else "--smooth auto")
 
 
 # dynamics with time derivatives along a trajectory ----------------------------------------------------------------------
@@ -519,13 +527,14 @@ def higher_order_along(model: Model, trajectory: Trajectory, order: int, *, of: 
     columns = _columns(model, request, state, a, tau)
     limits = recording_warnings(model, t, state.q, state.v[:, 0], tau[:, 0], trajectory=trajectory)
     measured, differences, compared = _compared(model, trajectory, request.prescribed, tau[:, 0], 0)
+    limits += compared
     if derived:
         errors_of = _HigherOrderErrors(model, request, chains, t, rows, smooth, results_of)
         warnings = [*(LiedynWarning("derived-motion", text) for text in derived), *warnings, *unwrapping, *limits,
                     *errors_of.warnings(request.results(a, tau), [results_of(check) for check in checks])]
     else:
         warnings = [*warnings, *unwrapping, *limits]
-    return CompletedTrajectory(header, t, columns + measured, (*warnings, *compared), differences)
+    return CompletedTrajectory(header, t, columns + measured, tuple(warnings), differences)
 
 
 def _chains(model: Model, trajectory: Trajectory, request: HigherOrderRequest, q: Array) -> list[Chain]:
@@ -629,7 +638,10 @@ class _HigherOrderErrors:
                    for chain in self.chains for first, last in chain.gaps())
         inner, outer, size = errors(results, checks, ends)
         duration = self.t[-1] - self.t[0]
-        nothing = _NOTHING * size[:1] / duration ** np.arange(len(size))[:, None]
+        scales, orders = model_scales(model), np.arange(len(size))[:, None]
+        zero = ROUNDING * np.where(request.prescribed, scales.force_scales(model.v_units),
+                                   scales.unit_scales(f"{unit}/s^2" for unit in model.v_units))
+        nothing = np.maximum(_NOTHING * size[:1] / duration**orders, zero / min(scales.time, np.median(np.diff(self.t)))**orders)
         is_moving, size = size > nothing, sizes_to_judge_by(np.maximum(size, nothing), units)
         inner, outer = inner / size, outer / size
         worst = [int(k) for k in inner.argmax(axis=1)]

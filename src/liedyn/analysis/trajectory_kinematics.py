@@ -112,7 +112,8 @@ def kinematics_along(  # noqa: PLR0913 (independent options of the command)
 
     names, units = zip(*((name, unit) for name, unit, _ in derived(columns)), strict=True)
     uncertainty = error_warnings(values(columns), motion.variants, lambda variant: values(_columns(model, request, variant)),
-                                 names, units, None if model.nc else "liedyn inverse --smooth auto first")
+                                 names, units, model_scales(model).unit_scales(units),
+                                 None if model.nc else "liedyn inverse --smooth auto first")
     loops = LiedynWarning("no-manipulability",
                           f"the manipulability is not computed, because {model.name} has constraints; Jacobians are with "
                           "respect to all joints of its tree")

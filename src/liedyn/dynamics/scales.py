@@ -5,6 +5,7 @@ depend on the place of the robot or the orientation of the world.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -27,12 +28,13 @@ class Scales(NamedTuple):
     time: float
 
     def unit_scale(self, unit: str) -> float:
-        """Return the size of a quantity with a unit composed of kg, N, m, rad, s: "N m s/rad", "rad/s^2".
+        """Return the size of a quantity with a unit composed of kg, N, m, rad, s: "N m s/rad", "rad/s^2", "N m/(rad/s)".
 
         Angles have no scale.
         """
-        over, _, under = unit.partition("/")
-        return self._product(over) / self._product(under)
+        over, *under = re.split(r"/(?![^()]*\))", unit, maxsplit=1)             # at a / outside of parentheses
+        sizes = [self.unit_scale(part[1:-1]) if part.startswith("(") else self._product(part) for part in (over, *under)]
+        return sizes[0] / sizes[1] if under else sizes[0]
 
     def unit_scales(self, units: Iterable[str]) -> Array:
         """Return the sizes of quantities with these units."""
