@@ -21,8 +21,8 @@ from zoo import model_of, state
 
 assert not (numba_internals.DISPATCHERS_FOUND or numba_internals.STACK_FOUND or numba_internals.VIEWS_FOUND)
 model = model_of("every kind")
-q, v, _, tau = state(model, 1, 9)
-out = ld.forward_dynamics(model, q, v, tau), ld.jacobian(model, q, model.link_names[-1])
+q, v, a, _ = state(model, 1, 9)
+out = ld.inverse_dynamics(model, q, v, a), ld.jacobian(model, q, model.link_names[-1])
 print(json.dumps([x.tolist() for x in out]))
 """
 
@@ -38,8 +38,8 @@ def test_loops_by_the_fallbacks(tmp_path):
     done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     model = model_of("every kind")
-    q, v, _, tau = state(model, 1, 9)
-    expected = ld.forward_dynamics(model, q, v, tau), ld.jacobian(model, q, model.link_names[-1])
+    q, v, a, _ = state(model, 1, 9)
+    expected = ld.inverse_dynamics(model, q, v, a), ld.jacobian(model, q, model.link_names[-1])
     for x, y in zip(json.loads(done.stdout), expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12 * np.abs(y).max())            # other code: other rounding
 
