@@ -27,7 +27,8 @@ NOT_RUN_INLINE = {"simulate runs/panda_hybrid --resume": "of a run that was inte
 SHORTER = {"simulate configs/ur5_excite.yaml": ["-S", "output_step=0.08"]}
 # Files of the reader, each made from one of the repository, and what stands for names in them
 STAND_INS = {"motion.csv": "robots/double_pendulum.yaml", "recording.csv": "robots/ur5.yaml",
-             "runs/panda_hybrid": "configs/panda_hybrid.yaml", "my.yaml": "configs/double_pendulum.yaml",
+             "runs/panda_hybrid": "configs/panda_hybrid.yaml", "runs/quadruped_walks": "configs/quadruped_walks.yaml",
+             "my.yaml": "configs/double_pendulum.yaml",
              "sweep.yaml": "configs/sweeps/pendulum_release.yaml"}
 NAMES = {"arm.urdf": "robots/double_pendulum.yaml", "robot.urdf": "robots/double_pendulum.urdf", "hand": "tip",
          "panda_joint[1-4]": "shoulder"}

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-_BLOCK = re.compile(r"^(?:<!-- not run: (.+) -->\n+)?^```([a-z]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^(?:<!-- not run: ([^\n]+) -->\n+)?^```([a-z]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"```.*?```|`[^`]+`", re.DOTALL)
 
 
