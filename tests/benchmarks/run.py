@@ -22,6 +22,7 @@ from benchmarks import (
     events,
     higher_order,
     long_runs,
+    mimic,
     rollouts,
     work_precision,
 )
@@ -34,6 +35,7 @@ FLAT = 1.3
 DERIVATIVES = {"one": 2.5, "batch": 8.0}      # times Pinocchio's computeRNEADerivatives, computeABADerivatives
 SECOND = 8.0                                  # times central differences of computeRNEADerivatives
 CONSTRAINED = {"one": 1.5, "batch": 6.0}      # times Pinocchio's constraintDynamics
+MIMIC = 1.1                                   # times the same tree without mimic joints and couplings
 HYBRID, GEAR = 1.0, 5.0                       # times our forward derivatives; times the published figure
 
 
@@ -77,6 +79,9 @@ def main(quick: bool = False) -> int:
     for robot, nv, how, us, pair in derivatives.second(**({"states": 8} if quick else {}), **few):
         line(pair.ratio >= SECOND, f"{robot:15s} {nv:3d} DoF {how:5s}: ours {us:7.2f}, by differences {pair.theirs * 1e6:7.1f}, "
              f"{pair.ratio:5.1f}x (asked {SECOND:g}x)")
+    print("\nrobots with mimic joints and couplings, times the same tree without them")
+    for robot, what, pair in mimic.against_open_trees(**({"states": 512} if quick else {}), **few):
+        line(pair.ratio <= MIMIC, f"{robot:14s} {what}: {pair.ratio:5.2f} (asked {MIMIC:g})")
     print("\nconstrained forward dynamics (us a state), Pinocchio's constraintDynamics with the same rows (balls)")
     for robot, nv, rows, how, us, pair in constrained.against_pinocchio(**({"states": 100} if quick else {}), **few):
         theirs, asked = us * pair.theirs / pair.ours, CONSTRAINED[how]

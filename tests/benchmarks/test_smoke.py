@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import batches, chains, derivatives, dynamics, events, higher_order, long_runs, rollouts, work_precision
+from benchmarks import batches, chains, derivatives, dynamics, events, higher_order, long_runs, mimic, rollouts, work_precision
 from benchmarks.peer_motions import MujocoMotion, PinocchioMotion
 
 
@@ -13,6 +13,11 @@ def test_dynamics_cases_agree_with_pinocchio(name):
     case = dynamics.Case(name, 16)
     pair = case.one_by_one(dynamics.ld.forward_dynamics, case.pin.aba, 1)
     assert pair.ours > 0 and pair.theirs > 0 and pair.ratio > 0
+
+
+def test_robots_with_mimic_joints_are_compared():
+    rows = list(mimic.against_open_trees(states=16, repeats=1))
+    assert len(rows) == 12 and all(pair.ratio > 0 for *_, pair in rows)
 
 
 def test_chain_is_mujocos_chain():

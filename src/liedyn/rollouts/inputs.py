@@ -116,6 +116,14 @@ class Argument(NamedTuple):
     coordinates: tuple[str, ...] | None = None
 
 
+@dataclass(frozen=True)
+class _EquationsKey:
+    """Key of the independent equations of linear couplings. mask: prescribed coordinates as bytes."""
+
+    mask: bytes
+
+
+
 class RolloutInputs:
     """Checked arguments of a rollout, with one row for each of the N runs.
 
@@ -202,7 +210,7 @@ class RolloutInputs:
             return
         with self.with_run_robots() as robots:
             open_q, open_v = constraint_residual(robots, self.q), constraint_velocity(robots, self.q, self.v)
-            ranks = equation_rank(model, constraint_jacobian(robots, self.q))
+            ranks = None if model.has_only_linear_couplings else equation_rank(model, constraint_jacobian(robots, self.q))
         for name, x, size, relative, mend in (
                 ("q0", open_q, 1.0, "rad or lengths of the loop", "project_configuration, or assemble"),
                 ("v0", open_v, rate_magnitude(model, self.v, 1)[:, None], "of its maximum velocity", "project_velocity")):
@@ -213,18 +221,27 @@ class RolloutInputs:
                 row = model.constraint_equation_names[int(np.argmax(residuals[k]))]
                 raise ConfigurationError(f"{name} of run {k} violates the constraints by {worst[k]:.1e} ({row}), more than "
                                          f"{MAX_CLOSURE_ERROR:g} {relative}; use ld.{mend}")
-        self.warnings += singular_state_warnings(model, self.q, ranks, state_kind="run")
+        if ranks is not None:
+            self.warnings += singular_state_warnings(model, self.q, ranks, state_kind="run")
         begins: dict[bytes, tuple[Any, ...]] = {}
         for first, _, mask in self.segments:
             begins.setdefault(mask.tobytes(), (first, mask))
         for first, mask in begins.values():
-            rows = independent_equations(model, self.q[0], mask)
+            rows = self._equations_under(model, mask)
             _, free_equations, driven_equations = rows
             if len(driven_equations) < len(free_equations):
                 names = ", ".join(name for name, is_prescribed in zip(model.v_names, mask, strict=True) if is_prescribed)
                 raise UsageError(f"the constraints make the prescribed coordinates dependent; found {names} in step {first} "
                                  "(prescribe fewer)")
             yield mask, rows
+
+    def _equations_under(self, model: Model, mask: np.ndarray) -> tuple[tuple[int, ...], ...]:
+        """Return the independent equations under a mask; those of linear couplings do not depend on the state."""
+        if not model.has_only_linear_couplings:
+            return independent_equations(model, self.q[0], mask)
+        rows: tuple[tuple[int, ...], ...] = model.cached(_EquationsKey(mask.tobytes()),
+                                                         lambda: independent_equations(model, self.q[0], mask))
+        return rows
 
     def with_run_robots(self, run_indices: slice | np.ndarray = slice(None)) -> AbstractContextManager[Model]:
         """Return a context manager for a model with the robot of each run.
