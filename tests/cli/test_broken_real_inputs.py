@@ -59,7 +59,7 @@ CASES = {
     "an attribute without quotes": (("info", "quote.urdf"), "quote.urdf:1: not valid XML: the value of the attribute ixx"),
     "a switch that is a word": (("simulate", "ignore.yaml"),
         "ignore.yaml:3: ignore_mimic: wrong value; found maybe; expected true"),
-    "an option that is misspelled": (("simulate", "arm.yaml", "--ignore-mimics"), "Did you mean '--ignore-mimic'"),
+    "an option that is misspelled": (("simulate", "arm.yaml", "--ignore-mimics"), "Did you mean one of: '--ignore', '--ignore-mimic'"),
     "a law that does not hold a mechanism": (("simulate", "held.yaml"),
         "held.yaml:3: control: gravity compensation does not hold"),
     "a law that loops exclude": (("simulate", "task.yaml"),

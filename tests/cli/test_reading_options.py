@@ -65,7 +65,7 @@ def test_results_along_a_trajectory_name_the_options(folder):
     (folder / "wrong.csv").write_text((folder / "inverse.csv").read_text().replace('{"ignore"', '{"ignored"'))
     wrong = run("forward", "wrong.csv")
     assert wrong.exit_code == 3 and "expected a JSON object with any of inertia_from_meshes, ignore, xacro_args" in wrong.stderr
-    assert "give a robot file" in run("convert", "motion.csv", "--ignore", "fluid", "-o", "x.csv").stderr
+    assert "give one (--robot or robot=)" in run("convert", "motion.csv", "--ignore", "fluid", "-o", "x.csv").stderr
     assert "options for robots" in run("convert", "motion.csv", "--to", "yaml", "-o", "x.csv").stderr
 
 
