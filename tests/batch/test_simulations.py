@@ -37,3 +37,37 @@ def test_a_run_of_a_chunk_is_the_same_alone(tmp_path, events):
     for title, column in whole.trajectories.items():
         alone = np.concatenate([part.trajectories[title] for part in parts if part.trajectories])
         np.testing.assert_allclose(column, alone, rtol=1e-12, err_msg=title)
+
+
+GRIPPER = """\
+name: gripper
+links: {arm: {mass: 2, com: [0, 0, -0.3], inertia: [0.1, 0.1, 0.02]}, left: {mass: 0.1}, right: {mass: 0.2}}
+joints:
+  turn: {type: revolute, parent: world, child: arm, axis: [0, 1, 0], damping: 0.1}
+  left: {type: prismatic, parent: arm, child: left, axis: [1, 0, -1], stiffness: 30, rest: 0.1}
+  right: {type: prismatic, parent: arm, child: right, axis: [-1, 0, -1], mimic: {joint: left, multiplier: -0.5, offset: 0.02}}
+"""
+GRIPPER_SWEEP = """\
+parameters:
+  - {key: robot.mass.right, list: [0.1, 0.3]}
+  - {key: initial.q.left, list: [0.05, 0.2]}
+outputs: {last: final(q.right), most: max(abs(v.turn))}
+"""
+
+
+@pytest.mark.parametrize(("joints", "reason"), [
+    ("", ""), ("joints: {left: {prescribe: {position: 0.1}}}\n", ""),
+    ("joints: {left: {prescribe: {position: 0.1}}, right: {prescribe: {position: -0.03}}}\n",
+     "loops, or couplings that are not eliminated")])
+def test_runs_of_robots_with_mimic_joints_are_vectorized(tmp_path, joints, reason):
+    """A driver and its follower that are both prescribed have separate forces: these runs solve for multipliers."""
+    (tmp_path / "gripper.yaml").write_text(GRIPPER)
+    text = f"robot: gripper.yaml\nduration: 0.5\noutput_step: 0.1\ninitial: {{q: {{turn: 0.4}}}}\n{joints}"
+    sweep = GRIPPER_SWEEP.replace("left, list: [0.05, 0.2]", "turn, list: [0.1, 0.4]") if joints else GRIPPER_SWEEP
+    evaluator = batch(tmp_path, sweep, scenario=text).evaluator
+    assert evaluator.sequential_reason == reason and evaluator.is_vectorized is (not reason)
+    together = evaluator.compute_chunk(0, 4)
+    runs = [evaluator.simulate(evaluator.binding.bind(values)) for values in zip(*together.values, strict=True)]
+    expected = [[run.q[-1, 2], np.abs(run.v[:, 0]).max()] for run in runs]
+    np.testing.assert_allclose(together.outputs, expected, rtol=1e-10)
+    assert list(together.status) == ["complete"] * 4

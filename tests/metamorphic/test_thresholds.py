@@ -203,7 +203,8 @@ def test_what_rounding_may_be_of_energies_is_the_same_in_all_units(units):
     for own, tau, size in ((model, force, energy), (ld.build(sliders()), ld.inverse_dynamics(ld.build(sliders()), [0.1, 0.4, 0.2],
                                                                                             np.zeros(3), np.zeros(3)), 1.0)):
         balance = EnergyBalance(own)
-        balance.add(SimpleNamespace(tau=tau[None], wrench=np.zeros((1, 0)), supplied_energy=np.zeros(2), multipliers=np.zeros((1, 0)),
+        none = np.zeros((1, 0))
+        balance.add(SimpleNamespace(tau=tau[None], wrench=none, supplied_energy=np.zeros(2), multipliers=none,
                                     residual=np.zeros((1, 2))),
                     np.array([0.0, 1e-13 * size]), np.zeros(2))
         found.append(balance.value(100)[1])

@@ -142,8 +142,13 @@ class SweepEvaluator(ABC, Generic[Run]):
     def mode(self) -> str:
         """Description of how the runs are computed."""
         if not self.is_vectorized:
-            return "sequential"
+            return "sequential" + (f" ({self.sequential_reason})" if self.sequential_reason else "")
         return "vectorized" if self.is_affine else "vectorized, each run prepared individually"
+
+    @property
+    def sequential_reason(self) -> str:
+        """Return why runs are sequential, "" if the reason is not known."""
+        return ""
 
     # columns ------------------------------------------------------------------------------------------------------------
     def _check_columns(self) -> None:

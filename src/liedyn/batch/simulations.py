@@ -21,7 +21,7 @@ from liedyn.batch.evaluator import (
 )
 from liedyn.batch.output_expressions import ENERGY_BLOCK, BatchMotion, evaluate_in_blocks, motion_of_run
 from liedyn.batch.sweep_binding import ScenarioBinding
-from liedyn.batch.vectorized_sweep import RunParameters, VectorizedSweep, vectorize_sweep
+from liedyn.batch.vectorized_sweep import RunParameters, VectorizedSweep, sequential_reason, vectorize_sweep
 from liedyn.dynamics.batching.calls import generic_kernels_of
 from liedyn.dynamics.kinematics import energy
 from liedyn.errors import ComputationError, LiedynError, LiedynWarning, ScenarioError, nearest
@@ -77,6 +77,11 @@ class SimulationEvaluator(SweepEvaluator[PreparedRun]):
     def is_affine(self) -> bool:
         """Whether vectorized runs are computed without binding each run individually."""
         return self.vectorized_sweep is not None and self.vectorized_sweep.is_affine
+
+    @property
+    def sequential_reason(self) -> str:
+        """Return which part of the scenario or the robot vectorized runs do not support, "" if the reason is not known."""
+        return sequential_reason(self.first)
 
     @cached_property
     def first(self) -> PreparedRun:
@@ -134,7 +139,7 @@ class SimulationEvaluator(SweepEvaluator[PreparedRun]):
         prepared, known = self.binding.prepared, self.known_columns()
         scenario = prepared.scenario
         has_others = any((scenario.contacts, scenario.limits, scenario.forces, scenario.actuators, scenario.control,
-                          scenario.motors, prepared.problem.prescribed.any()))
+                          scenario.motors, prepared.problem.prescribed.any(), prepared.problem.constraints))
         for pattern in self.sweep.trajectories.columns if self.sweep.trajectories and has_others else ():
             if pattern[:1] in ("*", "?", "[") or not matching_names(pattern, [*known]):
                 return False

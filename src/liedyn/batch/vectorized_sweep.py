@@ -222,7 +222,7 @@ def vectorize_sweep(binding: ScenarioBinding) -> VectorizedSweep | None:
     except LiedynError:
         return None
     problem, shared = first.problem, signature(first)
-    if shared is None or first.scenario.integrator.method != "rk4" or problem.model.nv == 0:
+    if shared is None or problem.model.nv == 0:
         return None
 
     def bind(values: Sequence[Value]) -> Array | None:
@@ -239,11 +239,21 @@ def vectorize_sweep(binding: ScenarioBinding) -> VectorizedSweep | None:
     return None if step is None else VectorizedSweep(first, parameter_map, BatchIntegrator(problem, step, np.zeros((1, 0))))
 
 
+def sequential_reason(run: PreparedRun) -> str:
+    """Return which part of a scenario or robot vectorized runs do not support, "" for none that is known."""
+    problem, scenario = run.problem, run.scenario
+    reasons = {f"integrator {scenario.integrator.method}": scenario.integrator.method != "rk4", "events": bool(scenario.events),
+               "hard stops": scenario.limits is not None and scenario.limits.mode == "hard",
+               "a sampled controller": problem.sampled is not None,
+               "loops, or couplings that are not eliminated": problem.solves_constraints,
+               "mimic joints that move no inertia": bool(problem.transferred_armature.any())}
+    return ", ".join(reason for reason, applies in reasons.items() if applies)
+
+
 def signature(run: PreparedRun) -> tuple[Any, ...] | None:
     """Return the properties that vectorized runs must share; None for a run that cannot be vectorized."""
     problem, scenario = run.problem, run.scenario
-    has_hard_stops = scenario.limits is not None and scenario.limits.mode == "hard"
-    if scenario.events or has_hard_stops or problem.constraints is not None or problem.sampled is not None:
+    if sequential_reason(run):
         return None
     tables = problem.tables()
     integrator, signals, curves = scenario.integrator, problem.signals, tables.curves
