@@ -19,6 +19,11 @@ def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 
 
+def test_no_result_of_a_command_is_in_the_root():
+    results = (".csv", ".html", ".json", ".png", ".urdf", ".yaml")
+    assert [path.name for path in ROOT.iterdir() if path.suffix in results and not path.name.startswith(".")] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page):
     for link in _LINK.findall(page.read_text(encoding="utf-8")):
