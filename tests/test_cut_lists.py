@@ -31,3 +31,11 @@ def test_columns_that_belong_to_no_joint(chain, tmp_path):
     (tmp_path / "log.csv").write_text("t,q.x\n0,0\n1,0\n")
     with pytest.raises(ld.TrajectoryError, match=re.escape("expected 'q.j0, q.j1, q.j2, q.j3 and 26 more'").replace("'", "'?")):
         ld.motion_of(chain, ld.read_trajectory(tmp_path / "log.csv"))
+
+
+def test_constraints_that_a_function_does_not_account_for():
+    links = [ld.Link(f"link{k}", 1.0, inertia=np.eye(3)) for k in range(8)]
+    joints = [ld.Joint(f"j{k}", "continuous", "world", f"link{k}", axis=[0, 1, 0]) for k in range(8)]
+    loops = [ld.Loop(f"loop{k}", "ball", f"link{k}", f"link{k + 1}") for k in range(6)]
+    with pytest.raises(ld.ModelError, match=r"\(loop0, loop1, loop2, loop3 and 2 more\)"):
+        ld.forward_dynamics(ld.build(ld.Robot("tied", links, joints, loops=loops)), *np.zeros((3, 8)))

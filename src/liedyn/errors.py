@@ -430,10 +430,10 @@ def size_text(count: float) -> str:
     return f"{count:.3g} GB"
 
 
-def list_names(names: Sequence[str], maximum: int) -> str:
-    """Return names for a message: the first `maximum` of them, and the number of the others."""
-    more = f" and {len(names) - maximum} more" if len(names) > maximum else ""
-    return f"{', '.join(names[:maximum])}{more}"
+def list_names(names: Sequence[str], maximum: int, separator: str = ", ") -> str:
+    """Return names or texts for a message: the first `maximum` of them, and the number of the others."""
+    more = f"{' ' if separator == ', ' else separator}and {len(names) - maximum} more" if len(names) > maximum else ""
+    return separator.join(names[:maximum]) + more
 
 
 def close_to(word: object, options: Iterable[str], n: int = 1, cutoff: float = 0.6) -> list[str]:

@@ -49,7 +49,7 @@ from liedyn.model.model import Model
 from liedyn.model.spatial import pose
 from liedyn.robot_files import robot_file_warnings
 from liedyn.simulation.constraint_setup import constraint_motions_at
-from liedyn.simulation.name_binding import format_names, select
+from liedyn.simulation.name_binding import select
 
 # In characteristic units of the robot (`dynamics.scales`), which make lengths comparable with angles.
 _TOLERANCE = 1e-9            # maximum acceleration of an equilibrium; rounding causes about 1e-14 times the condition of M
@@ -360,7 +360,7 @@ class _EquilibriumSearch:
         if moves.any():
             names = [name for name, moving in zip(self.model.v_names, moves, strict=True) if moving]
             warnings.add("equilibrium-moving",
-                         f"{format_names(names, 4)}: the prescribed motion is not at rest at t = {self.t:g} s; the equilibrium "
+                         f"{list_names(names, 4)}: the prescribed motion is not at rest at t = {self.t:g} s; the equilibrium "
                          "is computed with these joints fixed")
         if self._changing():
             warnings.add("equilibrium-of-instant",
@@ -418,7 +418,7 @@ def _options(names: list[str]) -> str:
     """Return the option of the command, and the argument in Python, that hold these joints or actuators."""
     max_shown = 6
     if len(names) > max_shown:
-        return f"--fix for each of {format_names(names, max_shown)}, or hold=[…]"
+        return f"--fix for each of {list_names(names, max_shown)}, or hold=[…]"
     return f"{' '.join(f'--fix {name}' for name in names)} or hold={json.dumps(names, ensure_ascii=False)}"
 
 

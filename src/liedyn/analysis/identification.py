@@ -41,13 +41,13 @@ from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.inertial_parameters import TOLERANCE, BaseParameters, base_parameters, joint_parameter_kinds, regressor
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import LiedynWarning, ModelError, TrajectoryError, UsageError, WarningLog, warn
+from liedyn.errors import LiedynWarning, ModelError, TrajectoryError, UsageError, WarningLog, list_names, warn
 from liedyn.immutable import Immutable
 from liedyn.io.ros_bag import BagOptions
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
 from liedyn.model.model import Model
 from liedyn.robot_files import ReadingOptions, read_model
-from liedyn.simulation.name_binding import format_names, v_to_q_indices
+from liedyn.simulation.name_binding import v_to_q_indices
 
 RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN, MIXED, UNPHYSICAL = (
     "reliable", "imprecise", "not reliable", "not excited", "not separable", "not physical")
@@ -138,7 +138,7 @@ class Identification(Immutable):
     def verdict(self) -> str:
         """Whether the model explains the torques; otherwise the joints with a misfit."""
         misfit = [joint.joint for joint in self.joints if not joint.explained]
-        text = f"does not explain the torques of {format_names(misfit, 6)}" if misfit else "explains the torques"
+        text = f"does not explain the torques of {list_names(misfit, 6)}" if misfit else "explains the torques"
         remark = f", which are {scale_text(abs(self.scale))} times those of the robot file" if is_far(abs(self.scale)) else ""
         return f"the model {text}{remark}"
 
@@ -147,8 +147,8 @@ class Identification(Immutable):
         """Assumption of the values and deviations about the measured torques, and how far the fit has tested it."""
         tested = [f"{joint.joint} {100 * joint.scale:.2g} %" for joint in self.joints if joint.scale < 1.0]
         untested = [joint.joint for joint in self.joints if not joint.scale < 1.0]
-        known = "; ".join([*([f"tested to {format_names(tested, 6)}"] if tested else []),
-                           *([f"not tested: {format_names(untested, 6)}"] if untested else [])])
+        known = "; ".join([*([f"tested to {list_names(tested, 6)}"] if tested else []),
+                           *([f"not tested: {list_names(untested, 6)}"] if untested else [])])
         return (f"values and deviations are valid if the scales of the measured torques are right ({known}; a common scale "
                 "cannot be "
                 "tested)")
@@ -315,7 +315,7 @@ def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options,
     inactive = [] if motion.passive else [kind for kind in kinds if kind in _PASSIVE]
     if inactive:
         raise UsageError(
-            f"{format_names(inactive, 6)} did not act in this recording (passive is False) and cannot be estimated: omit it "
+            f"{list_names(inactive, 6)} did not act in this recording (passive is False) and cannot be estimated: omit it "
             "from the joint parameters, or use passive=True, the comment `# passive: true` of a file")
     columns = (*kinds, "offset") if options.offset and "offset" not in kinds else kinds
     base = base_parameters(model, passive=motion.passive, joints=columns, tolerance=options.tolerance)
@@ -451,7 +451,7 @@ def _deviations(rows: _RegressorRows, equations: FilteredEquations, effect: Stat
     trusted: Mask = has_residual & (effect.noise_share <= _NOISE) & ~((systematic > deviation) & (total > _SLIGHT * sizes))
     fraction = np.divide(variance, variance.sum(axis=0), out=np.zeros_like(variance), where=variance > 0.0)
     affected = np.array([not joint.explained for joint in tested])[:, None] & (fraction > _SHARE)
-    misfits = tuple(format_names([joint.joint for joint, is_affected in zip(tested, column, strict=True) if is_affected], 6)
+    misfits = tuple(list_names([joint.joint for joint, is_affected in zip(tested, column, strict=True) if is_affected], 6)
                     for column in affected.T)
     return np.where(solution.blind, np.inf, total), trusted & ~affected.any(axis=0), misfits
 
@@ -511,7 +511,7 @@ def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts
     hints = hints or ["check the signs of the torques, the joint axes and the gravity of the robot file"]
     return [
         LiedynWarning("not-physical",
-                      f"NOT PHYSICAL: {len(impossible)} of {len(base)} base parameters ({format_names(impossible, 6)}): "
+                      f"NOT PHYSICAL: {len(impossible)} of {len(base)} base parameters ({list_names(impossible, 6)}): "
                       f"negative, but no mass, moment of inertia, armature, damping or friction is negative; {'; '.join(hints)}")]
 
 
@@ -545,8 +545,8 @@ def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: Array, for
     coloured = [joint.joint for joint in tested if not joint.white and joint.material]
     warnings = WarningLog()
     if misfit:
-        listing = "; ".join(f"{joint.joint}: residual force {figures}, {_describe_residual(joint)}"
-                            for joint, figures in misfit[:6]) + (f"; and {len(misfit) - 6} more" if len(misfit) > 6 else "")
+        listing = list_names([f"{joint.joint}: residual force {figures}, {_describe_residual(joint)}"
+                              for joint, figures in misfit], 6, "; ")
         resembling = dict.fromkeys(ESTIMABLE[joint.candidate] for joint, _ in misfit if joint.candidate in ESTIMABLE)
         additional = [kind for kind in resembling if kind not in estimated]
         kinds = [kind for kind in estimated if kind != "offset"] + additional
@@ -557,7 +557,7 @@ def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: Array, for
                      f"the estimated parameters{options}, or check the recording")
     if coloured:
         warnings.add("coloured-residuals",
-                     f"the residuals of {format_names(coloured, 6)} are not white: the deviations count fewer independent "
+                     f"the residuals of {list_names(coloured, 6)} are not white: the deviations count fewer independent "
                      "samples")
     return warnings
 
@@ -572,20 +572,20 @@ def _warnings(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[s
     warnings = WarningLog()
     if unseen:
         warnings.add("not-excited",
-                     f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({format_names(unseen, 6)}): "
+                     f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({list_names(unseen, 6)}): "
                      "their values are those of the robot file")
     if mixed:
         warnings.add("not-separable",
-                     f"the motion does not separate {len(mixed)} of {len(base)} base parameters ({format_names(mixed, 6)}): it "
+                     f"the motion does not separate {len(mixed)} of {len(base)} base parameters ({list_names(mixed, 6)}): it "
                      "determines only combinations of them, so a single value has no meaning")
     if misfitted:
         warnings.add("not-reliable",
-                     f"NOT RELIABLE: {len(misfitted)} of {len(base)} base parameters ({format_names(misfitted, 6)}): they "
+                     f"NOT RELIABLE: {len(misfitted)} of {len(base)} base parameters ({list_names(misfitted, 6)}): they "
                      "depend on joints whose torque the model does not explain. Causes are a torque that is missing in the "
                      f"model, noise of the motion, or its smoothing; {remedy}")
     if biased:
         warnings.add("not-reliable",
-                     f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({format_names(biased, 6)}): noise of the "
+                     f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({list_names(biased, 6)}): noise of the "
                      f"motion or its smoothing may bias them by more than their deviation; {remedy}")
     return warnings
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from liedyn.arrays import Array, ComplexArray, Mask, Patterns
 from liedyn.dynamics.scales import Scales
-from liedyn.errors import ComputationError, UsageError
+from liedyn.errors import ComputationError, UsageError, list_names
 from liedyn.immutable import Immutable, read_only_property
-from liedyn.simulation.name_binding import format_names, select
+from liedyn.simulation.name_binding import select
 
 Matrix: TypeAlias = NDArray[np.inexact[Any]]                  # real or complex
 Levels: TypeAlias = list[tuple[Matrix, Matrix]]                # (A, P) of `_split_zeros`
@@ -195,7 +195,7 @@ class LinearSystem(Immutable):
 
 
 def _few(names: Sequence[str]) -> str:
-    return format_names(names, 8) or "none"
+    return list_names(names, 8) or "none"
 
 
 def choose(names: Sequence[str], patterns: Patterns, kind: str) -> list[int]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.dynamics.manifold import difference
-from liedyn.errors import LiedynWarning, TrajectoryError
+from liedyn.errors import LiedynWarning, TrajectoryError, list_names
 from liedyn.model.description import FREE, ONE_DOF
 from liedyn.model.model import Model
 
@@ -439,8 +439,7 @@ def ends_warnings(ends: int, columns: Sequence[str]) -> list[LiedynWarning]:
 
 def named_first(columns: Sequence[str]) -> str:
     """Return the texts of the worst columns, joined, with the number of those left out."""
-    more = len(columns) - _NAMED_COLUMNS
-    return "; ".join([*columns[:_NAMED_COLUMNS], *([f"and {more} more"] if more > 0 else [])])
+    return list_names(columns, _NAMED_COLUMNS, "; ")
 
 
 def remedy(noisy: bool, between: str, smoothing: str | None) -> str:

@@ -13,14 +13,14 @@ from liedyn.analysis.numerical_differentiation import ROUNDING, derivatives
 from liedyn.arrays import Array, Mask
 from liedyn.dynamics.manifold import difference
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import LiedynWarning
+from liedyn.errors import LiedynWarning, list_names
 from liedyn.io.column_expressions import with_unit
 from liedyn.io.column_map import text_of_entries
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.io.units import unit_of
 from liedyn.model.model import Model
 from liedyn.simulation.limits import limit_warnings, limits_exceeded
-from liedyn.simulation.name_binding import count_others, format_names, unwrap_angle, v_to_q_indices
+from liedyn.simulation.name_binding import unwrap_angle, v_to_q_indices
 
 _DEGREES = 2.0           # angles may be in degrees if one of them exceeds its limit by this factor
 _TURN = 360.0            # jump of an angle in degrees that wraps
@@ -131,7 +131,7 @@ def torque_differences(model: Model, measured: Array, computed: Array,
                         for rms in [float(np.sqrt(np.mean((measured[rows, k] - computed[rows, k])**2)))])
     if all(difference.relative < _COMPUTED for difference in differences):
         return (), []
-    listing = count_others([*map(str, differences)], _COMPARED_NAMES)
+    listing = list_names([*map(str, differences)], _COMPARED_NAMES)
     messages = [LiedynWarning("torques-compared", f"measured and computed torques differ by (rms): {listing}")]
     scales = model_scales(model).force_scales(model.v_units)
     scale = torque_scale((measured / scales)[rows][:, compared], (computed / scales)[rows][:, compared])
@@ -305,8 +305,8 @@ def _contradiction_warnings(model: Model, contradictions: Sequence[_Contradictio
     warnings = []
     for (kind, guess, unit), group in alike.items():
         names, ratio = [wrong.coordinate for wrong in group], float(np.median([wrong.ratio for wrong in group]))
-        columns = format_names([f"{kind}.{name}" for name in names], _NAMED)
-        sources = format_names([*dict.fromkeys(wrong.source for wrong in group)], _NAMED)
+        columns = list_names([f"{kind}.{name}" for name in names], _NAMED)
+        sources = list_names([*dict.fromkeys(wrong.source for wrong in group)], _NAMED)
         are, rates = ("is", "rate") if len(group) == 1 else ("are", "rates")
         if math.isnan(ratio):
             text = f"{columns} {are} not the {rates} of {sources}"

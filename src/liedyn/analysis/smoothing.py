@@ -28,9 +28,8 @@ from liedyn.analysis.numerical_differentiation import (
 )
 from liedyn.analysis.recorded_motion import RecordedArrays
 from liedyn.arrays import Array, Integers
-from liedyn.errors import LiedynWarning, TrajectoryError
+from liedyn.errors import LiedynWarning, TrajectoryError, list_names
 from liedyn.model.model import Model
-from liedyn.simulation.name_binding import format_names
 
 # Quantities and their time derivatives, from a file or from splines -----------------------------------------------------
 
@@ -245,7 +244,7 @@ def _knot_spacing(rows: Integers, names: Sequence[str], step: float) -> str:
         return "through every row"
     if smallest == largest:
         return f"with a knot every {largest} rows ({largest * step:.3g} s)"
-    each = format_names([f"{name} {count}" for name, count in zip(names, rows, strict=True)], _NAMED)
+    each = list_names([f"{name} {count}" for name, count in zip(names, rows, strict=True)], _NAMED)
     return f"with a knot every {smallest} to {largest} rows ({smallest * step:.3g} to {largest * step:.3g} s): {each}"
 
 

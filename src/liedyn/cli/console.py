@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 import click
 
 from liedyn.cli.app import print_message, print_result
-from liedyn.errors import ComputationError, LiedynError, LiedynWarning, UsageError, escape_nonprintable, of_level
+from liedyn.errors import ComputationError, LiedynError, LiedynWarning, UsageError, escape_nonprintable, list_names, of_level
 from liedyn.io.atomic_output import STDIO, open_output
 
 if TYPE_CHECKING:                       # NumPy takes a tenth of a second to import
@@ -192,10 +192,9 @@ class Console:
         self.warn(*result.warnings, *rest_information(result.model, result.t, result.v, result.tau))
         if as_json:
             self.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
-        from liedyn.simulation.name_binding import format_names
         self.message(result.summary)
         if counts := Counter(event.name for event in result.events):
-            names = format_names([f"{name} {count}" for name, count in counts.items()], _NAMED_EVENTS)
+            names = list_names([f"{name} {count}" for name, count in counts.items()], _NAMED_EVENTS)
             self.message(f"{counts.total()} event{'s' * (counts.total() > 1)}: {names}")
         self.timing(result.timing)
         self.files(written.paths)

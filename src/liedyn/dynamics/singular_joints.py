@@ -10,7 +10,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Mask
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ComputationError
+from liedyn.errors import ComputationError, list_names
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.couplings import coupling_views
 from liedyn.model.articulated_inertia import BodyTree, split_configuration, vanishing_coordinates
@@ -108,7 +108,7 @@ def describe_joints_without_inertia(model: Model, names: tuple[str, ...], prescr
 
 
 def _listing(names: tuple[str, ...]) -> str:
-    return ", ".join(map(repr, names[:_MAX_NAMES])) + (", …" if len(names) > _MAX_NAMES else "")
+    return list_names([*map(repr, names)], _MAX_NAMES)
 
 
 def singular_coordinates(model: Model, prescribed: Mask, q: Array | None = None) -> list[int]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.dynamics.model_parameters import LINK_COMPONENTS, parameter_names, with_parameters
-from liedyn.errors import ModelError, NameLookupError, ShapeError, UsageError, nearest
+from liedyn.errors import ModelError, NameLookupError, ShapeError, UsageError, list_names, nearest
 from liedyn.joints.joint_model import Tree, tree_views
 from liedyn.model.description import NV, ONE_DOF, coordinate_name
 from liedyn.model.element_values import MAX_INPUT
@@ -124,8 +124,7 @@ def _columns(key: str, array: ArrayLike, names: tuple[str, ...], is_group: bool)
         return x
     if x.ndim > 1 or is_group:
         expected = f"(N, {len(names)})" if is_group else f"(N,) or (N, {len(names)})"
-        described = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
-        raise ShapeError(f"{key} has the wrong shape; found {x.shape}, expected {expected} for N robots: {described}")
+        raise ShapeError(f"{key} has the wrong shape; found {x.shape}, expected {expected} for N robots: {list_names(names, 6)}")
     return np.broadcast_to(x.reshape(-1, 1), (x.size, len(names)))
 
 

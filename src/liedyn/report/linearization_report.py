@@ -20,7 +20,7 @@ from liedyn.analysis.linear_system import LinearSystem, Mode, chains_text, growt
 from liedyn.analysis.linearize import Linearization
 from liedyn.dynamics.finite_differences import MAX_EXCESS
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import CheckFailed
+from liedyn.errors import CheckFailed, list_names
 from liedyn.io.atomic_output import open_folder
 from liedyn.io.csv_table import cell, write_table
 from liedyn.io.scenarios.scenario_file import to_plain
@@ -28,7 +28,6 @@ from liedyn.report.plots import style
 from liedyn.report.plots.plot_data import FORMATS
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside, save_sheets
 from liedyn.report.robot_summary import counted, table
-from liedyn.simulation.name_binding import format_names
 
 MARK = "linear.json"                    # identifies such a folder
 _SHOWN = 3                              # coordinates named for a mode
@@ -116,7 +115,7 @@ def _time_text(result: Linearization) -> str:
 def _place(result: Linearization) -> str:
     """Return the text of the configuration. Rounding errors about zero are shown as zero."""
     m = result.model
-    return format_names([f"{name} {round(x, 9) + 0.0:.5g} {unit}".rstrip()
+    return list_names([f"{name} {round(x, 9) + 0.0:.5g} {unit}".rstrip()
                     for name, x, unit in zip(m.q_names, result.here.q.tolist(), m.q_units, strict=True)], _PLACES)
 
 
@@ -135,7 +134,7 @@ def text(result: Linearization, max_modes: int = 24) -> str:
     if len(s.modes) > max_modes:
         lines += [f"  … and {len(s.modes) - max_modes} more, in {MARK}"]
     lines += [f"  {_value(mode)}: {chains_text(mode)}; {growth_text(mode.growth)}: "
-              + format_names([name for name, _ in _largest(mode.fastest)], _SHOWN) for mode in s.modes if mode.growth]
+              + list_names([name for name, _ in _largest(mode.fastest)], _SHOWN) for mode in s.modes if mode.growth]
     fixed = int((~s.moving).sum())
     if fixed:
         subject = "All of these states" if fixed == n else f"{fixed} of the {n} states"
@@ -159,7 +158,7 @@ def _value(mode: Mode) -> str:
 def _cells(mode: Mode) -> list[str]:
     pair = 2 if mode.eigenvalue.imag else 1
     value = _value(mode) + (f"  ({mode.count // pair}x)" if mode.count > pair else "")
-    parts = format_names([f"{name} {100 * fraction:.0f}%" for name, fraction in _largest(mode.participation)], _SHOWN)
+    parts = list_names([f"{name} {100 * fraction:.0f}%" for name, fraction in _largest(mode.participation)], _SHOWN)
     damping = 0.0 if mode.chains else mode.damping
     frequency, damped = (f"{mode.frequency:.4g}", f"{damping:.3g}") if mode.eigenvalue.imag else ("", "")
     constant = "" if mode.chains else f"{mode.time_constant:.4g}"

@@ -14,7 +14,7 @@ from liedyn.analysis.configurations import AssembledState
 from liedyn.analysis.identification import RELIABLE, UNRELIABLE, Identification
 from liedyn.dynamics.constraints.assembly import Mobility
 from liedyn.dynamics.inertial_parameters import BaseParameters
-from liedyn.errors import LiedynWarning, WarningLog, size_text
+from liedyn.errors import LiedynWarning, WarningLog, list_names, size_text
 from liedyn.io.atomic_output import STDIO, open_output
 from liedyn.io.csv_table import Column, write_table
 from liedyn.io.sweep_file import SIMULATE
@@ -22,7 +22,6 @@ from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.io.yaml_values import flow_yaml
 from liedyn.model.model import Model
 from liedyn.report.robot_summary import counted, table
-from liedyn.simulation.name_binding import format_names
 from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
 _TERMS, _NAMES = 3, 12                   # terms of a regrouping, names of a list
@@ -53,7 +52,7 @@ def weak_warnings(base: BaseParameters) -> list[LiedynWarning]:
     if not base.weak:
         return []
     return [LiedynWarning("weak-parameters",
-                          f"{format_names(base.weak, 4)} have an effect below 1e-4 of that of others, perhaps because angles in "
+                          f"{list_names(base.weak, 4)} have an effect below 1e-4 of that of others, perhaps because angles in "
                           "the robot file are rounded; --tolerance 1e-4 ignores them")]
 
 
@@ -144,9 +143,7 @@ def _beginning(regrouping: str) -> str:
 
 
 def _listed(names: Sequence[str], whole: bool) -> str:
-    if whole or len(names) <= _NAMES:
-        return ", ".join(names)
-    return f"{', '.join(names[:_NAMES])} … and {len(names) - _NAMES} more"
+    return list_names(names, len(names) if whole else _NAMES)
 
 
 def _finite(x: float) -> float | None:
@@ -280,6 +277,6 @@ def _by_joint(model: Model, x: np.ndarray, kind: str) -> dict[str, float | list[
 
 
 def _mobility(model: Model, mobility: Mobility) -> str:
-    count, names = len(mobility.redundant), format_names(mobility.redundant, _SHOWN)
+    count, names = len(mobility.redundant), list_names(mobility.redundant, _SHOWN)
     return f"{counted(mobility.degrees, 'degree')} of freedom: " \
            f"{model.nv} coordinates, {model.nc} rows" + (f", of which {count} redundant: {names}" if count else "")

@@ -11,7 +11,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike
 from liedyn.dynamics.variants import Variants
-from liedyn.errors import LiedynWarning, Place, ScenarioError
+from liedyn.errors import LiedynWarning, Place, ScenarioError, list_names
 from liedyn.immutable import Immutable
 from liedyn.integrators.contact_forces import contact_forces
 from liedyn.integrators.problem import InitialValueProblem
@@ -35,7 +35,6 @@ from liedyn.simulation.name_binding import (
     body_path,
     concatenate_paths,
     find_index,
-    format_names,
     matching_names,
     select,
     unknown_name_error,
@@ -157,7 +156,7 @@ def _event_contacts(event: Event, expression: Expression, touch: TouchEvent, row
         contacts = [k for k, names in sides if other_links & names]
     if not contacts:
         touching = list(dict.fromkeys(x for row in rows for x in (row.link, row.other)))
-        names = " and ".join(touching) if len(touching) < 3 else format_names(touching, 8)
+        names = " and ".join(touching) if len(touching) < 3 else list_names(touching, 8)
         raise ScenarioError(f"event {event.name}: {expression.text} is not among the contacts", place=place,
                             expected=f"one of {names}")
     return contacts

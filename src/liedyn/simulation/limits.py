@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.arrays import Array, Mask
-from liedyn.errors import LiedynWarning, WarningLog
+from liedyn.errors import LiedynWarning, WarningLog, list_names
 from liedyn.io.scenarios.scenario import Prescribe, Rule, Scenario
 from liedyn.model.model import Model
-from liedyn.simulation.name_binding import bind_joints, count_others, v_to_q_indices
+from liedyn.simulation.name_binding import bind_joints, v_to_q_indices
 
 KINDS = "position", "velocity", "effort"
 _ROUNDING = 1e-9         # of the limits and the span of the motion: tolerance for motions that are prescribed up to a limit
@@ -112,7 +112,7 @@ def position_limit_warnings(model: Model, t: Array, q: Array) -> list[LiedynWarn
     if not violations:
         return []
     violations.sort(key=lambda item: -abs(item[0].worst - item[0].limit) / max(abs(item[0].limit), 1.0))
-    named = count_others([f"{excess} in run {run}" for excess, run in violations], _MAX_NAMES)
+    named = list_names([f"{excess} in run {run}" for excess, run in violations], _MAX_NAMES)
     return [LiedynWarning("beyond-limits",
                           f"{EXCEEDED[0]} in {np.count_nonzero(beyond)} of {len(q)} runs (limits are not enforced in rollouts): "
                           f"{named}")]
@@ -191,7 +191,7 @@ def start_within_limits(scenario: Scenario, model: Model) -> Scenario:
             starts += [f"{model.v_names[k[i]]} = {inside[i]:.4g} {model.v_units[k[i]]}" for i in moved]
     if not rules:
         return scenario
-    message = f"zero is outside the limits of joints: the run starts at {count_others(starts, _MAX_NAMES)}"
+    message = f"zero is outside the limits of joints: the run starts at {list_names(starts, _MAX_NAMES)}"
     return replace(scenario, initial_q=(*scenario.initial_q, *rules),
                    warnings=(*scenario.warnings, LiedynWarning("started-within-limits", message)))
 
@@ -207,7 +207,7 @@ def start_warnings(model: Model, q: Array) -> list[LiedynWarning]:
             messages.append(f"{model.v_names[k]} starts at {x:g} {unit}, {side} its limit {limit:g} {unit}")
             degrees |= unit == "rad" and abs(x) > max(_DEGREES * abs(limit), 2.0 * math.pi)
     hint = "are the angles in degrees?" if degrees else None
-    return [LiedynWarning("beyond-limits", f"{EXCEEDED[0]}: {count_others(messages, _MAX_NAMES, '; ')}",
+    return [LiedynWarning("beyond-limits", f"{EXCEEDED[0]}: {list_names(messages, _MAX_NAMES, '; ')}",
                           hint=hint)] if messages else []
 
 
@@ -240,4 +240,4 @@ def _describe_worst(group: list[LimitViolation]) -> str:
     """Return a description of the worst violations of one kind."""
     min_size = 1.0 if group[0].kind == "position" else 1e-300
     group = sorted(group, key=lambda violation: -abs(violation.worst - violation.limit) / max(abs(violation.limit), min_size))
-    return count_others([str(violation) for violation in group], _MAX_NAMES)
+    return list_names([str(violation) for violation in group], _MAX_NAMES)

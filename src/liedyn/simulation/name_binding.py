@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.kinematics import link_pose, link_twist
-from liedyn.errors import LiedynWarning, Place, ScenarioError, TrajectoryError, UsageError, nearest
+from liedyn.errors import LiedynWarning, Place, ScenarioError, TrajectoryError, UsageError, list_names, nearest
 from liedyn.integrators.contact_forces import twist_jacobian
 from liedyn.io.scenarios.scenario import Pd, Rule, Scenario
 from liedyn.kernels.simulation.signals import COMPONENTS, NUMBERS_PER_POINT, Points, Signals
@@ -85,7 +85,7 @@ def select(patterns: str | Sequence[str], names: Sequence[str], kind: str, error
         if not hits:
             same_quantity = [name for name in names if "." in pattern and name.startswith(pattern.partition(".")[0] + ".")]
             similar = nearest(pattern, same_quantity or names, 3, 0.5)
-            all_names = format_names(same_quantity or (names if listed is None else listed), 12) or "none"
+            all_names = list_names(same_quantity or (names if listed is None else listed), 12) or "none"
             raise UsageError(f"no {kind} matches {pattern!r}; {similar or f'there are {all_names}'}")
         selected.update(dict.fromkeys(hits))
     return [names.index(name) for name in selected]
@@ -96,24 +96,13 @@ def joint_coordinates(model: Model, patterns: str | Sequence[str]) -> Mask:
     return joint_mask([model.joint_names[k] for k in select(patterns, model.joint_names, "moving joint")], model)
 
 
-def format_names(names: Sequence[str], maximum: int) -> str:
-    """Return at most `maximum` of the names, for a message."""
-    return ", ".join([*names[:maximum], *(["…"] if len(names) > maximum else [])])
-
-
-def count_others(texts: Sequence[str], maximum: int, separator: str = ", ") -> str:
-    """Return at most `maximum` of the texts and the number of the others, for a message."""
-    remainder = [f"and {len(texts) - maximum} more"] if len(texts) > maximum else []
-    return separator.join([*texts[:maximum], *remainder])
-
-
 def unknown_name_error(name: str, names: Sequence[str], kind: str, place: Place, problem: str = "no such") -> ScenarioError:
     """Return the error for a name that the robot does not have."""
     if not names:
         return ScenarioError(f"the robot has no {kind}s", place=place, found=name)
     hint = nearest(name, names, 3, 0.5)
     return ScenarioError(f"{problem} {kind}", place=place, found=name,
-                         expected=None if hint else f"one of {format_names(names, 8)}", hint=hint)
+                         expected=None if hint else f"one of {list_names(names, 8)}", hint=hint)
 
 
 def _matches(rule: Rule, names: Sequence[str], kind: str, fixed: Sequence[str]) -> list[tuple[str, float]]:

@@ -14,7 +14,7 @@ from liedyn.dynamics.constraints.constraints import closure_wrenches, constraint
 from liedyn.dynamics.constraints.rank import equation_weights
 from liedyn.dynamics.kinematics import energy
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import LiedynWarning, WarningLog
+from liedyn.errors import LiedynWarning, WarningLog, list_names
 from liedyn.integrators.problem import InitialValueProblem, Statistics
 from liedyn.integrators.run_state import Record
 from liedyn.io.scenarios.scenario import Scenario
@@ -28,7 +28,7 @@ from liedyn.simulation.control.joint_control import compute_tracking
 from liedyn.simulation.control.task_space_control import Tracking
 from liedyn.simulation.joint_stops import stop_forces
 from liedyn.simulation.limits import KINDS, LimitViolation, limits_exceeded, merge_violations
-from liedyn.simulation.name_binding import count_others, v_to_q_indices
+from liedyn.simulation.name_binding import v_to_q_indices
 from liedyn.simulation.run_recorder import RunRecorder, blocks
 from liedyn.simulation.segment_problems import RunSegment, recomputed_forces
 
@@ -305,7 +305,7 @@ class FrictionCreep:
             return []
         runs = f" in {np.count_nonzero(is_reported.any(axis=-1))} of {len(speed)} runs" if len(speed) > 1 else ""
         return [LiedynWarning("friction-creep",
-                              f"joints held by friction creep{runs}: {count_others(joints, 3)}. Coulomb friction is smoothed "
+                              f"joints held by friction creep{runs}: {list_names(joints, 3)}. Coulomb friction is smoothed "
                               f"below {FRICTION_SPEED:g} rad/s or m/s and cannot hold a joint at rest, nor can a law such as "
                               "sign(v); lock the joint to hold it")]
 
@@ -324,7 +324,7 @@ def slow_friction_warnings(model: Model, max_speed: Array, path_length: Array, k
         return []
     joints = [f"{model.v_names[k]} ({max_speed[k]:.2g} {model.v_units[k]}/s)" for k in slow]
     return [LiedynWarning("slow-friction",
-                          f"Coulomb friction acts as damping in joints that move slowly throughout: {count_others(joints, 3)}. "
+                          f"Coulomb friction acts as damping in joints that move slowly throughout: {list_names(joints, 3)}. "
                           f"It is smoothed below {FRICTION_SPEED:g} rad/s or m/s, and weaker below that speed; passive: false "
                           "omits all passive forces")]
 

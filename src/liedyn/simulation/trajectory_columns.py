@@ -16,12 +16,11 @@ import numpy as np
 from liedyn import __version__
 from liedyn.arrays import Array
 from liedyn.dynamics.constraints.couplings import follow_couplings
-from liedyn.errors import Place, TrajectoryError, nearest
+from liedyn.errors import Place, TrajectoryError, list_names, nearest
 from liedyn.io.column_map import MOTION_KIND, SOURCE, is_motion_column
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.io.units import unit_name, unit_of
 from liedyn.model.model import Model
-from liedyn.simulation.name_binding import format_names
 
 _FORCE = {"rad": "N m", "m": "N"}
 _WRENCH = (("mx", "N m"), ("my", "N m"), ("mz", "N m"), ("fx", "N"), ("fy", "N"), ("fz", "N"))
@@ -232,7 +231,7 @@ def check_mapped_columns(model: Model, trajectory: Trajectory) -> None:
             kind = column.partition(".")[0]
             names = [f"{kind}.{name}" for name in known(kind)]
             raise TrajectoryError(f"the robot {model.name} has no such column", place=place, found=column,
-                                  expected=f"one of {format_names(names, 20)}", hint=nearest(column, names))
+                                  expected=f"one of {list_names(names, 20)}", hint=nearest(column, names))
 
 
 def _belongs(column: str, known: Callable[[str], dict[str, str]]) -> bool:
@@ -276,7 +275,7 @@ def _stack_columns(trajectory: Trajectory, kind: str, names: Sequence[str], pres
             unexpected = [x for x in trajectory.columns if x.startswith(f"{kind}.") and x not in expected]
             alike = next((x for x in unexpected if nearest(x, [name])), None)
             raise TrajectoryError("a column is missing", place=_column_location(trajectory, name),
-                                  found=alike or format_names(unexpected, 4) or None,
+                                  found=alike or list_names(unexpected, 4) or None,
                                   expected=f"one for each coordinate, because there is {kind}.{present[0]}",
                                   hint=f"is {alike} a misspelling of {name}?" if alike else
                                   f"for a joint that does not move, --columns (or columns=) '{name}=0'")

@@ -15,7 +15,7 @@ from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.batching.calls import check_finite, follower_values, raise_for_followers
 from liedyn.dynamics.constraints.rank import coordinate_scales
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ConfigurationError, ModelError, UsageError
+from liedyn.errors import ConfigurationError, ModelError, UsageError, list_names
 from liedyn.joints.joint_model import FOLLOWER_COUNT, TERM_COUNT, tree_views
 from liedyn.kernels.couplings import FOLLOWER_TOLERANCE, coupling_views
 from liedyn.model.coupling_functions import evaluate
@@ -53,9 +53,8 @@ class ReducedModel(NamedTuple):
 def raise_for_constraints(model: Model, function: str, instead: str | None = None) -> NoReturn:
     """Raise ModelError for a robot with constraints (`model.nc`), with the name of the function that includes them."""
     names = [constraint.name for constraint in model.constraints]
-    listing = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
     use = f"use {instead}, or " if instead else "no function includes them; "
-    raise ModelError(f"{function} does not account for the constraints of robot {model.name} ({listing})",
+    raise ModelError(f"{function} does not account for the constraints of robot {model.name} ({list_names(names, 4)})",
                      hint=f"{use}model.spanning_tree() for the robot without them; see docs/loops.md#dynamics")
 
 

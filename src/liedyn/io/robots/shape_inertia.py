@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.errors import ComputationError, ElementPlace, LiedynWarning, ModelError, Place
+from liedyn.errors import ComputationError, ElementPlace, LiedynWarning, ModelError, Place, list_names
 from liedyn.io.mesh_files import INSTALL_MESHES, missing_readers, read_mesh
 from liedyn.io.robots.visual_shapes import with_files
 from liedyn.model.description import Robot
@@ -105,10 +105,8 @@ class _Bodies:
         text = f"masses with {self.density:g} kg/m^3 {listed or 'are added to no link'}"
         messages = [LiedynWarning("inertia-from-meshes", text, place=Place(self.robot.source))]
         if self.open:
-            (name, place), *remaining = self.open.items()
-            more = f" and {len(remaining)} more" if remaining else ""
-            text = f"the convex hull gives the inertia of meshes whose surface is not closed: {name}{more}"
-            messages.append(LiedynWarning("mesh-not-closed", text, place=place))
+            text = f"the convex hull gives the inertia of meshes whose surface is not closed: {list_names([*self.open], 1)}"
+            messages.append(LiedynWarning("mesh-not-closed", text, place=next(iter(self.open.values()))))
         return tuple(messages)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from liedyn.errors import ComputationError, LiedynWarning, UsageError, WarningLog
+from liedyn.errors import ComputationError, LiedynWarning, UsageError, WarningLog, list_names
 from liedyn.io.mesh_files import INSTALL_MESHES, missing_readers
 from liedyn.io.robots.visual_shapes import link_meshes, link_shapes, simple_shapes
 from liedyn.model.description import FREE, WORLD
@@ -260,7 +260,6 @@ def hint_of_meshes(model: Model) -> tuple[LiedynWarning, ...]:
 
 
 def _not_found(names: Sequence[str]) -> LiedynWarning:
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     of_package = names[0].startswith(("package://", "model://"))
     mend = f": --package-root or package_roots names the folder that has {names[0].split('/')[2]}" if of_package else ""
-    return LiedynWarning("mesh-not-found", f"no file for the mesh {names[0]}{more}{mend}")
+    return LiedynWarning("mesh-not-found", f"no file for the mesh {list_names(names, 1)}{mend}")

@@ -14,7 +14,7 @@ from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.finite_differences import extrapolated_derivative
 from liedyn.dynamics.kinematics import jacobian, link_pose
 from liedyn.dynamics.manifold import integrate, tangent_gradient
-from liedyn.errors import ComputationError, LiedynWarning
+from liedyn.errors import ComputationError, LiedynWarning, list_names
 from liedyn.integrators.contact_forces import contact_jacobian, stop_jacobian
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import RightHandSide, evaluate_state
@@ -31,7 +31,7 @@ from liedyn.simulation.control.rigid_joint_laws import (
     state_feedback_jacobian,
 )
 from liedyn.simulation.expression_motion import StateProgram
-from liedyn.simulation.name_binding import format_names, measured_gradient, measured_name, with_measured_values
+from liedyn.simulation.name_binding import measured_gradient, measured_name, with_measured_values
 
 # Derivatives of signals -------------------------------------------------------------------------------------------------
 
@@ -222,5 +222,5 @@ def friction_warnings(model: Model, v: Array) -> list[LiedynWarning]:
     if not slow:
         return []
     return [LiedynWarning("linearized-friction",
-                          f"{format_names(slow, 4)}: Coulomb friction below {FRICTION_SPEED:g} "
+                          f"{list_names(slow, 4)}: Coulomb friction below {FRICTION_SPEED:g} "
                           "rad/s or m/s acts as a damper; passive=false omits all passive forces")]

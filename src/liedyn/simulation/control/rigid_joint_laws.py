@@ -28,7 +28,7 @@ from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
 from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.control_law import LawContext, controlled_coordinates, error_gains, not_controllable_error
-from liedyn.simulation.name_binding import bind_joints, find_index, format_names, normalize_quaternions, write_values
+from liedyn.simulation.name_binding import bind_joints, find_index, normalize_quaternions, write_values
 
 # of the maximum force at the setpoint, or of the weight and its moment for the length of the robot: setpoints are often rounded
 _EQUILIBRIUM_TOLERANCE = 1e-6
@@ -64,7 +64,7 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
     control, model = context.control, context.model
     gain, rows = _ordered_gain(context)
     if gain.shape != (len(rows), 2 * model.nv):
-        names = format_names([model.v_names[k] for k in rows], 6)
+        names = list_names([model.v_names[k] for k in rows], 6)
         raise ScenarioError("the gain matrix does not fit the robot", place=control.place.at("gain"),
                             found=f"{gain.shape[0]} rows of {gain.shape[1]} numbers",
                             expected=f"{len(rows)} rows (forces of {names}) of {2 * model.nv} numbers (q, then v, of all "
@@ -172,7 +172,7 @@ def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
     for rule in control.motion:
         if rule.pattern in model.joint_names and model.v_index(rule.pattern).start in followers:
             raise ScenarioError(f"joint {rule.pattern} follows other joints by a coupling", place=rule.place,
-                                expected="a motion of the joints " + format_names(model.independent, 6))
+                                expected="a motion of the joints " + list_names(model.independent, 6))
     actuated = {*(model.actuated or model.joint_names), *(rule.pattern for rule in control.motion)}
     names = [joint.name for joint in model.joints if joint.name in actuated
              and joint.v.stop - joint.v.start == 1 and not prescribed[joint.v.start] and joint.v.start not in followers]
