@@ -97,3 +97,14 @@ def test_missing_packages_and_arguments_of_other_files(file, monkeypatch):
     monkeypatch.setattr("liedyn.io.robots.xacro_files.find_spec", lambda _: None)
     with pytest.raises(ModelError, match=r"a xacro file, which needs xacrodoc; expected a URDF \(pip install 'liedyn\[xacro\]'"):
         ld.load(file)
+
+
+def test_an_argument_that_the_file_does_not_use_is_an_error(file):
+    """xacro ignores it: a misspelled mass was the default."""
+    with pytest.raises(ModelError, match=r"arm.urdf.xacro: the xacro file does not use this argument; found '?mas'?; expected "
+                                         r"'?one of mass'? \(did you mean mass\?\)"):
+        ld.load(file, xacro_args={"mas": 3})
+    (file.parent / "plain.xacro").write_text(MAIN.format("plain").replace('<xacro:arg name="mass" default="2"/>', "")
+                                             .replace("$(arg mass)", "2"))
+    with pytest.raises(ModelError, match=r"found '?tool'?; expected '?none'?$"):
+        ld.load(file.parent / "plain.xacro", xacro_args={"tool": "grip"})
