@@ -13,6 +13,7 @@ from liedyn.errors import ModelError
 from liedyn.io.robots.robot_formats import IGNORABLE
 from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.model.description import WORLD, Coordinate, Coupling
+from liedyn.report.robot_summary import robot_text
 from liedyn.robot_files import load_description
 from matrices import pose
 from mjcf_zoo import random_mjcf
@@ -500,6 +501,21 @@ def test_parts_that_are_left_out_on_request(tmp_path, pair, part, text, without)
         assert relative(ld.inverse_dynamics(both.model, both.q, both.v, both.a), other.inverse()) > 1e-6
 
 
+def test_all_parts_that_are_not_computed_are_in_one_error(tmp_path):
+    """They were one error after another."""
+    parts = {"fluid": "forces of a fluid", "gravcomp": "compensation of gravity", "tendons": "a tendon with stiffness"}
+    (tmp_path / "robot.xml").write_text(arm(TWO.format(' gravcomp="0.5"'), head='<option density="1.2"/>', rest=TENDON))
+    for ignored in ([], ["gravcomp"]):
+        with pytest.raises(ModelError, match="leaves them out") as error:
+            ld.load(tmp_path / "robot.xml", ignore=ignored)
+        message, (_, *names) = str(error.value), error.value.hint.partition(" leaves")[0].split("--ignore ")
+        names = [name.strip() for name in names]
+        assert [part for part, text in parts.items() if f"{text} " in message] == [x for x in parts if x not in ignored]
+        assert set(names) == set(parts)
+        with pytest.warns(ld.LiedynWarning, match="left out"):
+            ld.load(tmp_path / "robot.xml", ignore=names)
+
+
 def test_parts_that_are_not_there_and_names_that_are_wrong(tmp_path, pair):
     assert not any(warning.code == "mjcf-left-out" for warning in pair(arm()).model.warnings)
     with pytest.raises(ModelError, match=r"unknown part to ignore; found 'fluids'; expected one of fluid, .*mean fluid"):
@@ -529,3 +545,10 @@ def test_the_ending_xml_is_of_both_formats(tmp_path):
         read(tmp_path, arm(), "robot.urdf")
     with pytest.raises(ModelError, match="neither a URDF nor a MuJoCo file; expected <robot> or <mujoco>"):
         read(tmp_path, "<robots/>")
+
+
+def test_the_base_of_a_robot_on_free_joints_is_not_called_fixed(tmp_path):
+    for joint, expected in (("<freejoint/>", "free joint base"), ('<joint type="ball" name="j"/>', "fixed base")):
+        (tmp_path / "robot.xml").write_text(arm(TWO.format(""), joint=joint))
+        model = ld.load(tmp_path / "robot.xml")
+        assert expected in repr(model) and expected in robot_text(model) and model.base == "fixed"

@@ -457,13 +457,20 @@ class Model(Immutable):
         robot, loops, warnings = self.description, len(self.description.loops), of_level("warning", self.warnings)
         counts = [(loops, "loop"), (len(self.constraints) - loops, "coupling"), (len(warnings), "warning")]
         more = "".join(f", {_count_noun(n, noun)}" for n, noun in counts if n)
-        return (f"<Model {self.name}: {_count_noun(len(self.joints), 'joint')}, nq {self.nq}, nv {self.nv}, {self.base} base; "
-                f"{_count_noun(len(self.link_names), 'link')}, {sum(link.mass for link in robot.links):.4g} kg{more}>")
+        return (f"<Model {self.name}: {_count_noun(len(self.joints), 'joint')}, nq {self.nq}, nv {self.nv}, "
+                f"{base_text(self)} base; {_count_noun(len(self.link_names), 'link')}, "
+                f"{sum(link.mass for link in robot.links):.4g} kg{more}>")
 
     def _repr_html_(self) -> str:
         """Return the tree of links and joints for notebooks."""
         from liedyn.model.model_html import model_html
         return model_html(self)
+
+
+def base_text(model: Model) -> str:
+    """Return "floating", "fixed", or "free joint" for a robot that only free joints of its file connect to the ground."""
+    kinds = {joint.type for joint in model.description.joints if joint.parent == WORLD}
+    return "free joint" if model.base == "fixed" and kinds == {"free"} else model.base
 
 
 def _count_noun(n: int, noun: str) -> str:

@@ -16,7 +16,7 @@ from liedyn.io.robots.write_robot_yaml import LIMITS, PASSIVE
 from liedyn.model.coupling_expression import CouplingFunction
 from liedyn.model.description import Coordinate, Coupling, Joint, Loop, coordinate_name
 from liedyn.model.links import Pose
-from liedyn.model.model import Model, ModelJoint
+from liedyn.model.model import Model, ModelJoint, base_text
 from liedyn.model.validate import mimic_couplings
 from liedyn.robot_files import ReadingOptions, read_model
 
@@ -165,7 +165,7 @@ def robot_text(model: Model) -> str:
     """Return a text: header, tree, table of the coordinates, actuators, keyframes."""
     gravity = " ".join(f"{x:g}" for x in model.gravity)
     joints, links = counted(len(model.joints), "moving joint"), counted(len(model.link_names), "link")
-    head = [f"{model.name}: {joints}, {links}, {model.base} base",
+    head = [f"{model.name}: {joints}, {links}, {base_text(model)} base",
             f"nq {model.nq}, nv {model.nv}, mass {_total_mass(model):.6g} kg, gravity {gravity} m/s^2"]
     if model.constraints:
         head.append(f"constraints: {constraint_count(model)}")

@@ -254,6 +254,7 @@ def read_mjcf(path: str | os.PathLike[str], ignore: Iterable[str] = ()) -> Robot
     keyframes = tuple(read_keyframes(root, tree))
     for _ in root.within("sensor"):
         tree.count("sensors")
+    left_out.check()
     return Robot(root.text("model") or Path(os.fspath(path)).stem, tuple(tree.links), tuple(tree.joints),
                  gravity=tree.option.gravity, actuators=actuators, loops=loops, couplings=couplings, actuated=actuated,
                  keyframes=keyframes, warnings=_warnings(root, tree), source=os.fspath(path), visuals=_visuals(tree))

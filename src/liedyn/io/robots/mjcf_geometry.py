@@ -98,15 +98,17 @@ def check_known(element: XmlElement, known: tuple[str, ...]) -> None:
 
 
 class LeftOut:
-    """Parts of a file that change the motion and are not computed: each is an error, unless the caller has it left out.
+    """Parts of a file that change the motion and are not computed: they are an error, unless the caller has them left out.
 
     ignored  names of parts, from `IGNORABLE`
-    counts   of parts that are left out, by their description
+    counts   of parts, by their description
+    errors   error about the first part of each name that is not in `ignored`
     """
 
     def __init__(self, ignored: Iterable[str] = ()):
         self.ignored = tuple(ignored)
         self.counts: dict[str, int] = {}
+        self.errors: dict[str, ModelError] = {}
         for name in self.ignored:
             if name not in IGNORABLE:
                 raise ModelError("unknown part to ignore", found=name, expected="one of " + ", ".join(IGNORABLE),
@@ -114,11 +116,24 @@ class LeftOut:
 
     def add(self, part: str, element: XmlElement, message: str, attribute: str | None = None,
             expected: str | None = None) -> None:
-        """Count a part that is left out, or raise ModelError with the message."""
-        if part not in self.ignored:
-            raise element.problem(message, attribute, found=element.text(attribute) if attribute else None, expected=expected,
-                                  hint=f"--ignore {part} leaves it out; ignore=[\"{part}\"] in Python")
+        """Count a part. Unless it is left out, `check` raises ModelError with the message."""
+        if part not in self.ignored and part not in self.errors:
+            self.errors[part] = element.problem(message, attribute, found=element.text(attribute) if attribute else None,
+                                                expected=expected)
         self.counts[IGNORABLE[part]] = self.counts.get(IGNORABLE[part], 0) + 1
+
+    def check(self) -> None:
+        """Raise ModelError for the parts that are not left out: all of them in one error."""
+        if not self.errors:
+            return
+        first, *further = self.errors.values()
+        parts = [*self.ignored, *self.errors]
+        written = ", ".join(f'"{part}"' for part in parts)
+        hint = (f"{' '.join(f'--ignore {part}' for part in parts)} leaves {'it' if len(parts) == 1 else 'them'} out; "
+                f"ignore=[{written}] in Python")
+        if further:
+            hint = f"also {', '.join(f'{error.place}: {error.message}' for error in further)}; {hint}"
+        raise ModelError(first.message, place=first.place, found=first.found, expected=first.expected, hint=hint)
 
     def add_numbers(self, part: str, element: XmlElement, attribute: str, message: str, expected: str = "0") -> None:
         """As `add`, if an attribute has numbers other than zero."""
