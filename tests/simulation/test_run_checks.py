@@ -1,11 +1,13 @@
 """What the energy balance of a run is measured against."""
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import liedyn as ld
 from liedyn.simulation.run import run_scenario
-from liedyn.simulation.run_checks import MAX_RELATIVE_BALANCE
+from liedyn.simulation.run_checks import MAX_RELATIVE_BALANCE, rest_information
 
 HOVER = Path(__file__).parents[2] / "configs/hexarotor_hover.yaml"
 AT_REST = {"actuators": {"rotor*": 6.959722631992465}, "joints": {}}          # thrusts carry the weight
@@ -72,3 +74,12 @@ def test_the_work_of_a_motion_that_is_all_prescribed_is_controlled(method, tmp_p
     run = run_scenario({"robot": str(body(tmp_path, 1.0)), "duration": 6, "joints": joints,
                         "integrator": {"method": method, "rtol": 1e-8, "atol": 1e-10}})
     assert worst("work of a prescribed motion", run.check["energy_balance_relative"], method) < 3e-6
+
+
+def test_the_message_that_nothing_moves_names_keyframes():
+    model = ld.load("robots/hopper.xml")
+    for gravity, reason in (((0, 0, 0), "no force acts; gravity is zero"), ((0, 0, -9.81), "no force acts")):
+        moved = ld.build(replace(model.description, gravity=gravity))
+        message, = rest_information(moved, np.array([0.0, 1.0]), np.zeros((2, model.nv)), np.zeros((2, model.nv)))
+        assert message.message.endswith(f"{reason} (set initial.keyframe (drop, crouched), initial.q or initial.v, or prescribe "
+                                        "a motion or a torque)")

@@ -223,8 +223,12 @@ def rest_information(model: Model, t: Array, v: Array, tau: Array) -> list[Liedy
     path = np.abs(v).max(axis=0, initial=0.0) * (t[-1] - t[0]) / model_scales(model).unit_scales(units)
     if not model.nv or len(t) < 2 or tau.any() or (path > _NO_MOTION).any():
         return []
-    return [LiedynWarning("nothing-moves", "nothing moves: the robot starts at rest in an equilibrium, and no force acts "
-                          "(set initial.q or initial.v, or prescribe a motion or a torque)")]
+    reason = "the robot starts at rest in an equilibrium, and no force acts"
+    if not model.gravity.any():
+        reason += "; gravity is zero"
+    start = f"initial.keyframe ({list_names(list(model.keyframes), 3)}), " if model.keyframes else ""
+    return [LiedynWarning("nothing-moves", f"nothing moves: {reason} (set {start}initial.q or initial.v, or prescribe a "
+                          "motion or a torque)")]
 
 
 class FrictionCreep:
