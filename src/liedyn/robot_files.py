@@ -12,7 +12,7 @@ from typing import TypeAlias, TypedDict
 import numpy as np
 
 from liedyn.arrays import ArrayLike, Base
-from liedyn.errors import CheckFailed, LiedynWarning, ModelError, Place, UsageError, of_level, warn
+from liedyn.errors import CheckFailed, LiedynWarning, ModelError, Place, UsageError, list_names, of_level, warn
 from liedyn.io.atomic_output import check_output, open_output
 from liedyn.io.robots.robot_formats import (
     FORMATS,
@@ -254,9 +254,8 @@ class Conversion:
         """Raise ModelError if the text loses dynamics of the robot or, with `lossy`, if the remaining robot is not computable."""
         title, lost = FORMATS[self.format].title, [loss for loss in self.losses if loss.dynamics]
         if lost and not lossy:
-            more = f", and {len(lost) - 3} more" if len(lost) > 3 else ""
             raise ModelError(f"a {title} cannot describe the dynamics of this robot: "
-                             f"{'; '.join(map(str, lost[:3]))}{more}", place=Place(source),
+                             f"{list_names([*map(str, lost)], 3, '; ')}", place=Place(source),
                              hint="--lossy or lossy=True omits these parts and lists them")
         if not lost:
             return
@@ -346,16 +345,17 @@ def convert(model: Model | Robot, format: str, name: str | None = None, folder: 
         raise UsageError(f"unknown format {format!r}; expected {in_words(list(written_formats()))}")
     shapes, lost = _shapes(robot, target)
     names = {link.name for link in robot.links}
-    lost += tuple(Omission(name, "its shapes are left out: the robot has no link of this name (was it renamed?)", dynamics=False)
-                  for name in robot.visuals if name not in names)
+    nameless = tuple(name for name in robot.visuals if name not in names)
     subset, text = target.write(robot, shapes)
     patched = target.patch(subset.robot, folder) if target.patch else None
     if patched is not None:
-        text, lost = patched, ()
+        (text, nameless), lost = patched, ()
     elif target.patch and Path(robot.source or "").suffix.lower() == ".urdf":
         message = (f"the text of {robot.source} cannot be kept (it is gone, not in UTF-8, or describes another robot): meshes, "
                    "collision shapes, comments and other elements are left out; primitives are written for drawing")
         lost = (Omission("file", message, dynamics=False),)
+    lost += tuple(Omission(name, "its shapes are left out: the robot has no link of this name (was it renamed?)", dynamics=False)
+                  for name in nameless)
     constraints: tuple[Loop | Coupling, ...] = (*robot.loops, *robot.couplings)
     if constraints and not target.has_constraints:
         if name is None:

@@ -235,6 +235,18 @@ def test_renamed_links_keep_their_meshes(source, tmp_path):
     assert load_description(tmp_path / "new.urdf").visuals["thigh"].meshes[0].name == "meshes/upper.dae"
 
 
+def test_shapes_of_links_renamed_with_all_their_joints_are_reported(source, tmp_path):
+    """Nothing in the text tells that the link is the same one. A link that is removed is not reported."""
+    robot = load_description(source)
+    new = renamed(robot, {"upper": "thigh"})
+    new = replace(new, joints=tuple(replace(joint, name=f"new_{joint.name}", mimic=None) for joint in new.joints),
+                  loops=(), couplings=(), actuated=())
+    with pytest.warns(ld.LiedynWarning, match="upper: its shapes are left out: the robot has no link of this name"):
+        ld.save(new, tmp_path / "new.urdf")
+    removed = replace(robot, links=robot.links[:1], joints=(), actuated=())
+    assert "upper" in robot.visuals and ld.save(removed, tmp_path / "removed.urdf") == ()
+
+
 def test_shapes_of_renamed_links_that_cannot_be_kept_are_reported(source, tmp_path):
     robot = replace(renamed(load_description(source), {"upper": "thigh"}), source=None)
     with pytest.warns(ld.LiedynWarning, match="upper: its shapes are left out: the robot has no link of this name"):

@@ -34,8 +34,10 @@ _ATTRIBUTE = re.compile(rb"""\s+([^\s=<>"'/]+)\s*=\s*("[^"]*"|'[^']*')""")
 _FIRST_PARTS = ("inertial",)                  # are added at the beginning of an element
 
 
-def patched_urdf(robot: Robot, folder: Path | None = None) -> str | None:
+def patched_urdf(robot: Robot, folder: Path | None = None) -> tuple[str, tuple[str, ...]] | None:
     """Return the text of the URDF file of a robot with the changes of the robot; None if the file cannot be used.
+
+    Also the names of links of the file whose shapes the text lacks, although links of the robot with other names may be the same.
 
     robot   what a URDF can describe of a valid robot: see `as_urdf`
     folder  of the file that is to be written: relative paths of meshes are adapted. None: they stay as they are
@@ -53,12 +55,16 @@ def patched_urdf(robot: Robot, folder: Path | None = None) -> str | None:
         return None
     file = _SourceText(root)
     old, new = (ElementTree.fromstring(urdf(x)) for x in (original, robot))
-    file.rename_links(root, old, _renamed_links(original, robot))
+    renamed, names = _renamed_links(original, robot), {link.name for link in robot.links}
+    file.rename_links(root, old, renamed)
     file.patch(root, old, new)
     if folder is not None and folder.resolve() != source.parent.resolve():
         file.move_paths(source.parent, folder)
     patched = file.text()
-    return patched if _reads_back(patched, robot, source) else None
+    if not _reads_back(patched, robot, source):
+        return None
+    is_new = names - {link.name for link in original.links} - set(renamed.values())
+    return patched, tuple(name for name in original.visuals if is_new and name not in names and name not in renamed)
 
 
 def _renamed_links(original: Robot, robot: Robot) -> dict[str, str]:

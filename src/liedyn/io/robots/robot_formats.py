@@ -29,7 +29,8 @@ class RobotFormat:
     read             robot of a file, not yet validated, with what is drawn of it; with `has_keys`, also after overrides
     write            the part of a robot that the format can describe, and the text of the file, from the robot and shapes for
                      drawing; None: the format is only read
-    patch            the text of the file from which such a part was read, with its changes, for a folder; None: not supported
+    patch            the text of the file from which such a part was read, with its changes, for a folder, and the names of links
+                     whose shapes the text lacks because no link is known to be the same one; None: not supported
     ambiguous        other endings that files may have, where no other format claims the file
     matches          whether a file with one of `endings` is of this format; None: all of them are
     has_keys         whether a file is read by keys, which overrides replace
@@ -42,7 +43,7 @@ class RobotFormat:
     endings: tuple[str, ...]
     read: Callable[..., Robot]
     write: Callable[[Robot, Shapes], tuple[Subset, str]] | None = None
-    patch: Callable[[Robot, Path | None], str | None] | None = None
+    patch: Callable[[Robot, Path | None], tuple[str, tuple[str, ...]] | None] | None = None
     ambiguous: tuple[str, ...] = ()
     matches: Callable[[Path], bool] | None = None
     has_keys: bool = False
@@ -64,7 +65,7 @@ def _write_urdf(robot: Robot, shapes: Shapes) -> tuple[Subset, str]:
     return subset, urdf(subset.robot, shapes)
 
 
-def _patch_urdf(robot: Robot, folder: Path | None) -> str | None:
+def _patch_urdf(robot: Robot, folder: Path | None) -> tuple[str, tuple[str, ...]] | None:
     from liedyn.io.robots.patch_urdf import patched_urdf
     return patched_urdf(robot, folder)
 
