@@ -142,7 +142,8 @@ _TABLE: dict[str, tuple[str, str]] = {
         INFO, "A map gave columns their names and units, and those without an entry are ignored. Nothing to do."),
     "attached-bodies": (WARN, "Bodies that were attached in the recording are not in the model. Add them to the robot file."),
     "topics-not-read": (INFO, "A ROS bag has other topics that could be read. `--topic` names all topics to read."),
-    "incomplete-topic": (WARN, "Velocities or efforts are missing for some joints or messages, and are not read. Log them all."),
+    "incomplete-topic": (
+        WARN, "Velocities or efforts of joints are missing, in some or all messages, and are not read. Log them all."),
     "log-times": (WARN, "Stamps of a ROS bag are not positive: times of the recorder are used. Let the publisher set stamps."),
     "repeated-messages": (WARN, "Messages of a ROS bag repeat the one before and are not read. Record each topic once."),
     "rows-omitted": (INFO, "Messages of a ROS bag outside of the common time of its topics are not read. Nothing to do."),
@@ -180,6 +181,9 @@ _TABLE: dict[str, tuple[str, str]] = {
     "unexplained-torques": (
         WARN, "The model does not explain the measured torques. Estimate more parameters, or check the recording."),
     "coloured-residuals": (INFO, "Residuals are not white, and the deviations count fewer samples. Nothing to do."),
+    "force-not-measured": (
+        WARN, "Measured forces of joints are missing, or are constants that do not fit the motion, and their equations are left "
+        "out. Log them, or name the motors by `actuated`."),
     "not-excited": (WARN, "The motion does not excite parameters, which keep their values. Use a richer motion."),
     "not-separable": (WARN, "The motion determines only combinations of parameters. Use a richer motion."),
     "weak-parameters": (WARN, "Parameters have almost no effect, perhaps because angles are rounded. Use `--tolerance 1e-4`."),

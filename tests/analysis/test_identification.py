@@ -105,8 +105,9 @@ def test_what_a_motion_does_not_excite_stays_as_in_the_file(ur5):
     unseen = np.isinf(fit.deviations)
     assert unseen.sum() > 20 and {fit.verdicts[k] for k in np.flatnonzero(unseen)} == {"not excited", "not separable"}
     np.testing.assert_allclose(fit.values, fit.base.values, rtol=0, atol=1e-9)
-    assert f"the motion does not excite {fit.verdicts.count('not excited')} of 42 base parameters (" in str(fit.warnings[-2])
-    assert f"the motion does not separate {fit.verdicts.count('not separable')} of 42 base parameters (" in str(fit.warnings[-1])
+    count = fit.verdicts.count
+    assert f"the recording does not excite {count('not excited')} of 42 base parameters (" in str(fit.warnings[-2])
+    assert f"the recording does not separate {count('not separable')} of 42 base parameters (" in str(fit.warnings[-1])
 
 
 def test_only_values_that_are_those_of_the_file_are_said_to_be(arm):
@@ -655,7 +656,7 @@ def test_the_result_shows_names_values_deviations_and_what_is_reliable(gripper):
     ({"q": np.zeros((100, 5))}, r"q has the wrong shape; found \(100, 5\)"),
     ({"v": np.zeros((99, 6))}, r"v has the wrong shape; found \(99, 6\)"),
     ({"tau": None}, "tau is missing: give t, q and tau as arrays, or a trajectory file"),
-    ({"tau": np.full((100, 6), np.nan)}, r"tau\[0\] \(.*\) of row 0 is not finite; found nan"),
+    ({"tau": np.where(np.arange(600).reshape(100, 6) == 0, np.nan, 0.0)}, r"tau\[0\] \(.*\) of row 0 is not finite; found nan"),
     ({"t": np.r_[0.0, np.arange(99)]}, r"the times do not increase: t\[1\] is 0.0 after 0.0"),
     ({"smooth": 0.0}, "smooth is 0.0; expected 'auto', a positive number of seconds, or None"),
     ({"smooth": "much"}, "smooth is 'much'; expected 'auto'"),
@@ -737,3 +738,55 @@ def test_an_unactuated_joint_and_noise_of_positions(seed, noise):
     off = [abs(value - known[name]) / deviation for name, value, deviation, verdict
            in zip(fit.names, fit.values, fit.deviations, fit.verdicts, strict=True) if verdict == "reliable" and name in known]
     assert len(off) >= 3 and max(off) < 5.0
+
+
+# forces that were not measured --------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def swinging():
+    """A double pendulum with other masses than its file, and t, q, v, a, tau of its motion."""
+    model = ld.load(ROOT / "robots/double_pendulum.yaml")
+    t = np.linspace(0.0, 4.0, 401)
+    motion = ld.motion_of(model, ld.trajectory_of(model, t, np.stack([np.sin(3 * t), np.cos(4 * t)], axis=1)))
+    return model, t, motion.q, motion.v, motion.a, ld.inverse_dynamics(model.with_changes(mass={"upper": 1.7}), *motion[1:4])
+
+
+@pytest.mark.parametrize("kind", ["NaN", "no column", "zero", "constant"])
+def test_a_force_without_measurement_is_left_out(swinging, tmp_path, kind):
+    """A placeholder counted as an exact measurement: masses of 1e-15 kg were reliable."""
+    model, t, q, v, a, tau = swinging
+    recorded = np.column_stack([tau[:, 0], np.full(len(t), {"zero": 0.0, "constant": 3.0}.get(kind, np.nan))])
+    if kind == "no column":
+        ld.trajectory_of(model, t, q, v, a, recorded).save(tmp_path / "motion.csv")
+        assert "tau.elbow" not in ld.read_trajectory(tmp_path / "motion.csv").columns
+        fit = ld.identify(model, tmp_path / "motion.csv", smooth=None)
+        assert np.isnan(ld.motion_of(model, tmp_path / "motion.csv").tau[:, 1]).all()
+    else:
+        fit = ld.identify(model, t, q, recorded, v=v, a=a, smooth=None)
+    true = ld.base_parameters(model.with_changes(mass={"upper": 1.7}), joints=())
+    known = dict(zip(true.names, true.values, strict=True))
+    values = dict(zip(fit.names, fit.values, strict=True))
+    assert values["hz.upper"] == pytest.approx(known["hz.upper"], abs=1e-6)             # from the torque of the shoulder
+    assert values["hz.lower"] == pytest.approx(known["hz.lower"], abs=1e-6)
+    assert values["offset.elbow"] == 0.0 and fit.verdicts[fit.names.index("offset.elbow")] == "not excited"
+    assert [joint.measured for joint in fit.joints] == [True, False] and "elbow" not in fit.premise
+    assert np.isnan(fit.residual[1]) and np.isnan(fit.force[1])
+    message, = (warning.message for warning in fit.warnings if warning.code == "force-not-measured")
+    assert ("elbow (missing)" if kind in ("NaN", "no column") else "elbow (constant") in message
+
+
+def test_a_constant_force_that_fits_the_motion_is_a_measurement(swinging):
+    """At rest, the weight of a link is a constant; the force of a joint without a motor is zero."""
+    model, t, q, v, a, tau = swinging
+    still = np.broadcast_to([0.3, 0.2], q.shape)
+    fit = ld.identify(model, t, still, ld.gravity_force(model, still), v=0 * q, a=0 * q)
+    assert all(joint.measured for joint in fit.joints)
+    declared = ld.build(dataclasses.replace(model.description, actuated=("shoulder",)))
+    assert all(joint.measured for joint in ld.identify(declared, t, q, tau * [1.0, 0.0], v=v, a=a, smooth=None).joints)
+
+
+def test_no_force_at_all_and_a_gap_are_errors(swinging):
+    model, t, q, v, a, tau = swinging
+    with pytest.raises(ld.TrajectoryError, match="no joint has measured generalized forces; found 'NaN'"):
+        ld.identify(model, t, q, np.full_like(tau, np.nan), v=v, a=a)
+    with pytest.raises(ld.ConfigurationError, match=r"tau.* of row 3 is not finite"):
+        ld.identify(model, t, q, np.where(np.arange(len(t))[:, None] == 3, np.nan, tau), v=v, a=a)

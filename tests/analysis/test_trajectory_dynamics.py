@@ -218,6 +218,19 @@ def test_only_joints_with_a_measured_torque_are_compared():
     assert dynamics_along(model, recorded, "forward").differences == ()
 
 
+def test_a_missing_torque_is_needed_only_where_it_is_an_input():
+    model, t = ld.load(ROOT / "robots/double_pendulum.yaml"), np.linspace(0.0, 2.0, 201)
+    q = np.stack([np.sin(2 * t), np.cos(3 * t)], axis=1)
+    recorded = ld.trajectory_of(model, t, q, tau=np.stack([np.ones(201), np.full(201, np.nan)], axis=1))
+    for options in {}, {"smooth": 0.1}:
+        assert [each.coordinate for each in dynamics_along(model, recorded, "inverse", **options).differences] == ["shoulder"]
+        columns = {name: x for name, _, x in dynamics_along(model, recorded, "hybrid", ["elbow"], **options).columns}
+        assert (columns["tau.shoulder"] == 1.0).all() and np.isfinite(columns["tau.elbow"]).all()
+        for of, prescribed in ("forward", ()), ("hybrid", ["shoulder"]):
+            with pytest.raises(ld.TrajectoryError, match=r"column tau.elbow: a column is missing; [^(]*$"):   # no tau.elbow=0
+                dynamics_along(model, recorded, of, prescribed, **options)
+
+
 ON_A_SLIDE = """links:
   a: {mass: 1, inertia: [0.02, 0.02, 0.02]}
   b: {mass: 1, com: [0.2, 0, 0], inertia: [0.02, 0.02, 0.02]}

@@ -86,6 +86,15 @@ def test_efforts_that_some_messages_lack_are_not_read(tmp_path):
     assert trajectory.warnings[0].message.startswith("effort of shoulder is missing in 2 of 50 messages of /joint_states")
 
 
+def test_efforts_that_some_joints_lack_leave_those_of_the_others(tmp_path):
+    """A gripper without effort took those of the arm away."""
+    tau = TAU.copy()
+    tau[:, 1] = np.nan
+    with pytest.warns(ld.LiedynWarning, match="efforts are missing: elbow"):
+        trajectory = ld.read_trajectory(joint_bag(tau=tau).write(tmp_path / "bag"))
+    assert np.array_equal(trajectory.columns["tau.shoulder"], TAU[:, 0]) and "tau.elbow" not in trajectory.columns
+
+
 def test_a_column_map_on_top(tmp_path):
     path = joint_bag(q=np.degrees(Q)).write(tmp_path / "bag")
     trajectory = ld.read_trajectory(path, columns={"q.*": "q.*[deg]", "tau.elbow": "-tau.elbow", "q.wrist": "0"})

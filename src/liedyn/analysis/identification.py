@@ -31,6 +31,7 @@ from liedyn.analysis.weighted_least_squares import (
     StateNoiseEffect,
     compressed,
     effect_of_noise,
+    equation_count,
     fit,
     joint_fits,
     solve,
@@ -45,6 +46,7 @@ from liedyn.errors import LiedynWarning, ModelError, TrajectoryError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.io.ros_bag import BagOptions
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
+from liedyn.model.description import FREE
 from liedyn.model.model import Model
 from liedyn.robot_files import ReadingOptions, read_model
 from liedyn.simulation.name_binding import v_to_q_indices
@@ -63,6 +65,7 @@ _NEGATIVE = 4.0       # deviations below zero from which a sum of masses, moment
 _POSITIVE = ("mass", "Ixx", "Iyy", "Izz", "armature", "damping", "friction")       # of every physical robot
 _PASSIVE = ("damping", "friction", "stiffness")
 _SEVERAL = 3          # values that all have another sign than the robot file, if no value is impossible
+_CANCELS = 0.3        # of its parts: a smaller difference of a constant force from the robot file's means that it fits the motion
 _SLIGHT = 0.01        # a systematic error that leaves the deviation below this part of the value does no harm
 
 
@@ -85,11 +88,12 @@ class Identification(Immutable):
                  small to be found (`JointFit.scale`; 1 where the scale is not tested). Deviations do not contain it
     base         the base parameters: what they stand for; those of the robot file are `base.values`
     condition    of the weighted regressor along the motion, its columns normalized
-    joints       (nv,) test of each joint's residual: noise, autocorrelation, and what torque the model may lack (`JointFit`)
+    joints       (nv,) test of each joint's residual: noise, autocorrelation, what torque the model may lack, and whether the
+                 torque was measured (`JointFit`)
     scale        ratio of the measured torques to those of inertia and weight of the robot file; NaN if they are not alike. Far
                  from 1, they may be in other units
-    residual     (nv,) root mean square of what force is left over [N m | N]
-    force        (nv,) root mean square of the force
+    residual     (nv,) root mean square of what force is left over [N m | N]; NaN for forces that were not measured
+    force        (nv,) root mean square of the force; NaN for forces that were not measured
     rows         how many rows of the trajectory were used
     warnings     what a person should know before trusting the result
 
@@ -146,7 +150,7 @@ class Identification(Immutable):
     def premise(self) -> str:
         """Assumption of the values and deviations about the measured torques, and how far the fit has tested it."""
         tested = [f"{joint.joint} {100 * joint.scale:.2g} %" for joint in self.joints if joint.scale < 1.0]
-        untested = [joint.joint for joint in self.joints if not joint.scale < 1.0]
+        untested = [joint.joint for joint in self.joints if joint.measured and not joint.scale < 1.0]
         known = "; ".join([*([f"tested to {list_names(tested, 6)}"] if tested else []),
                            *([f"not tested: {list_names(untested, 6)}"] if untested else [])])
         return (f"values and deviations are valid if the scales of the measured torques are right ({known}; a common scale "
@@ -189,7 +193,7 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     q : (N, nq) array
         Configurations [rad | m]; ball and free joints hold unit quaternions x y z w.
     tau : (N, nv) array
-        Generalized forces [N m | N].
+        Generalized forces [N m | N]; NaN in all rows for coordinates whose force was not measured. Their equations are left out.
     v, a : (N, nv) arrays, optional
         Measured velocities [rad/s | m/s] and accelerations. Those that are missing are derived.
     f_ext : (N, n_links, 6) array or {link name: (N, 6) array}, optional
@@ -214,7 +218,7 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     Raises
     ------
     TrajectoryError
-        Without tau, or with fewer equations than parameters.
+        Without measured forces, or with fewer equations than parameters.
     UsageError
         For springs, damping or friction in `joints` if they did not act.
     ShapeError, ConfigurationError, ComputationError, NameLookupError
@@ -325,14 +329,22 @@ def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options,
     motion = replace(motion, warnings=(*motion.warnings, *_follower_warnings(model, motion.q)))
     motion = replace(motion, warnings=(*motion.warnings, *unit_warnings(model, t, motion.q, motion.v, motion.a, source)))
     assert motion.tau is not None                              # checked by `identify`
-    tau = motion.tau @ model.elimination().projection if model.nc else motion.tau
+    missing: Mask = np.asarray(np.isnan(motion.tau).all(axis=0))
+    tau = np.where(missing, 0.0, motion.tau)
+    if model.nc:                                               # forces of followers act on the coordinates that move them
+        projection = model.elimination().projection
+        tau, missing = tau @ projection, (missing @ np.abs(projection)) > 0.0
     samples, warnings = noisy_samples(model, t, motion, options.smooth)
-    rows = _RegressorRows(model, base, motion, tau, samples, columns)
+    rows = _RegressorRows(model, base, motion, tau, samples, columns, ~missing)
     raw = rows.equations()
+    constant = _unlikely_constants(model, base, tau[samples.inner], raw, "offset" in columns) & ~missing
+    used = ~(missing | constant)
+    rows, raw = replace(rows, used=used), raw * used[:, None]
+    warnings += _unmeasured_warnings(model, missing, constant)
     W = rows.filtered(raw)
-    if raw.shape[0] * raw.shape[1] < len(base):
+    if equation_count(raw) < len(base):
         raise TrajectoryError("the trajectory is too short for the number of parameters",
-                              found=f"{raw.shape[0] * raw.shape[1]} equations", expected=f"at least {len(base)}")
+                              found=f"{equation_count(raw)} equations", expected=f"at least {len(base)}")
     forces = model_scales(model).force_scales(model.v_units)
     min_noise = np.where(tau.any(axis=0), _LEAST_NOISE,
                          _UNACTUATED_NOISE) * forces * (np.abs(tau / forces).max(initial=0.0) or 1.0)
@@ -352,7 +364,8 @@ def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options,
                                                                         strict=True))
     verdicts = _physical(base, values, deviations, sizes, verdicts)
     remedy = _remedy(motion, options.smooth, all(joint.explained for joint in tested))
-    residual, force = (np.sqrt(np.mean(x**2, axis=0)) for x in (misfit, tau))
+    tested = tuple(replace(joint, measured=bool(is_used)) for joint, is_used in zip(tested, used, strict=True))
+    residual, force = (np.where(used, np.sqrt(np.mean(x**2, axis=0)), np.nan) for x in (misfit, tau))
     scale = _scale_of_torques(base, raw, values, forces)
     warnings = [*motion.warnings, *warnings, *_fit_warnings(model, tested, residual, force, kinds, motion.passive),
                 *_warnings(base, verdicts, misfits, remedy), *_unlike_warnings(base, values, sizes, verdicts, scale)]
@@ -373,7 +386,10 @@ def _remedy(motion: RecordedArrays, smooth: float | str | None, explained: bool)
 
 @dataclass(frozen=True, eq=False)
 class _RegressorRows:
-    """Equations for changes of the base parameters, from the rows of a motion."""
+    """Equations for changes of the base parameters, from the rows of a motion.
+
+    used  (nv,) bool: coordinates whose force was measured; the equations of others are zero
+    """
 
     model: Model
     base: BaseParameters
@@ -381,6 +397,7 @@ class _RegressorRows:
     tau: Array
     samples: NoisySamples
     columns: tuple[str, ...]
+    used: Mask
 
     def equations(self, raised: int = 0, added: Mapping[str, Array] | None = None) -> Array:
         """Return (n inner rows, nv, b + 1) equations; the last column is the force that the model does not explain.
@@ -396,7 +413,7 @@ class _RegressorRows:
         Y = regressor(self.model, q, v, a, passive=passive, joints=self.columns)[:, :, self.base.columns]
         Y = Y if N is None else N.T @ Y
         modelled = inverse_dynamics(self.model, q, v, a, f_ext=f_ext, passive=passive)
-        return np.concatenate([Y, (self.tau[inner] - modelled)[:, :, None]], axis=2)
+        return np.concatenate([Y, (self.tau[inner] - modelled)[:, :, None]], axis=2) * self.used[:, None]
 
     def filtered(self, W: Array) -> Array:
         """Return equations (n, nv, b + 1) after the low-pass filter."""
@@ -412,10 +429,10 @@ class _RegressorRows:
         q, v, _ = self.samples.states()
         # a force that is exactly zero has no noise that could be measured: that of its equation counts, from the noise of the
         # states
-        measured: Mask = np.any(self.tau, axis=0)
+        measured: Mask = np.any(self.tau, axis=0) & self.used
         passed = np.sqrt(len(equations.W) / len(misfit))
         noise = np.where(measured, noise_of(t, self.tau), np.maximum(noise_of(t[inner], misfit), by_states / passed))
-        motion = FittedMotion(t[inner], q, v, self.tau[inner] + misfit)
+        motion = FittedMotion(t[inner], q, v, np.where(self.used, self.tau[inner] + misfit, 0.0))
         return joint_fits(self.model, motion, equations, self.samples.filter, noise, measured)
 
     def noisier(self) -> Iterator[tuple[Array, Array]]:
@@ -425,6 +442,39 @@ class _RegressorRows:
             draw = self.samples.draw(rng)
             plus, minus = (self.filtered(self.equations(added={kind: sign * x for kind, x in draw.items()})) for sign in (1, -1))
             yield plus, minus
+
+
+def _unlikely_constants(model: Model, base: BaseParameters, tau: Array, raw: Array, offset: bool) -> Mask:
+    """Return (nv,) bool: forces tau (N, nv) that are constant and do not fit the robot file along the motion.
+
+    They are placeholders of a logger. The force of a joint without a motor is zero, too, but the forces of its links cancel.
+
+    raw     (N, nv, b + 1) equations
+    offset  whether offsets are estimated, so that only changes along the motion count
+    """
+    parts = np.concatenate([raw[:, :, :-1] * base.values, raw[:, :, -1:]], axis=2)
+    sizes = np.sqrt(np.mean((parts - parts.mean(axis=0) * offset)**2, axis=0))
+    difference, size = sizes[:, -1], np.linalg.norm(sizes[:, :-1], axis=1)
+    without_motor = np.zeros(model.nv, dtype=bool)
+    for joint in model.joints:
+        without_motor[joint.v] = joint.name not in model.actuated if model.actuated else joint.kind == FREE
+    unlikely: Mask = (np.ptp(tau, axis=0) == 0.0) & (size > 0.0) & (difference > _CANCELS * size)
+    return unlikely & ~(without_motor & ~tau.any(axis=0))
+
+
+def _unmeasured_warnings(model: Model, missing: Mask, constant: Mask) -> list[LiedynWarning]:
+    """Return a warning about coordinates whose force is missing, or is a constant that does not fit the motion.
+
+    Raises TrajectoryError if no force was measured.
+    """
+    if (missing | constant).all():
+        raise TrajectoryError("no joint has measured generalized forces", found="constants" if constant.any() else "NaN",
+                              expected="tau of at least one joint")
+    reasons = [f"{list_names([model.v_names[k] for k in np.flatnonzero(mask)], 6)} ({reason})" for mask, reason in
+               ((missing, "missing"), (constant, "constant, but the joint moves a load; if it has no motor, name the motors "
+                                                 "of the robot by `actuated` in the robot file")) if mask.any()]
+    return [LiedynWarning("force-not-measured", f"forces without measurement are left out of the fit: {', '.join(reasons)}"
+                          )] if reasons else []
 
 
 def _deviations(rows: _RegressorRows, equations: FilteredEquations, effect: StateNoiseEffect, tested: Sequence[JointFit],
@@ -447,7 +497,7 @@ def _deviations(rows: _RegressorRows, equations: FilteredEquations, effect: Stat
         raised = solve(compressed(rows.filtered(rows.equations(raised=2))), solution.noise, solution.sizes, solution.seen).x
         systematic = np.hypot(systematic, np.maximum(np.abs(raised - solution.x) - deviation, 0.0))
     total = np.hypot(deviation, systematic)
-    has_residual = W.shape[0] * W.shape[1] > len(solution.x)                # otherwise the noise is not known
+    has_residual = equation_count(W) > len(solution.x)                # otherwise the noise is not known
     trusted: Mask = has_residual & (effect.noise_share <= _NOISE) & ~((systematic > deviation) & (total > _SLIGHT * sizes))
     fraction = np.divide(variance, variance.sum(axis=0), out=np.zeros_like(variance), where=variance > 0.0)
     affected = np.array([not joint.explained for joint in tested])[:, None] & (fraction > _SHARE)
@@ -572,12 +622,12 @@ def _warnings(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[s
     warnings = WarningLog()
     if unseen:
         warnings.add("not-excited",
-                     f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({list_names(unseen, 6)}): "
+                     f"the recording does not excite {len(unseen)} of {len(base)} base parameters ({list_names(unseen, 6)}): "
                      "their values are those of the robot file")
     if mixed:
         warnings.add("not-separable",
-                     f"the motion does not separate {len(mixed)} of {len(base)} base parameters ({list_names(mixed, 6)}): it "
-                     "determines only combinations of them, so a single value has no meaning")
+                     f"the recording does not separate {len(mixed)} of {len(base)} base parameters ({list_names(mixed, 6)}): "
+                     "it determines only combinations of them, so a single value has no meaning")
     if misfitted:
         warnings.add("not-reliable",
                      f"NOT RELIABLE: {len(misfitted)} of {len(base)} base parameters ({list_names(misfitted, 6)}): they "

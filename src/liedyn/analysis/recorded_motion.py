@@ -73,7 +73,7 @@ class RecordedArrays:
     """Arrays of a recording of N samples, in the order of the model's coordinates.
 
     q          (N, nq) configurations
-    v, a, tau  (N, nv) velocities, accelerations, generalized forces; None if missing
+    v, a, tau  (N, nv) velocities, accelerations, generalized forces; None if missing. Forces that were not measured are NaN
     f_ext      (N, n_links, 6) external wrenches in link frames; None without external wrenches
     passive    whether springs, damping and friction of the joints act
     """
@@ -119,8 +119,8 @@ class SampledMotion(RecordedArrays):
 
     @property
     def tau_or_zero(self) -> Array:
-        """Generalized forces; zero if the motion has none, as dynamics do not read them then."""
-        return np.zeros_like(self.v) if self.tau is None else self.tau
+        """Generalized forces; zero where the motion has none, as dynamics do not read them then."""
+        return np.zeros_like(self.v) if self.tau is None else np.nan_to_num(self.tau)
 
 
 def prescribed_of(model: Model, of: str, patterns: Sequence[str]) -> Mask:
@@ -144,7 +144,7 @@ def motion_for(model: Model, trajectory: Trajectory, of: str, prescribed: Mask) 
     """
     motion = motion_of_trajectory(model, trajectory, derive_a=bool(prescribed.any()))
     if not prescribed.all():
-        require_forces(trajectory, motion.tau, of)
+        require_forces(model, trajectory, motion.tau, of, prescribed)
     return motion
 
 
@@ -187,13 +187,13 @@ def recorded_arrays(model: Model, trajectory: Trajectory) -> RecordedArrays:
     """Return the arrays of a trajectory file; v, a, tau and f_ext are None where the file has no columns for them."""
     check_mapped_columns(model, trajectory)
     q = positions_of(model, trajectory)
-    v, a, tau = (bind_columns(model, trajectory, kind) for kind in ("v", "a", "tau"))
+    v, a, tau = (bind_columns(model, trajectory, kind, partial=kind == "tau") for kind in ("v", "a", "tau"))
     return RecordedArrays(q, v, a, tau, bind_wrenches(model, trajectory), trajectory.passive)
 
 
 def motion_of_arrays(model: Model, t: ArrayLike, q: ArrayLike | None, v: ArrayLike | None, a: ArrayLike | None,
                      tau: ArrayLike | None, f_ext: Wrenches | None, passive: bool | None) -> tuple[Array, RecordedArrays]:
-    """Return times and motion of arrays: t (N,), q (N, nq), v, a, tau (N, nv).
+    """Return times and motion of arrays: t (N,), q (N, nq), v, a, tau (N, nv). Columns of tau that were not measured are NaN.
 
     Raises ShapeError, ConfigurationError, and UsageError if q is None.
     """
@@ -209,7 +209,8 @@ def motion_of_arrays(model: Model, t: ArrayLike, q: ArrayLike | None, v: ArrayLi
     names = {"q": model.q_names, **dict.fromkeys(arrays, model.v_names)}
     for name, array in {"t": times, "q": positions, **arrays, "f_ext": F}.items():
         if array is not None:
-            check_finite(name, array, names.get(name, ()), array.ndim - 1, "row")
+            measured = np.where(np.isnan(array).all(axis=0), 0.0, array) if name == "tau" else array
+            check_finite(name, measured, names.get(name, ()), array.ndim - 1, "row")
     decreasing = np.flatnonzero(np.diff(times) <= 0)
     if len(decreasing):
         k = int(decreasing[0]) + 1
@@ -298,10 +299,13 @@ def naming(trajectory: Trajectory) -> Iterator[None]:
                               hint=error.hint) from None
 
 
-def require_forces(trajectory: Trajectory, tau: Array | None, of: str) -> Array:
-    """Return tau. Raise TrajectoryError if the trajectory has no generalized forces (tau is None)."""
+def require_forces(model: Model, trajectory: Trajectory, tau: Array | None, of: str, prescribed: Mask) -> Array:
+    """Return tau. Raise TrajectoryError if the trajectory lacks generalized forces of coordinates that are not prescribed."""
     joints = " of the joints that are not prescribed" if of == "hybrid" else ""
-    return require_columns(trajectory, tau, "tau", f"the generalized forces{joints}")
+    forces = require_columns(trajectory, tau, "tau", f"the generalized forces{joints}")
+    if np.isnan(forces[:, ~prescribed]).any():
+        bind_columns(model, trajectory, "tau")                 # names the missing column
+    return np.nan_to_num(forces)
 
 
 def require_columns(trajectory: Trajectory, array: Array | None, kind: str, quantity: str) -> Array:
@@ -319,7 +323,7 @@ class RecordedMotion(NamedTuple):
     t        (N,) time [s]
     q        (N, nq) configurations [rad | m]
     v, a     (N, nv) velocities and accelerations
-    tau      (N, nv) generalized forces [N m | N]; None if the trajectory has none
+    tau      (N, nv) generalized forces [N m | N], NaN for coordinates without a column; None if the trajectory has none
     f_ext    (N, n_links, 6) external wrenches [m; f] on the links, in link frames [N m | N]; None if it has none
 
     Examples
@@ -384,7 +388,7 @@ def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None 
     q : (N, nq) array
         Configurations [rad | m]; ball and free joints hold unit quaternions x y z w.
     v, a, tau : (N, nv) arrays, optional
-        Velocities, accelerations, generalized forces [N m | N].
+        Velocities, accelerations, generalized forces [N m | N]. Forces that are NaN in all rows get no column.
     f_ext : (N, n_links, 6) array or {link name: (N, 6) array}, optional
         External wrenches [m; f] on links, in link frames about their origins [N m | N]; links without a wrench get no columns.
     passive : bool
@@ -402,7 +406,7 @@ def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None 
     array([0. , 0.1])
     """
     times, motion = motion_of_arrays(model, t, q, v, a, tau, f_ext, passive)
-    columns = columns_of_motion(model, motion)
+    columns = [column for column in columns_of_motion(model, motion) if not np.isnan(column[2]).all()]
     header = trajectory_header(model, passive=passive)
     return Trajectory(header, times, {name: x for name, _, x in columns}, {name: unit for name, unit, _ in columns},
                       model="" if _is_of_file(model, header) else yaml_of(model))

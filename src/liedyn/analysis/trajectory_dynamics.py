@@ -392,10 +392,10 @@ def _compared(model: Model, trajectory: Trajectory, prescribed: Mask, computed: 
 
     ends  as in `torque_differences`
     """
-    measured = bind_columns(model, trajectory, "tau")
+    measured = bind_columns(model, trajectory, "tau", partial=True)
     if measured is None:
         return [], (), []
-    measured = np.where(prescribed, measured, 0.0)
+    measured = np.where(prescribed & ~np.isnan(measured), measured, 0.0)
     differences, messages = torque_differences(model, measured, computed, ends)
     names = {f"tau.{difference.coordinate}" for difference in differences}
     columns = [(f"{MEASURED}.{name.partition('.')[2]}", unit, x) for name, unit, x in motion_columns(model, tau=measured)
@@ -543,8 +543,9 @@ def _chains(model: Model, trajectory: Trajectory, request: HigherOrderRequest, q
     chains = [Chain(model, ["q", *kinds], [q, *(bind_columns(model, trajectory, kind) for kind in kinds)], model.v_units)]
     if not request.prescribed.all():
         kinds = [derivative_kind("tau", k) for k in range(request.order + 1)]
-        arrays = [bind_columns(model, trajectory, kind) for kind in kinds]
-        require_forces(trajectory, arrays[0], request.of)
+        forces = require_forces(model, trajectory, bind_columns(model, trajectory, "tau", partial=True), request.of,
+                                request.prescribed)
+        arrays = [forces, *(bind_columns(model, trajectory, kind) for kind in kinds[1:])]
         chains.append(Chain(model, kinds, arrays, model.v_units))
     arrays = [bind_wrench_rate(model, trajectory, request.wrench_components, k) for k in range(request.order + 1)]
     if request.wrench_components:

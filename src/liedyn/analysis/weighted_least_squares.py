@@ -73,7 +73,7 @@ def fit(W: Array, min_noise: Array, sizes: Array) -> LeastSquaresSolution:
     sizes  (b,) characteristic units of the parameters
     """
     noise = min_noise
-    count = W.shape[0] * W.shape[1]
+    count = equation_count(W)
     freedom = np.sqrt(count / max(count - W.shape[2] + 1, 1))
     R = compressed(W)
     # by the first weights: next to the equations of joints that fit exactly, those of another joint have almost no weight
@@ -86,6 +86,11 @@ def fit(W: Array, min_noise: Array, sizes: Array) -> LeastSquaresSolution:
         if np.array_equal(noise, solution.noise):                         # of exact data: another round gives the same
             return solution
     return solve(R, noise, sizes, seen)
+
+
+def equation_count(W: Array) -> int:
+    """Return the number of equations W (n, nv, b + 1) of joints that have any."""
+    return len(W) * int(np.count_nonzero(W.any(axis=(0, 2))))
 
 
 def compressed(W: Array) -> Array:
@@ -229,6 +234,7 @@ class JointFit:
                 does not test the scale
     rounding    torques that are rounding: 1e-12 of the largest one of the robot, in characteristic units [N m | N]
     passed      part of the noise, by root mean square, that passes the low-pass filter: 1 / sqrt(rows per knot)
+    measured    whether the torque was measured; if not, the fit does not use its equations
     """
 
     joint: str
@@ -242,6 +248,7 @@ class JointFit:
     scale: float
     rounding: float = 0.0
     passed: float = 1.0
+    measured: bool = True
 
     @property
     def explained(self) -> bool:

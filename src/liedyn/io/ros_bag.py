@@ -436,17 +436,22 @@ def _table(reading: _Reading, streams: list[Stream], interpolate: bool, topics: 
 
 
 def _complete_kinds(reading: _Reading, columns: dict[str, Array]) -> dict[str, Array]:
-    """Return the columns without velocities and forces that only some of the joints have. No motor acts on the base."""
+    """Return the columns without velocities, if only some of the joints have them. No motor acts on the base.
+
+    Efforts that only some of the joints have remain: they are measurements.
+    """
     joints = [name[2:] for name in columns if name.startswith("q.") and not name.startswith(f"q.{BASE}.")]
-    for kind, quantity in (("v", "velocities"), ("tau", "efforts")):
+    for kind in ("v", "tau"):
         has_base = f"q.{BASE}.px" in columns
         if kind == "tau" and has_base and any(name.startswith("tau.") for name in columns):
             columns = columns | {f"tau.{BASE}.{part}": np.zeros(len(columns[f"q.{BASE}.px"])) for part, _ in _TWIST}
         present = [name for name in columns if name.startswith(f"{kind}.")]
         expected = [*joints, *(f"{BASE}.{part}" for part, _ in _TWIST if has_base and kind == "v")]
         missing = [name for name in expected if f"{kind}.{name}" not in columns]
-        if present and missing:
+        if present and missing and kind == "tau":
+            reading.add_warning("incomplete-topic", f"efforts are missing: {list_names(missing, _NAMED)}")
+        elif present and missing:
             reading.add_warning("incomplete-topic",
-                                f"{quantity} are not read, because some are missing: {list_names(missing, _NAMED)}")
+                                f"velocities are not read, because some are missing: {list_names(missing, _NAMED)}")
             columns = {name: x for name, x in columns.items() if name not in present}
     return columns

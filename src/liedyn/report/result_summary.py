@@ -74,8 +74,8 @@ def parameters_to_dict(model: Model, base: BaseParameters, fit: Identification |
         out["fit"] = {"rows": fit.rows, "condition": _finite(fit.condition), "verdict": fit.verdict, "premise": fit.premise,
                       "joints": [{name: _finite(x) if isinstance(x, float) else x for name, x in vars(joint).items()}
                                  for joint in fit.joints],
-                      "residual": dict(zip(model.v_names, map(float, fit.residual), strict=True)),
-                      "force": dict(zip(model.v_names, map(float, fit.force), strict=True)),
+                      "residual": dict(zip(model.v_names, map(_finite, fit.residual), strict=True)),
+                      "force": dict(zip(model.v_names, map(_finite, fit.force), strict=True)),
                       "warnings": [warning.to_dict() for warning in fit.warnings]}
     return out
 
@@ -123,7 +123,7 @@ def _fit_text(model: Model, fit: Identification, whole: bool) -> list[str]:
     units = ["N m" if unit == "rad" else "N" for unit in model.v_units]
     rows = [[name, f"{r:.3g} {unit}", f"{100 * r / f:.2g} %" if f else "", f"{joint.noise:.2g} {unit}",
              f"{1 / joint.inflation:.2g}", f"{100 * joint.scale:.2g} %" if joint.scale < 1.0 else "no",
-             "" if joint.explained else joint.candidate or "unknown"]
+             "" if joint.explained else joint.candidate or "unknown"] if joint.measured else [name, "not measured", *[""] * 5]
             for name, unit, r, f, joint in zip(model.v_names, units, fit.residual, fit.force, fit.joints, strict=True)]
     head = ["joint", "residual force", "of its force", "noise and kinks", "independent fraction", "scale tested to", "missing"]
     lines += table([head, *rows], (0, 6), _WIDEST)

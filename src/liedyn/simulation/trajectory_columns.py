@@ -157,11 +157,11 @@ def _split_kind(kind: str) -> tuple[str, int]:
     return parts["kind"], int(parts["rate"] or 0)
 
 
-def bind_columns(model: Model, trajectory: Trajectory, kind: str) -> Array | None:
+def bind_columns(model: Model, trajectory: Trajectory, kind: str, *, partial: bool = False) -> Array | None:
     """Return the (N, n) array of the columns of `kind` (q, v, a, tau, or a rate such as d1a), by name; None without such columns.
 
-    Missing columns of coordinates that couplings determine are computed; missing forces at them are zero. Raises TrajectoryError
-    where others are missing, and for a different unit.
+    Missing columns of coordinates that couplings determine are computed; missing forces at them are zero. Other missing columns
+    raise TrajectoryError, or are NaN if `partial`. Raises TrajectoryError for a different unit.
     """
     units = _units(model, kind)
     present = [name for name in units if f"{kind}.{name}" in trajectory.columns]
@@ -169,9 +169,11 @@ def bind_columns(model: Model, trajectory: Trajectory, kind: str) -> Array | Non
         _check_unit(trajectory, f"{kind}.{name}", units[name])
     if present and model.nc and model.has_only_couplings:
         followers = {model.v_names[k] for k in np.flatnonzero(model.follows)}       # single coordinates: their names in q, too
-        absent = [name for name in units if name not in present]
+        absent = [name for name in units if name not in present and (name in followers or not partial)]
         if absent and followers.issuperset(absent):
-            x = np.column_stack([trajectory.columns.get(f"{kind}.{name}", np.zeros(len(trajectory.t))) for name in units])
+            missing = np.zeros(len(trajectory.t))
+            x = np.column_stack([trajectory.columns.get(f"{kind}.{name}", missing if name in followers else missing * np.nan)
+                                 for name in units])
             if not model.function_couplings or _split_kind(kind)[0] == "tau":
                 return _with_followers(model, kind, x, absent)
             if kind in _MOTION:
@@ -180,6 +182,9 @@ def bind_columns(model: Model, trajectory: Trajectory, kind: str) -> Array | Non
                 if len(lower) == len(bound):
                     followed, names = follow_couplings(model, *lower, x)[-1], list(units)
                     return _replaced(x, followed, [names.index(name) for name in absent])
+    if partial and present:
+        missing = np.full(len(trajectory.t), np.nan)
+        return np.column_stack([trajectory.columns.get(f"{kind}.{name}", missing) for name in units])
     return _stack_columns(trajectory, kind, list(units), present)
 
 
@@ -277,8 +282,8 @@ def _stack_columns(trajectory: Trajectory, kind: str, names: Sequence[str], pres
             raise TrajectoryError("a column is missing", place=_column_location(trajectory, name),
                                   found=alike or list_names(unexpected, 4) or None,
                                   expected=f"one for each coordinate, because there is {kind}.{present[0]}",
-                                  hint=f"is {alike} a misspelling of {name}?" if alike else
-                                  f"for a joint that does not move, --columns (or columns=) '{name}=0'")
+                                  hint=f"is {alike} a misspelling of {name}?" if alike else None if kind not in _MOTION else
+                                  f"for a joint that stays at 0, --columns (or columns=) '{name}=0'")
     return np.column_stack([trajectory.columns[f"{kind}.{name}"] for name in names])
 
 
