@@ -380,7 +380,49 @@ def test_shapes_for_pictures(name, tmp_path):
 
 def test_shapes_of_a_urdf_are_noted(tmp_path):
     lost = map(str, ld.save(ld.load(file_of("panda.urdf")), tmp_path / "panda.yaml"))
-    assert "shapes: those of 11 links are left out; their inertias are written [not-written]" in lost
+    assert "shapes: meshes and collision shapes are left out; primitives are written for drawing [not-written]" in lost
+
+
+def shaped() -> Robot:
+    """A robot of Python with drawn shapes, several shapes, a massless link with a shape, and one without."""
+    tilted = ld.Pose.from_xyz_rpy([0.1, 0, 0.2], [0.3, 0.2, 0.1])
+    links = [ld.Link("box", 3, [0, 0, 0.2], [0.03, 0.03, 0.01], shape=ld.Shape.box(0.1, 0.2, 0.3)),
+             ld.Link("two", density=800, shapes=[ld.Shape.cylinder(0.1, 0.3, tilted, [1, 0, 0.5]), ld.Shape.sphere(0.1)]),
+             ld.Link("capsule", 1, [0, 0, 0.1], shape=ld.Shape.capsule(0.05, 0.2)),
+             ld.Link("frame", inertia=np.zeros((3, 3)), shapes=[ld.Shape.sphere(0.02)]), ld.Link("plain")]
+    names = ("world", *(link.name for link in links))
+    axes = {"continuous": {"axis": [0, 1, 0]}, "ball": {}, "fixed": {}}
+    types = ("continuous", "continuous", "ball", "fixed", "fixed")
+    return Robot("shaped", links, [ld.Joint(f"j{k}", kind, names[k], names[k + 1], **axes[kind]) for k, kind in enumerate(types)])
+
+
+def test_shapes_stay_in_a_yaml(tmp_path):
+    """They were left out, with a warning."""
+    robot = shaped()
+    assert ld.save(robot, tmp_path / "robot.yaml") == ()
+    read = load_description(tmp_path / "robot.yaml")
+    assert read == ld.build(robot).description and link_shapes(read) == link_shapes(robot) and len(link_shapes(read)) == 4
+
+
+def test_shapes_of_a_robot_of_python_are_in_its_run_folder(tmp_path):
+    model = ld.build(shaped())
+    ld.write_run(ld.simulate(model, duration=0.01), tmp_path / "run", plots=False)
+    assert link_shapes(load_description(tmp_path / "run/model.yaml")) == link_shapes(model.description)
+
+
+@pytest.mark.parametrize("text, message", [
+    ("shape: {sphere: {radius: 1}}, shapes: [{sphere: {radius: 1}}], mass: 1", "links.a.shapes: both shape and shapes"),
+    ("shapes: [{sphere: {radius: 1}}], mass: 1, com: [0, 0, 1]", "links.a.com: both com and shapes"),
+    ("shapes: [{sphere: {radius: 1}}]", "links.a.shapes: a shape needs either mass or density"),
+    ("shapes: [{sphere: {radius: 1}, box: [1, 1, 1]}], mass: 1", "links.a.shapes.0.: .*one of box, sphere, cylinder, capsule"),
+    ("shapes: [{xyz: [0, 0, 1]}], mass: 1", "links.a.shapes.0.: .*one of box, sphere, cylinder, capsule"),
+    ("shapes: [{sphere: {radius: 1}, colour: [2, 0, 0]}], mass: 1", "wrong colour of the sphere"),
+    ("inertia: [1, 1, 1], density: 3, shapes: [{sphere: {radius: 1}}]", "links.a.density: density needs a shape, and no inertia"),
+    ("mass: 1, rpy: [0, 0, 1], shapes: [{sphere: {radius: 1}}]", "links.a.rpy: rpy needs a shape")])
+def test_wrong_shapes_of_a_yaml(text, message, tmp_path):
+    (tmp_path / "robot.yaml").write_text(f"links:\n  a: {{{text}}}\n")
+    with pytest.raises(ModelError, match=rf"robot.yaml:2: {message}" if message.startswith("links") else message):
+        load_description(tmp_path / "robot.yaml")
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

@@ -400,5 +400,5 @@ def _shapes(robot: Robot, target: RobotFormat) -> tuple[Shapes, tuple[Omission, 
 
 
 def yaml_of(model: Model) -> str:
-    """Return the text of a robot YAML from which `load` builds the same model."""
-    return robot_yaml(as_yaml(model.description).robot)
+    """Return the text of a robot YAML from which `load` builds the same model, with its primitives for drawing."""
+    return robot_yaml(as_yaml(model.description).robot, link_shapes(model.description))

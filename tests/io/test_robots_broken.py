@@ -157,7 +157,8 @@ YAML = {
                     "nmae: unknown key; expected one of name, base, gravity, links, joints, actuators, loops, couplings, "
                     "actuated, keyframes (did you mean name?)"),
     "unknown-link-key": (yaml("    inertia: [1, 1, 1]", "    inertai: [1, 1, 1]"), 6,
-                         "links.a.inertai: unknown key; expected one of mass, com, inertia, shape, density, rpy (did you mean "
+                         "links.a.inertai: unknown key; expected one of mass, com, inertia, "
+                         "shape, shapes, density, rpy (did you mean "
                          "inertia?)"),
     "unknown-joint-key": (yaml("    axis: [0, 0, 1]", "    axis: [0, 0, 1]\n    dampng: 1"), 14,
                           "joints.j.dampng: unknown key; expected one of type, parent, child, origin, axis, limits, damping, "

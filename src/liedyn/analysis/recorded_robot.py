@@ -211,8 +211,8 @@ def attached_warnings(trajectory: Trajectory) -> list[LiedynWarning]:
 
 
 def _described_in(robot: Robot, source: str) -> Robot:
-    """Return the robot with the source file `source` and the visual shapes of that file."""
-    visuals: Mapping[str, LinkVisuals] = {}
+    """Return the robot with the source file `source` and the visual shapes of that file, or its own if it cannot be read."""
+    visuals: Mapping[str, LinkVisuals] = robot.visuals
     with suppress(LiedynError):                                # it may have changed since it was recorded
         visuals = format_of_file(Path(source)).read(Path(source)).visuals
     loops = tuple(replace(loop, place=Place(source)) for loop in robot.loops)

@@ -104,7 +104,8 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
     form is written, with a warning: a universal joint becomes two revolute joints with a massless link between them; loops and
     couplings are written to a loops file next to the URDF. Springs, armatures, ball and helical joints, and a gravity other than
     the default have no equivalent: such a robot requires --lossy. A URDF of a URDF keeps all else of the file: meshes, collision
-    shapes, transmissions, comments. In other conversions, meshes and shapes of contacts are not written.
+    shapes, transmissions, comments. In other conversions, primitives are written for drawing; meshes and shapes of
+    contacts are not.
 
     \b
     Example:  liedyn convert robots/ur5.yaml -o ur5.urdf

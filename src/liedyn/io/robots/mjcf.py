@@ -271,7 +271,7 @@ def _visuals(tree: BodyTree) -> dict[str, LinkVisuals]:
         visible = tuple(shape_or_none for is_visible, shape_or_none in shapes
                         if is_visible) or tuple(shape_or_none for _, shape_or_none in shapes)
         if geoms:
-            visuals[name] = LinkVisuals(visible, complete=False)
+            visuals[name] = LinkVisuals(visible, complete=len(visible) == len(geoms))
     return visuals
 
 

@@ -75,10 +75,10 @@ def _read_yaml(path: Path, overrides: tuple[str, ...] = ()) -> Robot:
     return read_robot_yaml(path, overrides)
 
 
-def _write_yaml(robot: Robot, _shapes: Shapes) -> tuple[Subset, str]:
+def _write_yaml(robot: Robot, shapes: Shapes) -> tuple[Subset, str]:
     from liedyn.io.robots.write_robot_yaml import as_yaml, robot_yaml
     subset = as_yaml(robot)
-    return subset, robot_yaml(subset.robot)
+    return subset, robot_yaml(subset.robot, shapes)
 
 
 def _is_mjcf(path: Path) -> bool:
@@ -100,7 +100,8 @@ IGNORABLE = {"fluid": "forces of a fluid", "gravcomp": "compensation of gravity"
 FORMATS: dict[str, RobotFormat] = {
     "urdf": RobotFormat("URDF", (".urdf",), _read_urdf, _write_urdf, _patch_urdf, ambiguous=(".xml", ".xacro"),
                         writes_shapes=True),
-    "yaml": RobotFormat("robot YAML", (".yaml", ".yml"), _read_yaml, _write_yaml, has_keys=True, has_constraints=True),
+    "yaml": RobotFormat("robot YAML", (".yaml", ".yml"), _read_yaml, _write_yaml, has_keys=True, has_constraints=True,
+                        writes_shapes=True),
     "mjcf": RobotFormat("MJCF", (".xml", ".mjcf"), _read_mjcf, matches=_is_mjcf, can_ignore=True),
 }
 

@@ -28,7 +28,7 @@ from liedyn.io.yaml_nodes import Node
 from liedyn.model.coupling_expression import SPLINE_DEGREES, CouplingFunction
 from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, Actuator, Coordinate, JointType, LoopType, Mimic, Robot
 from liedyn.model.element_values import MAX_INPUT, UNIT_QUATERNION
-from liedyn.model.links import Link, Pose
+from liedyn.model.links import Link, Pose, Shape
 from liedyn.model.mass_properties import SHAPES, Inertia
 
 # Limits of joints in files: numbers are finite there, and some formats require a limit where there is none --------------
@@ -72,6 +72,14 @@ def _shape(node: Node) -> tuple[str, tuple[float, ...]]:
     return kind, SHAPE.value(nodes, kind)
 
 
+def _placed_shape(node: Node) -> Shape:
+    values = PLACED_SHAPE.values(node)
+    kinds = [kind for kind in SHAPE if kind in values]
+    if len(kinds) != 1:
+        raise node.wrong("one of " + ", ".join(SHAPE))
+    return Shape(kinds[0], values[kinds[0]], _pose(node, PLACED_SHAPE), values.get("colour"))
+
+
 def _pose(node: Node, known: Schema) -> Pose:
     """Return the pose of a mapping with xyz, and with rpy or quaternion. It may have other keys of `known`."""
     values = known.values(node)
@@ -100,6 +108,11 @@ def _side(node: Node) -> tuple[str, Pose]:
 
 # links --------------------------------------------------------------------------------------------------------------
 
+_POSE = (
+    Field("xyz", Vector(3), "position [m]", "zero", example=[0, 0, -0.5], live=True),
+    Field("rpy", Vector(3), "fixed axes, R = Rz Ry Rx [rad]", "zero", example=[0, 0, 0.1]),
+    Field("quaternion", Vector(4), "instead of `rpy`: `[x, y, z, w]`", example=[0, 0, 0, 1]))
+POSE: Schema = Schema("pose", _POSE, reader=lambda node: _pose(node, POSE))
 _LENGTH = Number(above=0, maximum=MAX_INPUT)
 _SIZES = {"radius": Field("radius", _LENGTH, "[m]", required="a length in metres", example=0.03, live=True),
           "length": Field("length", _LENGTH, "along z [m]", required="a length in metres", example=0.5, live=True)}
@@ -118,6 +131,10 @@ SHAPE = one_of(
     Field("cylinder", _round("cylinder"), "along z"),
     Field("capsule", _round("capsule"), "along z; its length is that of the cylindrical part"),
     reader=_shape)
+PLACED_SHAPE: Schema = Schema("placed_shape", (
+    *SHAPE.keys, *_POSE,
+    Field("colour", Vector(3), "red, green, blue from 0 to 1", example=[0.2, 0.4, 0.8])), one_of=(tuple(SHAPE),),
+    reader=lambda node: _placed_shape(node))
 LINK = Schema("link", (
     Field("mass", Number(), "[kg]", default_of(Link, "mass"), example=1.2),
     Field("com", Vector(3), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.25]),
@@ -126,7 +143,11 @@ LINK = Schema("link", (
     Field("shape", SHAPE, "instead of `inertia`, a uniform body centred at `com`: `box: [x, y, z]`, `sphere: {radius}`, "
         "`cylinder: {radius, length}`, `capsule: {radius, length}`; cylinder and capsule lie along z, and the length of a "
         "capsule is that of its cylindrical part"),
-    Field("density", _LENGTH, "with `shape`, instead of `mass` [kg/m³]", example=2700),
+    Field("shapes", List(PLACED_SHAPE, 1, words="shapes"), "a list of shapes as in `shape`, each with the pose of its centre in "
+        "the link frame (`xyz`, and `rpy` or `quaternion`) and a `colour: [red, green, blue]` from 0 to 1. With `inertia`, they "
+        "are only drawn; without it and `com`, they are one uniform body",
+        example=[{"sphere": {"radius": 0.03}, "xyz": [0, 0, -0.5]}]),
+    Field("density", _LENGTH, "with `shape` or `shapes`, instead of `mass` [kg/m³]", example=2700),
     Field("rpy", Vector(3), "with `shape`: its orientation in the link frame", "zero", example=[0, 0, 0.1])))
 
 # joints -------------------------------------------------------------------------------------------------------------
@@ -153,11 +174,6 @@ _OF_SCREWS = Names(_TYPES, lambda joint: joint.screws is not None)
 _ONE_AXIS = Names(JOINT_TYPES, lambda joint: len(joint.axes) == 1)
 _TWO_AXES = Names(JOINT_TYPES, lambda joint: len(joint.axes) == 2)
 _WITH_PITCH, _WITH_SEQUENCE, _WITH_SCREWS = (_with_parameter(JOINT_TYPES, key) for key in ("pitch", "sequence", "screws"))
-_POSE = (
-    Field("xyz", Vector(3), "position [m]", "zero", example=[0, 0, -0.5], live=True),
-    Field("rpy", Vector(3), "fixed axes, R = Rz Ry Rx [rad]", "zero", example=[0, 0, 0.1]),
-    Field("quaternion", Vector(4), "instead of `rpy`: `[x, y, z, w]`", example=[0, 0, 0, 1]))
-POSE: Schema = Schema("pose", _POSE, reader=lambda node: _pose(node, POSE))
 _EACH = OneOf((Number(), List(Number(), words="numbers")), "each_coordinate")
 LIMITS = Schema("limits", (
     Field("lower", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=-2, live=True),

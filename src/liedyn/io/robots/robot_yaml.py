@@ -198,9 +198,11 @@ def _link(name: str, node: Node) -> Link:
     values = LINK.values(node)
     if "shape" not in values:
         for key in ("density", "rpy"):
-            if key in values:
+            if key in values and (key == "rpy" or "shapes" not in values):
                 raise node.value[key].problem(f"{key} needs a shape", hint="without a shape, give mass and inertia")
-        return Link(name, **values, place=place_of_keys(node))
+        return Link(name, **values, place=place_of_keys(node, shape="shapes"))
+    if "shapes" in values:
+        raise node.value["shapes"].problem("both shape and shapes", expected="one of them")
     if "inertia" in values:
         raise node.value["inertia"].problem("both a shape and an inertia", expected="one of them")
     if ("mass" in values) == ("density" in values):

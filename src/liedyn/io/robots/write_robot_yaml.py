@@ -5,6 +5,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from liedyn.errors import escape_nonprintable
@@ -24,7 +25,8 @@ from liedyn.model.description import (
     Robot,
     coordinate_name,
 )
-from liedyn.model.links import IDENTITY, Link, Pose, Rotation, Vector, vector
+from liedyn.model.links import IDENTITY, Link, Pose, Rotation, Shape, Shapes, Vector, vector
+from liedyn.model.mass_properties import SHAPES
 
 # write rotation ---------------------------------------------------------------------------------------------------------
 
@@ -106,14 +108,15 @@ PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 _ZERO = (0.0, 0.0, 0.0)
 
 
-def robot_yaml(robot: Robot) -> str:
-    """Return the text of a robot file, without keys that have their default.
+def robot_yaml(robot: Robot, shapes: Shapes = MappingProxyType({})) -> str:
+    """Return the text of a robot file, without keys that have their default, with shapes for drawing by link.
 
     The robot is valid (`model.validate`), and no fixed joint mimics another one (`as_yaml`).
     """
     head = {"name": robot.name, "base": _unless(robot.base, "fixed"), "gravity": _unless(robot.gravity, STANDARD_GRAVITY)}
     return to_yaml(plain(head)) \
-        + _named("links", robot.links, _link) + _named("joints", robot.joints, _joint) \
+        + _named("links", robot.links, lambda link: _link(link, shapes.get(link.name, ()))) \
+        + _named("joints", robot.joints, _joint) \
         + _named("actuators", robot.actuators, _actuator) + _constraints(robot) + _named("keyframes", robot.keyframes, _keyframe)
 
 
@@ -136,10 +139,17 @@ def _unless(value: Any, default: Any) -> Any:
     return None if value == default else value
 
 
-def _link(link: Link) -> dict[str, Any]:
+def _link(link: Link, shapes: Sequence[Shape]) -> dict[str, Any]:
     xx, xy, xz, yy, yz, zz = link.inertia
     inertia = link.inertia if xy or xz or yz else (xx, yy, zz)
-    return {"mass": link.mass or None, "com": _unless(link.com, _ZERO), "inertia": _unless(inertia, _ZERO)}
+    return {"mass": link.mass or None, "com": _unless(link.com, _ZERO),
+            "inertia": inertia if shapes else _unless(inertia, _ZERO),         # without it, the shapes are a uniform body
+            "shapes": [_shape(shape) for shape in shapes] or None}
+
+
+def _shape(shape: Shape) -> dict[str, Any]:
+    sizes: Any = list(shape.sizes) if shape.kind == "box" else dict(zip(SHAPES[shape.kind], shape.sizes, strict=True))
+    return {shape.kind: sizes} | pose_to_dict(shape.pose) | ({"colour": list(shape.colour)} if shape.colour else {})
 
 
 def _joint(joint: Joint) -> dict[str, Any]:
