@@ -86,7 +86,7 @@ def test_without_a_list_four_runs_are_spread_over_the_batch(folder, tmp_path):
     (("--runs", "best"), "--runs best: expected a run number, a range such as 0-3, min:OUTPUT or max:OUTPUT"),
     (("--runs", "max:higest"), "the batch has no output 'higest'; did you mean highest?"),
     (("--runs", "max:x"), "the batch has no output 'x'; it has lowest, highest"),
-    (("--robot", "{}/../robot.yaml"), "--robot and --against cannot be combined with a batch")])
+    (("--robot", "{}/../robot.yaml"), "--robot with its options and --against cannot be combined with a batch")])
 def test_runs_that_are_not_there_are_refused(folder, tmp_path, args, words):
     place = str(folder / "runs")
     said = run("replay", place, *(arg.format(place) for arg in args), "-o", tmp_path / "page.html")
