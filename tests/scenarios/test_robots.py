@@ -319,7 +319,7 @@ def test_scenario_fits_its_robot(path):
     scenario = read_scenario(path)
     compiled = compile_schedule(scenario, ld.load(scenario.robot, base=scenario.base, loops=scenario.loops))
     codes = {one.code for one in compiled.warnings}
-    assert codes <= {"initial-state-rounded"}                 # initial values have few digits
+    assert codes <= {"initial-state-rounded", "passive-torque"}         # initial values have few digits; a spring of andrews
 
 
 def test_every_robot_has_a_scenario():

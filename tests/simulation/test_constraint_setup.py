@@ -304,3 +304,24 @@ def test_loops_of_a_file_of_their_own(write, tmp_path):
     (tmp_path / "out" / "model.yaml").unlink()
     with pytest.raises(ld.LiedynError, match=r"# loops: the loops file does not exist"):
         robot_of(read_trajectory(tmp_path / "out" / "trajectory.csv"))
+
+
+FLAT_LINKS = """\
+name: parallelogram
+links: {a: {mass: 1, com: [0.5, 0, 0]}, b: {mass: 1, com: [1, 0, 0]}, c: {mass: 1, com: [0.5, 0, 0]}}
+joints:
+  left: {type: continuous, parent: world, child: a, axis: [0, 1, 0], armature: 0.1}
+  middle: {type: continuous, parent: a, child: b, axis: [0, 1, 0], origin: {xyz: [1, 0, 0]}, armature: 0.1}
+  right: {type: continuous, parent: world, child: c, axis: [0, 1, 0], origin: {xyz: [2, 0, 0]}, armature: 0.1}
+loops: {pin: {type: revolute, a: {link: b, xyz: [2, 0, 0]}, b: {link: c, xyz: [1, 0, 0]}, axis: [0, 1, 0]}}
+"""
+
+
+@pytest.mark.parametrize("method", ["rk4", "rodas5p", "Radau", "generalized_alpha"])
+def test_a_prescribed_motion_passes_a_singular_configuration(write, method):
+    """A parallelogram through its flat configuration at 0.5 s: equal rates satisfy the loop, and nothing contradicts it."""
+    start = "initial: {q: {middle: 0.5, right: -0.5}}"
+    run = run_scenario(write(f'duration: 1\noutput_step: 0.05\nintegrator: {{method: {method}}}\n{start}\n'
+                             'joints: {left: {prescribe: {position: "t - 0.5"}}}\n', FLAT_LINKS))
+    np.testing.assert_allclose(run.q, np.outer(run.t - 0.5, [1, -1, 1]), atol=1e-5)          # the loop closes to the square of it
+    assert "singular-configuration" in [warning.code for warning in run.warnings]

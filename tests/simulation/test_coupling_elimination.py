@@ -48,6 +48,21 @@ def test_what_is_eliminated(keys, is_eliminated):
     assert (problem.elimination is not None) == is_eliminated != problem.solves_constraints
 
 
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "rodas5p", "Radau", "generalized_alpha"])
+def test_a_located_event_keeps_the_couplings(method):
+    """A step of generalized-alpha that ended at an event called the projection of the right-hand side, which had none."""
+    links = [ld.Link(name, mass=1, com=[0, 0, -0.5], inertia=[0.1, 0.1, 0.01]) for name in "ab"]
+    joints = [ld.Joint("a", "continuous", "world", "a", axis=[0, 1, 0]),
+              ld.Joint("b", "continuous", "world", "b", axis=[0, 1, 0], mimic=ld.Mimic("a", multiplier=2.0))]
+    model = ld.build(ld.Robot("pendulums", links, joints))
+    run = ld.simulate(model, duration=0.5, q0=[0.3, 0.6], method=method,
+                      events={"low": {"when": "q(a)", "value": 0.1, "do": "record"}})
+    assert [event.name for event in run.events] == ["low"] and run.events[0].t == pytest.approx(0.33576398, abs=1e-6)
+    at = run.t.searchsorted(run.events[0].t)
+    assert run.q[at, 0] == pytest.approx(0.1, abs=1e-9)
+    assert np.abs(ld.constraint_residual(model, run.q)).max() < 1e-14
+
+
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 def test_derivatives_of_rollouts_are_those_along_the_couplings(base, worst):
     """Against central differences of rollouts from neighbouring states that satisfy the couplings."""

@@ -200,6 +200,7 @@ def described_robot() -> ld.Model:
     loops = [ld.Loop("rod", "distance", "world", "b", pose_b=[0, 0, 1], length=0.5),
              ld.Loop("pin", "revolute", "a", "b", axis=[0, 1, 0])]
     robot = ld.Robot("arm", links, joints=joints, gravity=[0, 0, -1.6], loops=loops, actuated=["one"],
+                     keyframes=[ld.Keyframe("rest", {"one": 0.1})],
                      couplings=[ld.Coupling("gear", {"one": 1, "two.angle": 2}, offset=0.1)],
                      actuators=[ld.Actuator("rotor", "b", axis=[0, 0, 1], torque_ratio=0.1)])
     assert_type((links[0].com, joints[0].axes), tuple[tuple[float, float, float], tuple[tuple[float, float, float], ...]])

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike
+from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.constraints.constraints import use_generic_kernels
 from liedyn.dynamics.manifold import difference
 from liedyn.errors import ComputationError, LiedynWarning
@@ -557,6 +558,10 @@ class ImplicitStepper(Stepper):
         self._make_part(h)
         state.count[STEPS] += 1
         if self.constraints is None or h >= state.clock[H_TRIED]:
+            return RUNNING
+        couplings, nv = self.problem.system().couplings, self.problem.model.nv
+        if couplings is not None:                       # which the right-hand side eliminates: it has no projection
+            traced_module("kernels.couplings").follow(couplings, state.q, state.y[nv:2 * nv])
             return RUNNING
         return self.rhs.bring_back(float(state.clock[T_NOW]), False, state.q, state.y, state.q, self.evaluation)
 

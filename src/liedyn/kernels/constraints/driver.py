@@ -291,12 +291,17 @@ def record_largest_residual(weight, x, statistics):
 # singular configurations ------------------------------------------------------------------------------------------
 @internal_kernel
 def check_accepted_state(d):
-    """Look for a singular configuration, and return CONTRADICTION or CLOSED."""
+    """Look for a singular configuration, and return CONTRADICTION or CLOSED.
+
+    Near a singular configuration, the drift of the state makes equations contradict each other that a feasible motion satisfies.
+    If a motion is not feasible there, the loops cannot be closed after the next steps.
+    """
     detect_singularity(d.solver, d.statistics[TIME], d.statistics)
     has_prescribed_motion, prescribed = d.constraint_motion.size > 0, d.mask.view(np.bool_)
     for k in range(prescribed.size):
         has_prescribed_motion = has_prescribed_motion or prescribed[k]
-    return CONTRADICTION if has_prescribed_motion and is_contradicted(d) else CLOSED
+    is_regular = d.statistics[RANK] == d.statistics[FULL_RANK]
+    return CONTRADICTION if has_prescribed_motion and is_regular and is_contradicted(d) else CLOSED
 
 
 @inline_kernel
