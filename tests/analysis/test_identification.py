@@ -8,6 +8,7 @@ import pytest
 import liedyn as ld
 from bridge import file_of
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory, write_trajectory
+from liedyn.report.result_summary import parameter_text
 from liedyn.simulation.trajectory_columns import bind_columns, motion_columns, trajectory_header
 from sampled_motion import motion, record
 from zoo import ROBOTS, model_of
@@ -790,3 +791,17 @@ def test_no_force_at_all_and_a_gap_are_errors(swinging):
         ld.identify(model, t, q, np.full_like(tau, np.nan), v=v, a=a)
     with pytest.raises(ld.ConfigurationError, match=r"tau.* of row 3 is not finite"):
         ld.identify(model, t, q, np.where(np.arange(len(t))[:, None] == 3, np.nan, tau), v=v, a=a)
+
+
+def test_a_residual_far_above_the_noise_is_a_misfit_without_colour(swinging):
+    """Ten equations show no autocorrelation: a residual of 30 times the noise was called explained."""
+    model, t, q, _, _, tau = swinging
+    measured = tau + 0.01 * np.random.default_rng(0).standard_normal(tau.shape)
+    fit = ld.identify(model, t, q, measured, smooth=0.3)
+    assert all(joint.white and joint.residual > 10 * joint.passed * joint.noise for joint in fit.joints)
+    assert fit.verdict == "the model does not explain the torques of shoulder, elbow" and not fit.reliable.any()
+    assert any("times the noise" in note and "not white" not in note for note in map(str, fit.warnings))
+    lines = parameter_text(model, fit.base, fit).splitlines()
+    assert sum("NOT RELIABLE (misfit) " in line for line in lines) == len(fit)
+    assert sum(line.startswith("misfit: the value depends on a joint") for line in lines) == 1
+    assert "(misfit at shoulder, elbow)" in parameter_text(model, fit.base, fit, whole=True)

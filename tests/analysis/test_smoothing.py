@@ -75,6 +75,17 @@ def test_one_spacing_for_both_is_far_from_the_best_of_one(pendulum):
     assert (one / each).max() > 3.0 and own["q"][0] > common > own["q"][1]
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-5])
+def test_a_joint_that_does_not_move_does_not_choose_the_spacing(pendulum, noise):
+    """Its acceleration is all error: knots as far apart as possible were best for it, and spoiled the other joint."""
+    rng = np.random.default_rng(0)
+    moves = np.sin(3.0 * T) + 1e-4 * rng.standard_normal(len(T))
+    still = 0.2 + noise * rng.standard_normal(len(T))
+    both, one = (rows_per_knot(T, [chain_of(pendulum, np.stack([moves, x], axis=1))], "auto")[0] for x in (moves, still))
+    assert one == both > 1
+    assert rows_per_knot(T, [chain_of(pendulum, np.stack([still, still], axis=1))], "auto")[0] >= 1
+
+
 def test_a_quaternion_is_smoothed_as_a_whole():
     model = ld.load(ROOT / "robots/hexarotor_arms.yaml")
     rng = np.random.default_rng(0)

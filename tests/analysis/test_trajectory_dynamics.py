@@ -209,6 +209,23 @@ def test_measured_torques_are_compared_with_computed_ones(factor, noise, smooth)
     assert len(scales) == (factor != 1.0) and all(f"about {factor:g} times the computed ones" in text for text in scales)
 
 
+@pytest.mark.parametrize(("factors", "text"), [
+    ((1.0, 10.0), "the measured torques are the computed ones times about 10 (elbow): check"),
+    ((-1.0, 1.0), "the measured torques are the computed ones times about -1 (shoulder): check"),
+    ((0.1, -2.5), "the measured torques are the computed ones times about 0.1 (shoulder), -2.5 (elbow): check"),
+    ((10.0, 11.0), "times the computed ones: check"), ((1.5, 0.6), ""), ((1.0, None), "")])
+def test_a_wrong_scale_of_one_joint_is_named(factors, text):
+    """Only a factor common to all joints was. None: a torque that is not like the computed one."""
+    model, t = ld.load(ROOT / "robots/double_pendulum.yaml"), np.linspace(0.0, 4.0, 401)
+    q = np.stack([np.sin(2 * t), np.cos(3 * t)], axis=1)
+    tau = ld.inverse_dynamics(model, *ld.motion_of(model, ld.trajectory_of(model, t, q))[1:4])
+    other = 9 * np.sign(np.sin(9 * t))
+    measured = np.stack([x * factor if factor else other for x, factor in zip(tau.T, factors, strict=True)], axis=1)
+    along = dynamics_along(model, ld.trajectory_of(model, t, q, tau=measured), "inverse")
+    found = [one.message for one in along.warnings if one.code == "torque-scale"]
+    assert len(found) == bool(text) and all(text in message for message in found)
+
+
 def test_only_joints_with_a_measured_torque_are_compared():
     model, t = ld.load(ROOT / "robots/double_pendulum.yaml"), np.linspace(0.0, 2.0, 201)
     q, tau = np.stack([np.sin(2 * t), np.cos(3 * t)], axis=1), np.stack([np.ones(201), np.zeros(201)], axis=1)

@@ -105,6 +105,8 @@ def test_from_a_motion_the_true_robot_comes_out(motion):
     with open("fit.csv", newline="") as file:
         assert next(csv.reader(file)) == ["name", "unit", "value", "estimate", "deviation", "relative_deviation", "scale_error",
                                           "verdict", "stands_for"]
+    quiet = ok("parameters", "guess.yaml", "--from", motion, "-q", "-o", "quiet.csv")
+    assert quiet.stdout == quiet.stderr == "" and Path("quiet.csv").read_text() == Path("fit.csv").read_text()
     text = ok("parameters", "guess.yaml", "--from", motion).stdout
     assert "estimate" in text and "fitted to 301 rows, condition " in text and "of its force" in text
     head, hip = text.partition("fitted to")[2].splitlines()[1:3]
@@ -225,7 +227,7 @@ def test_noisy_positions_are_smoothed_by_default_and_otherwise_marked(noisy):
     assert "NOT RELIABLE: " in rough.stderr and "through every row" in rough.stderr
     marked = {one["name"] for one in json.loads(rough.stdout)["base_parameters"] if one["verdict"] == "not reliable"}
     assert {"Iyy.upper", "Iyy.lower"} <= marked
-    text = ok("parameters", "guess.yaml", "--from", noisy, "--no-offset", "--smooth", "none", "-q", "-o", "fit.csv").stdout
+    text = ok("parameters", "guess.yaml", "--from", noisy, "--no-offset", "--smooth", "none", "-o", "fit.csv").stdout
     assert "\nNOT RELIABLE: " in text and "verdict" in text.splitlines()[1]
     with open("fit.csv", newline="") as file:
         assert {row["name"] for row in csv.DictReader(file) if row["verdict"] == "not reliable"} == marked

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.analysis.numerical_differentiation import ROUNDING
 from liedyn.analysis.numerical_differentiation import noise as noise_of
 from liedyn.analysis.recorded_motion import (
     RecordedArrays,
@@ -433,7 +434,7 @@ class _RegressorRows:
         passed = np.sqrt(len(equations.W) / len(misfit))
         noise = np.where(measured, noise_of(t, self.tau), np.maximum(noise_of(t[inner], misfit), by_states / passed))
         motion = FittedMotion(t[inner], q, v, np.where(self.used, self.tau[inner] + misfit, 0.0))
-        return joint_fits(self.model, motion, equations, self.samples.filter, noise, measured)
+        return joint_fits(self.model, motion, equations, self.samples.filter, noise, measured, by_states)
 
     def noisier(self) -> Iterator[tuple[Array, Array]]:
         """Yield pairs of equations of states with noise added and subtracted."""
@@ -458,7 +459,8 @@ def _unlikely_constants(model: Model, base: BaseParameters, tau: Array, raw: Arr
     without_motor = np.zeros(model.nv, dtype=bool)
     for joint in model.joints:
         without_motor[joint.v] = joint.name not in model.actuated if model.actuated else joint.kind == FREE
-    unlikely: Mask = (np.ptp(tau, axis=0) == 0.0) & (size > 0.0) & (difference > _CANCELS * size)
+    moves = size > ROUNDING * model_scales(model).force_scales(model.v_units)
+    unlikely: Mask = (np.ptp(tau, axis=0) == 0.0) & moves & (difference > _CANCELS * size)
     return unlikely & ~(without_motor & ~tau.any(axis=0))
 
 
@@ -568,9 +570,10 @@ def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts
 def _describe_residual(joint: JointFit) -> str:
     if joint.candidate:
         return f"similar to {joint.candidate} ({joint.deviations:.3g} deviations)"
+    colour = "" if joint.white else "not white, "
     if not joint.noise > 0.0:
-        return "not white, without noise"
-    return f"not white, {joint.residual / (joint.passed * joint.noise):.2g} times the noise"
+        return f"{colour}without noise"
+    return f"{colour}{joint.residual / (joint.passed * joint.noise):.2g} times the noise"
 
 
 _FOLLOWS = 0.01      # of the range of a follower: maximum RMS difference of its recorded positions from the couplings

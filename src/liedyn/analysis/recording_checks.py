@@ -98,6 +98,8 @@ def unit_warnings(model: Model, t: Array, q: Array, v: Array | None, a: Array | 
 MEASURED = "measured"       # kind of the columns of measured torques next to computed ones
 _COMPUTED = 1e-9            # of the measured torque: a smaller difference is rounding
 _LIKE = 0.5                 # squared correlation: torques with a higher one are alike, except for a factor
+_ALIKE = 0.8                # the same for one joint alone, whose friction may be large
+_COMMON = 1.5               # ratios of joints within this factor of the common one have it in common
 _FAR = 2.0                  # from a factor of 1: neither a robot file nor friction cause so much
 
 
@@ -134,18 +136,33 @@ def torque_differences(model: Model, measured: Array, computed: Array,
     listing = list_names([*map(str, differences)], _COMPARED_NAMES)
     messages = [LiedynWarning("torques-compared", f"measured and computed torques differ by (rms): {listing}")]
     scales = model_scales(model).force_scales(model.v_units)
-    scale = torque_scale((measured / scales)[rows][:, compared], (computed / scales)[rows][:, compared])
-    if is_far(scale) and np.abs(computed / scales)[rows].max() > ROUNDING:
-        messages.append(LiedynWarning("torque-scale",
-                                      f"the measured torques are about {scale_text(scale)} times the computed ones: check their "
-                                      "signs and units, such as mA instead of N m, and the masses of the robot file"))
+    measured, computed = ((x / scales)[rows][:, compared] for x in (measured, computed))
+    wrong = _wrong_scales([model.v_names[k] for k in compared], measured, computed)
+    if wrong:
+        messages.append(LiedynWarning("torque-scale", f"the measured torques are {wrong}: check their signs and units, such as "
+                                      "mA instead of N m, and the masses of the robot file"))
     return differences, messages
 
 
-def torque_scale(measured: Array, expected: Array) -> float:
-    """Return the ratio of torques to expected ones (least squares); NaN if they are not alike."""
+def _wrong_scales(names: Sequence[str], measured: Array, computed: Array) -> str:
+    """Return a text with ratios of measured to computed torques (N, n) that are far from 1; empty if there are none.
+
+    One ratio for all coordinates if they have it in common, otherwise one for each coordinate whose torques are alike.
+    """
+    common = torque_scale(measured, computed) if np.abs(computed).max(initial=0.0) > ROUNDING else math.nan
+    single = {name: torque_scale(x, y, _ALIKE) for name, x, y in zip(names, measured.T, computed.T, strict=True)
+              if np.abs(y).max(initial=0.0) > ROUNDING}
+    known = [scale for scale in single.values() if math.isfinite(scale)]
+    if is_far(common) and all(1.0 / _COMMON < scale / common < _COMMON for scale in known):
+        return f"about {scale_text(common)} times the computed ones"
+    far = [f"{scale_text(scale)} ({name})" for name, scale in single.items() if is_far(scale)]
+    return f"the computed ones times about {list_names(far, _COMPARED_NAMES)}" if far else ""
+
+
+def torque_scale(measured: Array, expected: Array, like: float = _LIKE) -> float:
+    """Return the ratio of torques to expected ones (least squares); NaN if their squared correlation is below `like`."""
     product, squares = np.vdot(measured, expected), np.vdot(expected, expected)
-    return float(product / squares) if squares and product**2 > _LIKE * squares * np.vdot(measured, measured) else math.nan
+    return float(product / squares) if squares and product**2 > like * squares * np.vdot(measured, measured) else math.nan
 
 
 def is_far(scale: float) -> bool:

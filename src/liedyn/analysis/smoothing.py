@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from liedyn.analysis.numerical_differentiation import (
+    ROUNDING,
     SmoothingFit,
     body_velocities,
     check_rows,
@@ -27,14 +28,16 @@ from liedyn.analysis.numerical_differentiation import (
     with_noise,
 )
 from liedyn.analysis.recorded_motion import RecordedArrays
-from liedyn.arrays import Array, Integers
+from liedyn.arrays import Array, Integers, Mask
 from liedyn.errors import LiedynWarning, TrajectoryError, list_names
 from liedyn.model.model import Model
+from liedyn.simulation.name_binding import v_to_q_indices
 
 # Quantities and their time derivatives, from a file or from splines -----------------------------------------------------
 
 _DRAWS = 16                             # number of samples of noise whose effects are averaged
 _COARSE, _FINE = Fraction(3, 2), Fraction(6, 5)     # ratio of consecutive numbers of rows per knot that are tried
+_MOVES = 3.0                            # of the noise: a coordinate with a smaller standard deviation does not move
 _NAMED = 8                              # maximum number of columns whose knot spacings a message lists
 
 
@@ -96,6 +99,14 @@ class Chain:
             error, _, size = errors(x, variants, one_sided(len(t), last - known, rows))
             estimates.append((error[0], size[0]))
         return estimates
+
+    def moves(self, t: Array, k: int) -> Mask:
+        """Return (n,) bool: quantities of which entry k changes by more than its noise; balls and free joints always do."""
+        x = self.samples(k)
+        changes: Mask = np.std(x, axis=0) > np.maximum(_MOVES * noise(t, x), ROUNDING * np.abs(x).max(axis=0))
+        if self.names[k] != "q":
+            return changes
+        return np.array([i < 0 or changes[i] for i in v_to_q_indices(self.model)])
 
     def columns(self, k: int) -> tuple[str, ...]:
         """Return the names of the columns of entry k."""
@@ -192,9 +203,9 @@ def _rows_per_knot(maximum: int, factor: Fraction) -> Iterator[int]:
 
 
 def _quietest(t: Array, chains: list[Chain], gaps: Sequence[tuple[Chain, int, int]]) -> int:
-    """Return the rows per knot with the least error of the worst coordinate.
+    """Return the rows per knot with the least error of the worst coordinate that moves.
 
-    The error of a coordinate is relative to its size where its error is least.
+    The error of a coordinate is relative to its size where its error is least. That of one that does not move is all error.
     """
     tried, errors_tried, sizes_tried = [], [], []
     for rows in _rows_per_knot(len(t), _COARSE):
@@ -212,7 +223,9 @@ def _quietest(t: Array, chains: list[Chain], gaps: Sequence[tuple[Chain, int, in
     units = [f"{k} {unit}" for k, (chain, _, _) in enumerate(gaps) for unit in chain.units]
     error = np.array(errors_tried)
     size = np.take_along_axis(np.array(sizes_tried), error.argmin(axis=0)[None], axis=0)
-    return tried[int((error / sizes_to_judge_by(size, units)).max(axis=1).argmin())]
+    moving = np.concatenate([chain.moves(t, known) for chain, known, _ in gaps])
+    relative = (error / sizes_to_judge_by(size, units))[:, moving if moving.any() else slice(None)]
+    return tried[int(relative.max(axis=1).argmin())]
 
 
 def _missed(t: Array, chain: Chain, known: int, last: int, rows: int, *, alike: bool = False) -> bool:

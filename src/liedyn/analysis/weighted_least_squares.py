@@ -4,6 +4,7 @@ The tests show whether the fitted model explains the measured generalized forces
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -208,6 +209,7 @@ _FREEDOM = 20            # least degrees of freedom left by all candidates toget
 _FEWEST = 8              # degrees of freedom from which a residual is tested
 _CORRELATED = 2.0        # autocorrelations within 2 / sqrt(n) are those of white noise (95%)
 _NOISE_RATIO = 2.0       # a coloured residual of more than this times the white noise is a misfit
+_FAR_NOISE_RATIO = 10.0  # any residual of more than this times the noise is one: a few equations have no visible colour
 _LAGS = 0.25             # longest lag of autocorrelation relative to the number of equations
 _COLOURED = 1.5          # variance inflation from which a residual is reported as coloured; white noise stays below 1.2
 _MATERIAL_MISFIT = 1e-3  # of a joint's torque: a smaller torque that is not explained is no misfit of the model
@@ -235,6 +237,7 @@ class JointFit:
     rounding    torques that are rounding: 1e-12 of the largest one of the robot, in characteristic units [N m | N]
     passed      part of the noise, by root mean square, that passes the low-pass filter: 1 / sqrt(rows per knot)
     measured    whether the torque was measured; if not, the fit does not use its equations
+    by_states   noise of the filtered torque that the noise of q, v, a causes [N m | N]
     """
 
     joint: str
@@ -249,13 +252,15 @@ class JointFit:
     rounding: float = 0.0
     passed: float = 1.0
     measured: bool = True
+    by_states: float = 0.0
 
     @property
     def explained(self) -> bool:
         """Whether the model explains the torque up to noise, or up to a thousandth."""
         known = self.candidate and self.size > max(_MATERIAL_MISFIT * self.force, self.rounding)
-        unknown = self.material and not self.white and self.residual > _NOISE_RATIO * self.passed * self.noise
-        return not (known or unknown)
+        coloured = not self.white and self.residual > _NOISE_RATIO * self.passed * self.noise
+        far = self.residual > _FAR_NOISE_RATIO * math.hypot(self.passed * self.noise, self.by_states)
+        return not (known or (self.material and (coloured or far)))
 
     @property
     def material(self) -> bool:
@@ -296,12 +301,13 @@ class FilteredEquations:
 
 
 def joint_fits(model: Model, motion: FittedMotion, equations: FilteredEquations, low_pass: Callable[[Array], Array],
-               noise: Array, measured: Mask) -> tuple[tuple[JointFit, ...], Array, Array]:
+               noise: Array, measured: Mask, by_states: Array) -> tuple[tuple[JointFit, ...], Array, Array]:
     """Test the residual of each joint.
 
     low_pass  the filter of the equations
-    noise     (nv,) of the measured forces
-    measured  (nv,) bool: forces that are not zero throughout
+    noise      (nv,) of the measured forces
+    measured   (nv,) bool: forces that are not zero throughout
+    by_states  (nv,) of the filtered forces, by the noise of the states
 
     Returns the tests; the changes (nv, b) of the solution by the significant candidate of each joint; and the changes (nv, b) by
     a relative error of 1 of each joint's force.
@@ -339,7 +345,7 @@ def joint_fits(model: Model, motion: FittedMotion, equations: FilteredEquations,
         out.append(JointFit(name, float(residual[k] / np.sqrt(rows)), float(noise[k]), test.inflation,
                             _CAUSES[names[k][best]] if significant else "", score * significant, size * significant,
                             force, _detectable_scale(equations, k, candidates[k], gain, single[k], material, tested[k]),
-                            float(min_noise[k]), float(np.sqrt(len(equations.W) / rows))))
+                            float(min_noise[k]), float(np.sqrt(len(equations.W) / rows)), by_states=float(by_states[k])))
     return tuple(out), shifts, rescaled
 
 

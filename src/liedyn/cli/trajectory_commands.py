@@ -216,7 +216,7 @@ def derivatives(model: Model, motion: Trajectory, function: str, prescribed: tup
 @click.option("--tolerance", type=click.FloatRange(0, 1, max_open=True), metavar="X",
               help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10.")
 @click.option("-o", "--output", type=click.Path(), metavar="FILE",
-              help="CSV to write in addition to the table; `-` writes the CSV to stdout instead of the table.")
+              help="CSV to write in addition to the table, with --quiet instead of it; `-` writes the CSV to stdout instead.")
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def parameters(robot: str, trajectory: str | None, columns: str | None, bag: BagOptions,                             # noqa: PLR0913
                smooth: float | str | None, joints: tuple[str, ...], offset: bool, tolerance: float | None, output: str | None,
@@ -269,7 +269,7 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
         write_parameters(output, result.base, result.fit, force=force)
     if as_json:
         console.result_json(parameters_to_dict(result.model, result.base, result.fit))
-    elif output != "-":
+    elif output != "-" and not (output and console.quiet):
         console.result(parameter_text(result.model, result.base, result.fit, whole=console.verbose))
     if output:
         console.file(output, f"{len(result.base)} base parameters")

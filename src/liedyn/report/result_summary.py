@@ -38,7 +38,7 @@ def parameter_text(model: Model, base: BaseParameters, fit: Identification | Non
     of_fit = ["estimate", "deviation", "relative", "scale error", "verdict"] if fit else []
     head = ["parameter", "robot file", *of_fit, "unit", "stands for"]
     rows = [[base.names[k], *figures, base.units[k], base.regrouping(k) if whole else _beginning(base.regrouping(k))]
-            for k, figures in enumerate(_figures(base, fit))]
+            for k, figures in enumerate(_figures(base, fit, whole))]
     lines += table([head, *rows], (0, len(head) - 2, len(head) - 1), _WIDEST)
     if base.unidentifiable:
         lines.append(f"without effect on the generalized forces: {_listed(base.unidentifiable, whole)}")
@@ -100,15 +100,19 @@ def write_parameters(path: str | Path, base: BaseParameters, fit: Identification
         write_table(file, columns)
 
 
-def _figures(base: BaseParameters, fit: Identification | None) -> list[list[str]]:
+def _figures(base: BaseParameters, fit: Identification | None, whole: bool) -> list[list[str]]:
     if fit is None:
         return [[f"{x:.6g}"] for x in base.values]
     return [[f"{x:.6g}", f"{y:.6g}", f"{s:.2g}" if math.isfinite(s) else "", _percent(ratio),
              f"{scale:.2g}" if math.isfinite(scale) else "", reliability
-             if reliability == RELIABLE else f"{reliability.upper()} (misfit at {misfit})" if misfit else reliability.upper()]
+             if reliability == RELIABLE else f"{reliability.upper()}{_misfit_text(misfit, whole)}"]
             for x, y, s, ratio, scale, reliability,
             misfit in zip(base.values, fit.values, fit.deviations, fit.relative, fit.scale_errors, fit.verdicts, fit.misfits,
                           strict=True)]
+
+
+def _misfit_text(joints: str, whole: bool) -> str:
+    return "" if not joints else f" (misfit at {joints})" if whole else " (misfit)"
 
 
 def _percent(ratio: float) -> str:
@@ -128,6 +132,9 @@ def _fit_text(model: Model, fit: Identification, whole: bool) -> list[str]:
     head = ["joint", "residual force", "of its force", "noise and kinks", "independent fraction", "scale tested to", "missing"]
     lines += table([head, *rows], (0, 6), _WIDEST)
     lines += [fit.verdict, fit.premise]
+    if any(fit.misfits) and not whole:
+        lines.append("misfit: the value depends on a joint whose torque the model does not explain; --verbose lists these joints "
+                     "for each value")
     unreliable = [name for name, reliability in zip(fit.names, fit.verdicts, strict=True) if reliability == UNRELIABLE]
     if unreliable:
         lines.append(f"NOT RELIABLE: {_listed(unreliable, whole)}")
