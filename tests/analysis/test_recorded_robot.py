@@ -1,13 +1,16 @@
 """Which robot a trajectory file is of."""
 import hashlib
+from pathlib import Path
 
 import pytest
 
-from liedyn.analysis.recorded_robot import as_recorded, comments_for, robot_of
+import liedyn as ld
+from liedyn.analysis.recorded_robot import as_recorded, comments_for, converted, robot_of
 from liedyn.errors import CheckFailed, ModelError, TrajectoryError, UsageError
 from liedyn.io.trajectory_csv import read_trajectory
 from liedyn.robot_files import read_model
 
+ROBOTS = Path(__file__).parents[2] / "robots"
 ROBOT = """
 links: {bar: {mass: 1, inertia: [1, 1, 1]}}
 joints: {hinge: {type: revolute, parent: world, child: bar, axis: [0, 1, 0]}}
@@ -115,3 +118,26 @@ def test_the_robot_is_named_from_where_the_result_stands(recorded, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     model, _ = robot_of(recorded("robot: ../robots/bar.yaml"))
     assert comments_for({"base": "fixed", "robot": "elsewhere"}, model, output) == {"robot": expected, "base": "fixed"}
+
+
+def test_a_converted_file_has_columns_in_the_order_of_the_robot(tmp_path):
+    """They were in the order of the file; kinds and other columns stay in that order."""
+    titles = "t,v.elbow,q.elbow,fext.lower.fx,q.shoulder,v.shoulder,tau.elbow"
+    (tmp_path / "log.csv").write_text(f"{titles}\n0,1,2,3,4,5,6\n1,1,2,3,4,5,6\n")
+    trajectory, _ = converted(str(tmp_path / "log.csv"), str(tmp_path / "new.csv"), str(ROBOTS / "double_pendulum.yaml"))
+    expected = {"v.shoulder": 5, "v.elbow": 1, "q.shoulder": 4, "q.elbow": 2, "fext.lower.fx": 3, "tau.elbow": 6}
+    assert {name: column[0] for name, column in trajectory.columns.items()} == expected
+    assert list(trajectory.columns) == list(expected)
+
+
+@pytest.mark.parametrize("titles, mapped, error", [
+    ("time,q.shoulder,q.elbow", "t=time", r"there is no column `t`.*\(--columns t=time \(or columns=\) reads the column time"),
+    ("t,shoulder,elbow", "q.*=*", r"no columns of the positions.*--columns 'q\.\*=\*' \(or columns="),
+    ("t,q_shoulder,q_elbow", "q.*=q_*", r"no columns of the positions.*--columns 'q\.\*=q_\*' \(or columns=")])
+def test_columns_of_other_names_have_a_hint_that_reads_them(tmp_path, titles, mapped, error):
+    (tmp_path / "log.csv").write_text(f"{titles}\n" + "".join(f"{k},{k},{2 * k}\n" for k in range(9)))
+    model = ld.load(ROBOTS / "double_pendulum.yaml")
+    with pytest.raises(TrajectoryError, match=error):
+        ld.motion_of(model, ld.read_trajectory(tmp_path / "log.csv"))
+    motion = ld.motion_of(model, ld.read_trajectory(tmp_path / "log.csv", columns=mapped))
+    assert motion.q[-1].tolist() == [8, 16]

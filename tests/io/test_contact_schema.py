@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import yaml
 
-from liedyn.errors import ScenarioError
+from liedyn.errors import ModelError, ScenarioError
 from liedyn.io.scenarios.scenario import Contact, Material, Plane, Rule, Shape
 from liedyn.io.scenarios.scenario_file import read_scenario, to_plain
 from liedyn.robot_files import load
@@ -169,3 +169,16 @@ def test_links_that_cannot_touch(pattern, robot, message, bound):
     with pytest.raises(ScenarioError) as caught:
         bound(Contact((Rule(pattern, (Shape("point", ()),)),)), robot)
     assert message in str(caught.value)
+
+
+def test_a_key_in_a_mapping_next_to_which_it_belongs_has_a_hint(tmp_path):
+    """`at` in a sphere was an unknown key without a hint; also keys of a link in its shape."""
+    (tmp_path / "robot.yaml").write_text(ROBOT)
+    (tmp_path / "s.yaml").write_text("robot: robot.yaml\nduration: 1\ncontacts:\n"
+                                     "  links: {left_foot: {sphere: {radius: 0.1, at: [0, 0, 0]}}}\n")
+    with pytest.raises(ScenarioError, match=r"s.yaml:4: contacts.links.left_foot.sphere.at: unknown key; expected one of radius "
+                                            r"\(at belongs next to sphere, not in it\)"):
+        read_scenario(tmp_path / "s.yaml")
+    (tmp_path / "robot.yaml").write_text("links: {a: {mass: 1, shape: {cylinder: {radius: 1, length: 1, rpy: [0, 0, 1]}}}}")
+    with pytest.raises(ModelError, match=r"rpy: unknown key.*\(rpy belongs next to shape, not in it\)"):
+        load(tmp_path / "robot.yaml")

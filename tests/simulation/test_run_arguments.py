@@ -27,6 +27,8 @@ def test_initial_states_and_constant_torques_are_those_of_a_scenario(model):
     run = ld.simulate(model, duration=0.5, q0=[0.3, -0.2], v0=[0.0, 1.0], tau=[0.1, 0.0], integrator=STEP)
     assert same(run, scenario(initial={"q": {"shoulder": 0.3, "elbow": -0.2}, "v": {"shoulder": 0.0, "elbow": 1.0}},
                               joints={"shoulder": {"torque": 0.1}, "elbow": {"torque": 0.0}}))
+    assert same(run, ld.simulate(model, duration=0.5, q0={"shoulder": 0.3, "elbow": np.float64(-0.2)}, v0={"elbow": 1.0},
+                                 tau=[0.1, 0.0], integrator=STEP))
     assert same(run, ld.simulate(ROBOT, {"integrator": STEP, "duration": 3}, duration=0.5, q0=[0.3, -0.2], v0=[0.0, 1.0],
                                  tau={"shoulder": 0.1}))
 
@@ -108,6 +110,7 @@ def test_a_motion_that_diverges_has_its_rows_and_the_reason(model):
     ({"q0": [0.0]}, ld.ShapeError, r"q0 has the wrong shape; found \(1,\), expected \(2,\)"),
     ({"q0": np.zeros((3, 2))}, ld.ShapeError, r"q0 has the wrong shape; found \(3, 2\), expected \(2,\).*ld.rollout"),
     ({"q0": [1, 2, 3]}, ld.ShapeError, r"q0 has the wrong shape; found \(3,\), expected \(2,\)$"),
+    ({"q0": {"wrist": 1.0}}, ld.NameLookupError, "q0 names no joint of the robot; found 'wrist', expected shoulder, elbow"),
     ({"tau": {"wrist": 1.0}}, ld.NameLookupError, "tau names no joint of the robot; found 'wrist', expected shoulder, elbow"),
     ({"tau": lambda t, q, v: q}, ld.UsageError, "require the argument rate"),
     ({"tau": [0.0, 0.0], "rate": 10}, ld.UsageError, "rate applies only to a function or to rows"),

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -47,6 +49,7 @@ from liedyn.simulation.trajectory_columns import (
     trajectory_header,
 )
 
+_PREFIX = re.compile(r"\w*")             # of names of columns, as a map reads it without quotes
 _UNIT_NORM = 4e-10                      # error of the norm of a quaternion written with ten digits; a larger error is rejected
 
 
@@ -264,7 +267,7 @@ def positions_of(model: Model, trajectory: Trajectory) -> Array:
         raise TrajectoryError(f"no column belongs to a joint of the robot {model.name}", place=Place(trajectory.source),
                               found=", ".join(names), expected=list_names([f"q.{name}" for name in model.q_names], 4),
                               hint="is this the motion of another robot? See docs/files.md#trajectory-csv")
-    q = require_columns(trajectory, columns, "q", "the positions")
+    q = require_columns(trajectory, columns, "q", "the positions", _map_hint(model, trajectory))
     invalid = find_non_unit_row(model, q)
     if invalid:
         joint, row, norm = invalid
@@ -272,6 +275,14 @@ def positions_of(model: Model, trajectory: Trajectory) -> Array:
                               place=Place(trajectory.source, int(trajectory.lines[row])), found=f"|q| = {norm:.9g}", expected="1",
                               hint="write at least ten digits")
     return q
+
+
+def _map_hint(model: Model, trajectory: Trajectory) -> str | None:
+    """Return a hint with the map of columns that are named as the coordinates, perhaps after a prefix."""
+    prefixes = Counter(column.removesuffix(max(named, key=len)) for column in trajectory.columns
+                       if (named := [name for name in model.q_names if column.endswith(name)]))
+    prefix = next((prefix for prefix, _ in prefixes.most_common(1) if _PREFIX.fullmatch(prefix)), None)
+    return None if prefix is None else f"--columns 'q.*={prefix}*' (or columns=\"q.*={prefix}*\") reads columns named as joints"
 
 
 def find_non_unit_row(model: Model, q: Array) -> tuple[str, int, float] | None:
@@ -308,11 +319,11 @@ def require_forces(model: Model, trajectory: Trajectory, tau: Array | None, of: 
     return np.nan_to_num(forces)
 
 
-def require_columns(trajectory: Trajectory, array: Array | None, kind: str, quantity: str) -> Array:
+def require_columns(trajectory: Trajectory, array: Array | None, kind: str, quantity: str, hint: str | None = None) -> Array:
     """Return the array. Raise TrajectoryError if the trajectory has no columns of this kind (array is None)."""
     if array is None:
         raise TrajectoryError(f"there are no columns of {quantity}", place=Place(trajectory.source),
-                              found=", ".join(trajectory.columns), expected=f"{kind}.<joint>")
+                              found=", ".join(trajectory.columns), expected=f"{kind}.<joint>", hint=hint)
     return array
 
 # Trajectories to and from arrays in the order of a model's coordinates --------------------------------------------------

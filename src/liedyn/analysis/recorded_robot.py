@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from liedyn.arrays import Base
+from liedyn.arrays import Array, Base
 from liedyn.errors import (
     LiedynError,
     LiedynWarning,
@@ -117,7 +117,8 @@ def converted(source: str, output: str, robot: str | None = None, *, base: Base 
               reading: ReadingOptions | None = None) -> tuple[Trajectory, tuple[LiedynWarning, ...]]:
     """Return the trajectory of a foreign CSV or a ROS bag with comments for the file `output`, and warnings.
 
-    Columns are checked against the robot, if one is given or named in the file. The comments name it, and all columns have units.
+    Columns are checked against the robot, if one is given or named in the file. The comments name it, all columns have units, and
+    they are in the order of the robot's joints.
     """
     motion = read_trajectory(source, columns=columns, **(bag or {}))
     if robot is None and not {"robot", "model"} & motion.header.keys():
@@ -128,7 +129,20 @@ def converted(source: str, output: str, robot: str | None = None, *, base: Base 
     header = {key: x for key, x in trajectory_header(model, passive=motion.passive).items() if key not in ("robot", "loops")}
     comments = comments_for(motion.header | header, model, output, motion if robot is None else None)
     comments |= reading_comment(motion, robot, reading or {})
-    return replace(motion, header=comments, source=output, units=column_units(model, motion)), warnings
+    return replace(motion, header=comments, source=output, units=column_units(model, motion),
+                   columns=_columns_in_order(model, motion)), warnings
+
+
+def _columns_in_order(model: Model, trajectory: Trajectory) -> dict[str, Array]:
+    """Return the columns: kinds such as q in the order of the file, and coordinates of each in the order of the model."""
+    kinds = [*dict.fromkeys(name.partition(".")[0] for name in trajectory.columns)]
+
+    def place(name: str) -> tuple[int, int]:
+        kind, _, coordinate = name.partition(".")
+        names = model.q_names if kind == "q" else model.v_names
+        return kinds.index(kind), names.index(coordinate) if coordinate in names else len(names)
+
+    return {name: trajectory.columns[name] for name in sorted(trajectory.columns, key=place)}
 
 
 def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[LiedynWarning, ...]]:

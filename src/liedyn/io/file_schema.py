@@ -12,7 +12,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
 from liedyn.errors import InputError
-from liedyn.io.yaml_nodes import Node, SourceText
+from liedyn.io.yaml_nodes import UNKNOWN_KEY, Node, SourceText
 
 
 class Names(Sequence[str]):
@@ -306,7 +306,14 @@ class Schema:
         if name not in nodes:
             return otherwise
         declared = self[name].value
-        return (replace(declared, **bounds) if bounds else declared).read(nodes[name])
+        try:
+            return (replace(declared, **bounds) if bounds else declared).read(nodes[name])
+        except InputError as error:
+            key = (error.place.key or "").rpartition(".")[2] if error.place else ""
+            if error.message != UNKNOWN_KEY or error.hint or key not in self:
+                raise
+            raise type(error)(error.message, place=error.place, expected=error.expected,
+                              hint=f"{key} belongs next to {name}, not in it") from None
 
     def values(self, node: Node) -> dict[str, Any]:
         """Return the given values by name."""

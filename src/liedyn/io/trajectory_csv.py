@@ -260,6 +260,7 @@ def _mapped_columns(table: CsvTable, columns: MapArgument | None) -> tuple[list[
     return bound, mapping
 
 
+_TIMES = ("time", "timestamp", "stamp", "secs", "seconds", "Time", "T")       # names of columns for which a hint is given
 _ROBOT_ENDINGS = ".urdf", ".yaml", ".yml", ".xml", ".mjcf"
 
 
@@ -271,9 +272,11 @@ def _check_time_column(table: CsvTable) -> None:
         if Path(table.file).suffix.lower() in _ROBOT_ENDINGS:
             raise TrajectoryError("this is a robot file, not a trajectory", place=table.place(),
                                   hint="`liedyn info` describes a robot, `liedyn simulate` moves it and shows it in 3D")
+        time = next((name for name in _TIMES if name in table.names), None)
+        hint = f"--columns t={time} (or columns=) reads the column {time} as time; other units: t={time}[ms]" if time else \
+            "map columns of other names with --columns (or columns=)"
         raise TrajectoryError("there is no column `t`", place=table.place(), expected="column names such as t[s],q.elbow[rad]",
-                              hint=f"columns are separated by commas, not {separators[0]}" if separators else
-                             "map columns of other names with --columns (or columns=)")
+                              hint=f"columns are separated by commas, not {separators[0]}" if separators else hint)
 
 
 def write_trajectory(path: str | Path, header: Mapping[str, object], t: ArrayLike,

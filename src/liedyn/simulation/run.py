@@ -441,11 +441,12 @@ def _check_warnings(check: dict[str, float]) -> WarningLog:
 
 # `ld.simulate`: the motion of a model with arrays and Python functions, without files -----------------------------------
 
+InitialValues: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 Torques: TypeAlias = ArrayLike | Mapping[str, Any] | Controller
 
 
 def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] | None = None, *,       # noqa: PLR0913
-             duration: float | None = None, q0: ArrayLike | None = None, v0: ArrayLike | None = None,
+             duration: float | None = None, q0: InitialValues | None = None, v0: InitialValues | None = None,
              tau: Torques | None = None, rate: float | None = None,
              method: str | None = None, output_step: float | None = None, **keys: Any) -> Result:
     """Simulate a model and return a `Result`.
@@ -458,8 +459,9 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
         docs/scenarios.md. Keyword arguments replace them.
     duration : float
         [s].
-    q0, v0 : (nq,), (nv,), optional
-        Initial state; default: neutral and at rest, or as `scenario` says.
+    q0, v0 : (nq,), (nv,), or {joint: value}, optional
+        Initial state; default: neutral and at rest, or as `scenario` says. A dict gives those of some joints, as `initial` of a
+        scenario: numbers, or lists for joints with several coordinates.
     tau : array, dict or callable, optional
         Generalized forces [N m | N]. (nv,): constant. (S, nv): each row is held for 1 / `rate`, the last one to the end. A dict
         by joint: numbers, expressions such as ``"2*sin(t) - 0.1*v"``, or signals as in a scenario; not for joints that `joints`
@@ -516,10 +518,13 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
     return result
 
 
-def _values_by_joint(model: Model, x: ArrayLike | None, name: str, kind: str) -> dict[str, Any] | None:
+def _values_by_joint(model: Model, x: InitialValues | None, name: str, kind: str) -> dict[str, Any] | None:
     """Return coordinates by joint, as in a scenario."""
     if x is None:
         return None
+    if isinstance(x, Mapping):
+        _check_names(model, x, name)
+        return {joint: np.asarray(value).tolist() for joint, value in x.items()}
     many = "use ld.rollout for many runs" if np.ndim(x) > 1 else ""
     x = as_single_state(x, name, (model.nq if kind == "q" else model.nv,), many)
     places = {joint: getattr(model, f"{kind}_index")(joint) for joint in model.joint_names}
@@ -541,14 +546,19 @@ def _with_torques(model: Model, settings: dict[str, Any], tau: Torques | None,
         raise UsageError("rate applies only to a function or to rows of torques")
     if not isinstance(tau, Mapping):
         tau = _free_joint_torques(model, _values_by_joint(model, tau, "tau", "v") or {}, settings)
-    unknown = [name for name in tau if name not in model.joint_names]
-    if unknown:
-        raise NameLookupError(f"tau names no joint of the robot; found {unknown[0]!r}, expected {', '.join(model.joint_names)}")
+    _check_names(model, tau, "tau")
     for name in tau:
         if (rule := _joint_rule(name, settings, model)) is not None:
             conflict = "is prescribed" if "prescribe" in rule else "has a torque"
             raise UsageError(f"joint {name} {conflict} in `joints`, and tau gives a torque, too: give one of them")
     return settings | {"joints": _merge_key(settings, "joints", {name: {"torque": value} for name, value in tau.items()})}, None
+
+
+def _check_names(model: Model, values: Mapping[str, Any], name: str) -> None:
+    unknown = [joint for joint in values if joint not in model.joint_names]
+    if unknown:
+        raise NameLookupError(f"{name} names no joint of the robot; found {unknown[0]!r}, expected "
+                              f"{', '.join(model.joint_names)}")
 
 
 def _held_rows(model: Model, settings: dict[str, Any], tau: ArrayLike, rate: float) -> Controller:

@@ -72,12 +72,12 @@ def _planes(node: Node) -> tuple[Plane, ...]:
 
 def _shape(node: Node) -> Shape:
     nodes = node.mapping(SHAPE)
-    kind, child = only(node, nodes, SHAPES, "a contact")
+    kind, _ = only(node, nodes, SHAPES, "a contact")
     placement = {key: SHAPE.value(nodes, key) for key in ("at", "rpy") if key in nodes}
     for key in {"point": ("at", "rpy"), "sphere": ("rpy",)}.get(kind, ()):
         if key in nodes:
             raise nodes[key].problem(f"{key} does not apply to a {kind}")
-    sizes: Any = SHAPE[kind].value.read(child)
+    sizes: Any = SHAPE.value(nodes, kind)
     if kind == "point":
         placement, sizes = {"at": sizes}, ()
     return Shape(kind, sizes, **placement, material=_material(nodes), place=node.place)
