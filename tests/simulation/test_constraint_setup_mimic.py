@@ -91,3 +91,17 @@ couplings:
     run = ld.run_scenario({"robot": str(tmp_path / "three.yaml"), "duration": 0.002, "initial": {"v": {"left": 1.0}}})
     assert run.q[0] == pytest.approx([0, 0.1, 0.2], abs=1e-15)             # the nearest point of the line
     assert run.v[0] == pytest.approx([0, 1, -0.5], abs=1e-15) and np.all(run.q[0][0] == 0)
+
+
+@pytest.mark.parametrize(("keyframe", "q", "expected"), [
+    ({"left": 0.03}, {}, 0.03), ({"third": 0.08}, {}, 0.04), ({"left": 0.03, "turn": 0.2}, {"third": 0.08}, 0.04)])
+def test_values_of_keyframes_are_stated_only_where_they_are_named(keyframe, q, expected):
+    """Followers follow, a named follower moves its driver, and values of the scenario come first; nothing is warned about."""
+    links = [ld.Link(name, mass=1, com=[0, 0, 0.2], inertia=[0.01, 0.01, 0.01]) for name in ("arm", "left", "third")]
+    joints = [ld.Joint("turn", "continuous", "world", "arm", axis=[1, 0, 0]),
+              ld.Joint("left", "prismatic", "arm", "left", axis=[0, 1, 0.2], limits=(-1, 1)),
+              ld.Joint("third", "prismatic", "arm", "third", axis=[0, -1, 0.2], limits=(-1, 1), mimic=ld.Mimic("left", 2))]
+    model = ld.build(ld.Robot("gripper", links, joints, keyframes=[ld.Keyframe("here", keyframe)]))
+    run = ld.simulate(model, duration=0.002, initial={"keyframe": "here", "q": q})
+    assert run.q[0] == pytest.approx([keyframe.get("turn", 0.0), expected, 2 * expected], abs=1e-15)
+    assert not any(warning.code == "initial-state-projected" for warning in run.warnings)

@@ -246,12 +246,13 @@ def constraint_motions_at(problem: InitialValueProblem, t: float) -> LoopMotions
     return constraint_motions(problem.model, constraints.constraint_motion)
 
 
-def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolerance: float, given_q: Mask,
-                        given_v: Mask, on_reference: Mask) -> tuple[Array, Array, WarningLog]:
+def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolerance: float, given_q: tuple[Mask, Mask],
+                        given_v: tuple[Mask, Mask], on_reference: Mask) -> tuple[Array, Array, WarningLog]:
     """Return the initial q and v that satisfy the constraints, and warnings about them.
 
     tolerance          of the constraints in the run, see `ConstraintOptions`
-    given_q, given_v   masks (nv,) of coordinates that the scenario gives. Changes of others cause no message
+    given_q, given_v   masks (nv,) of coordinates that the scenario gives: all, and those without its `from` or keyframe, which
+                       have priority. Changes of others cause no message
     on_reference       mask (nv,) of coordinates that start on the reference of a law
 
     Prescribed coordinates do not change. Given ones and those on references do not change if the others can satisfy the
@@ -263,8 +264,8 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolera
     fixed_v = fixed | (problem.schedule.level == VELOCITY)
     if not scenario.assemble:
         return problem.q, problem.v, _open_warnings(model, problem, constraint_motion)
-    masks_q, masks_v = ((initial | on_reference | always, on_reference | always, always)
-                        for initial, always in ((given_q, fixed), (given_v, fixed_v)))
+    masks_q, masks_v = ((present | on_reference | always, stated | on_reference | always, on_reference | always, always)
+                        for (present, stated), always in ((given_q, fixed), (given_v, fixed_v)))
     q = solve_coupled_position(model, problem.q, masks_q, constraint_motion)
     if undefined := undefined_function(model.function_couplings, q, model.q_names, 2):
         raise ScenarioError(undefined, place=place)
@@ -275,9 +276,9 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolera
     v = solve_coupled_velocity(model, q, problem.v, masks_v, constraint_motion)
     v = _close_velocity(model, q, v, masks_v, constraint_motion, place)
     noticeable = _NOTICEABLE * coordinate_scales(model)
-    warnings = _projection_warnings(model, "position", difference(model, problem.q, q), given_q | on_reference, noticeable)
+    warnings = _projection_warnings(model, "position", difference(model, problem.q, q), given_q[1] | on_reference, noticeable)
     noticeable = noticeable * np.abs(v / coordinate_scales(model)).max(initial=0.0)
-    warnings.extend(_projection_warnings(model, "velocity", v - problem.v, given_v | on_reference, noticeable))
+    warnings.extend(_projection_warnings(model, "velocity", v - problem.v, given_v[1] | on_reference, noticeable))
     return q, v, warnings
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Mask
 from liedyn.codegen.rhs import read_signal
+from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.errors import LiedynWarning, Place, ScenarioError, TrajectoryError, WarningLog, list_names, nearest
 from liedyn.integrators.problem import STATE_LIMIT, InitialValueProblem
 from liedyn.io.scenarios.scenario import (
@@ -35,6 +36,7 @@ from liedyn.io.scenarios.scenario import (
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, TORQUE, VELOCITY, InputSchedule, Poses, Signals
+from liedyn.model.description import JointValues
 from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import bind_constraints, close_initial_state
 from liedyn.simulation.contact_setup import bind_contacts
@@ -100,17 +102,23 @@ def recorded_initial_state(start: StartFrom | None, model: Model) -> tuple[dict[
 
 
 def _values_of_keyframe(start: StartFrom, model: Model) -> tuple[dict[str, Rule], dict[str, Rule]]:
-    """Return the values of each joint in a keyframe."""
+    """Return the values of the joints that a keyframe names, and of those without constraints, which are at zero."""
     name, known = str(start.keyframe), model.keyframes
     if name not in known:
         expected = list_names(list(known), _MAX_NAMES) if known else f"no key keyframe: {model.source} describes none"
         raise ScenarioError(f"the robot {model.name} has no keyframe of this name", place=start.place, found=name,
                             expected=expected, hint=nearest(name, known))
 
-    def rules(x: Array, index: Callable[[str], slice]) -> dict[str, Rule]:
-        return {joint: Rule(joint, tuple(x[index(joint)].tolist()), place=start.place) for joint in model.joint_names}
+    def rules(x: Array, values: JointValues, index: Callable[[str], slice]) -> dict[str, Rule]:
+        named = {joint for joint, _ in values}
+        return {joint.name: Rule(joint.name, tuple(x[index(joint.name)].tolist()), place=start.place) for joint in model.joints
+                if joint.name in named or not tied[joint.v].any()}
 
-    return rules(known[name].q, model.q_index), rules(known[name].v, model.v_index)
+    tied = np.zeros(model.nv, dtype=bool)
+    if model.nc:
+        tied |= (constraint_jacobian(model, model.neutral()) != 0.0).any(axis=0)
+    keyframe = next(keyframe for keyframe in model.description.keyframes if keyframe.name == name)
+    return rules(known[name].q, keyframe.q, model.q_index), rules(known[name].v, keyframe.v, model.v_index)
 
 
 def _last_row(start: StartFrom, model: Model, trajectory: Trajectory, kind: str, meaning: str,
@@ -461,12 +469,18 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
     if problem.constraints is not None:
         laws = problem.joint_laws                              # joints on their references keep these where they can
         on_reference = np.zeros(model.nv, dtype=bool) if laws is None else laws.driven & (laws.signal >= 0)
-        q, v, more = close_initial_state(scenario, problem, problem.constraints.tolerance, joint_mask(rules_q, model),
-                                         joint_mask(rules_v, model), on_reference)
+        given_q, given_v = (_given_masks(model, *rules) for rules in ((rules_q, ended_q), (rules_v, ended_v)))
+        q, v, more = close_initial_state(scenario, problem, problem.constraints.tolerance, given_q, given_v, on_reference)
         warnings += more
     started = replace(problem, q=q, v=v)
     check_joints_of_loop_laws(started, scenario.control.place if scenario.control else Place())
     return started, warnings
+
+
+def _given_masks(model: Model, rules: Mapping[str, Rule], start: Mapping[str, Rule]) -> tuple[Mask, Mask]:
+    """Return the masks (nv,) of all coordinates with rules, and of those whose rules are not of `start`, if there are any."""
+    stated = {name for name, rule in rules.items() if rule is not start.get(name)}
+    return joint_mask(rules, model), joint_mask(stated or rules, model)
 
 
 def _check_size(values: Array, place: Place) -> None:
