@@ -147,6 +147,7 @@ def test_incomplete_couplings(tmp_path, line, text):
     ("cam[deg],valve[deg]", "the column of the follower has the unit of another quantity; found 'rad'; expected m"),
     ("cam[s],valve", "a column of a table of a coupling has the unit of an angle or a length; found 's'"),
     ("cam[grd],valve", "has the unit of an angle or a length; found 'grd'"),
+    ("valve-1,cam", "the driver is the first column of a table of a coupling; found 'valve-1,cam'; expected cam,valve-1"),
     ("cam", "a table of a coupling has two columns; found 1")])
 def test_broken_csv(tmp_path, titles, text):
     n = titles.count(",") + 1

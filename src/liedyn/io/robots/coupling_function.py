@@ -51,12 +51,19 @@ def points_of_columns(columns: Columns, node: Node) -> tuple[tuple[tuple[float, 
     return tuple(zip(x, y, strict=True)), (x_unit, y_unit)
 
 
-def read_csv(file: str) -> tuple[tuple[tuple[float, float], ...], tuple[str, str]]:
-    """Return the points of a CSV with two columns, driver and follower, and their units after conversion to SI ("" if none)."""
+def read_csv(file: str, driver: str, follower: str) -> tuple[tuple[tuple[float, float], ...], tuple[str, str]]:
+    """Return the points of a CSV with two columns, driver and follower, and their units after conversion to SI ("" if none).
+
+    Titles may be any, but not the names of both in the other order.
+    """
     table = read_table(file, ModelError, expected="a line of two column names, then rows of numbers")
     if len(table.titles) != 2:
         raise ModelError("a table of a coupling has two columns", place=table.place(), found=len(table.titles),
                          expected="driver and follower, such as cam[rad],lift[m]")
+    names = tuple(split_title(title)[0] for title in table.titles)
+    if names == (follower, driver):
+        raise ModelError("the driver is the first column of a table of a coupling", place=table.place(), found=",".join(names),
+                         expected=f"{driver},{follower}")
     (x, x_unit), (y, y_unit) = (column_in_si(title, values, table.place(column=split_title(title)[0]))
                                 for title, values in zip(table.titles, table.parse_numbers().T, strict=True))
     return tuple((float(a), float(b)) for a, b in zip(x, y, strict=True)), (x_unit, y_unit)

@@ -145,7 +145,7 @@ def _function(node: Node, values: dict[str, Any]) -> CouplingFunction:
         return read_expression(values["function"], values["driver"], node.value["function"].place)
     points, units = values["table"], ("", "")
     if isinstance(points, str):
-        points, units = read_csv(File("CSV file").read(node.value["table"]))
+        points, units = read_csv(File("CSV file").read(node.value["table"]), values["driver"], values["follower"])
     elif isinstance(points, dict):
         points, units = points_of_columns(points, node.value["table"])
     options = {key: values[key] for key in ("interpolation", "periodic") if key in values}
