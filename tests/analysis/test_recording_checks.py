@@ -265,3 +265,23 @@ def test_a_time_of_this_century_shows_its_unit(tmp_path, model):
         assert message.endswith(f"write t=stamp[{unit}] in the map of the columns")
         motion = ld.read_trajectory(tmp_path / "log.csv", columns=f"t=stamp[{unit}]")
         assert "time-unit" not in {one.code for one in dynamics_along(model, motion, "inverse").warnings}
+
+
+@pytest.mark.parametrize("kinds", ["q", "qv"])
+def test_missing_rows_contradict_nothing(model, kinds):
+    """Rates over a gap were compared with the sum of a trapezoid, also where the velocities were derived from positions."""
+    q = np.column_stack([np.sin(1.3 * T), np.cos(2.1 * T)])
+    v = np.column_stack([1.3 * np.cos(1.3 * T), -2.1 * np.sin(2.1 * T)])
+    some = (T < 1.0) | (T > 2.2)
+    recorded = ld.trajectory_of(model, T[some], *((q[some], v[some])[:len(kinds)]))
+    warnings = dynamics_along(model, recorded, "inverse").warnings
+    assert not {warning.code for warning in warnings} & {"contradicting-rates", "time-unit"}
+
+
+def test_degrees_are_not_suspected_in_results_of_runs(model):
+    """An arm that falls passes its limits by far; the units of its file are known."""
+    q = np.column_stack([0.0 * T, 4.0 * np.sin(2.0 * T)]) * 2.0
+    for header, is_suspected in ({}, True), ({"model": "model.yaml"}, False):
+        recorded = dataclasses.replace(ld.trajectory_of(model, T, q), header=header)
+        codes = {warning.code for warning in recording_warnings(model, T, q, 0.0 * q, 0.0 * q, trajectory=recorded)}
+        assert ("degrees" in codes) is is_suspected

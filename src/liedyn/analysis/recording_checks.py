@@ -23,6 +23,7 @@ from liedyn.simulation.limits import limit_warnings, limits_exceeded
 from liedyn.simulation.name_binding import unwrap_angle, v_to_q_indices
 
 _DEGREES = 2.0           # angles may be in degrees if one of them exceeds its limit by this factor
+_GAP = 10.0              # times the median step: rows are missing there
 _TURN = 360.0            # jump of an angle in degrees that wraps
 _JUMP = 60.0             # degrees: maximum change between rows without a jump, and maximum deviation of a jump from _TURN
 _FEW = 0.1               # of the jump: maximum of the median change between rows
@@ -83,8 +84,9 @@ def unit_warnings(model: Model, t: Array, q: Array, v: Array | None, a: Array | 
     contradictions = _contradictions(model, t, q, v, a)
     unit = _unit_of_times(model, t, q, contradictions, trajectory, measured=measured)
     warnings = ([_time_warning(t, unit, trajectory, measured=measured)] if unit else
-                _contradiction_warnings(model, contradictions, trajectory))
-    reason = _in_degrees(model, q, v)
+                _contradiction_warnings(model, contradictions if measured else [], trajectory))
+    is_own = trajectory is not None and "model" in trajectory.header         # the result of a run: its units are known
+    reason = "" if is_own else _in_degrees(model, q, v)
     if reason:
         units = {kind: _IN_DEGREES[kind] for kind in _kinds_in_degrees(model, t, q, v, a)}
         conversion = _conversion(model, trajectory, units) if trajectory else ""
@@ -389,8 +391,8 @@ def _wrong_rates(model: Model, t: Array, x: Array, rate: Array, kind: str,
 
 
 def _without_events(dt: Array, rows: int) -> Mask:
-    """Return a mask of rows after which the next `rows` steps contain no event (two rows with the same time)."""
-    events = np.concatenate([[0], np.cumsum(dt <= 0.0)])
+    """Return a mask of rows after which the next `rows` steps contain no event (two rows with the same time) and no gap."""
+    events = np.concatenate([[0], np.cumsum((dt <= 0.0) | (dt > _GAP * np.median(dt)))])
     without: Mask = events[rows:] == events[:-rows]
     return without
 
