@@ -18,6 +18,7 @@ from liedyn.analysis.recorded_motion import (
     missing_array,
     motion_of_arrays,
     naming,
+    on_couplings,
     recorded_arrays,
     require_columns,
 )
@@ -50,7 +51,6 @@ from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajector
 from liedyn.model.description import FREE
 from liedyn.model.model import Model
 from liedyn.robot_files import ReadingOptions, read_model
-from liedyn.simulation.name_binding import v_to_q_indices
 
 RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN, MIXED, UNPHYSICAL = (
     "reliable", "imprecise", "not reliable", "not excited", "not separable", "not physical")
@@ -327,7 +327,7 @@ def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options,
     if motion.v is None:
         q, unwrapping = unwrapped(model, motion.q)
         motion = replace(motion, q=q, warnings=(*motion.warnings, *unwrapping))
-    motion = replace(motion, warnings=(*motion.warnings, *_follower_warnings(model, motion.q)))
+    motion = on_couplings(model, motion)
     motion = replace(motion, warnings=(*motion.warnings, *unit_warnings(model, t, motion.q, motion.v, motion.a, source)))
     assert motion.tau is not None                              # checked by `identify`
     missing: Mask = np.asarray(np.isnan(motion.tau).all(axis=0))
@@ -574,21 +574,6 @@ def _describe_residual(joint: JointFit) -> str:
     if not joint.noise > 0.0:
         return f"{colour}without noise"
     return f"{colour}{joint.residual / (joint.passed * joint.noise):.2g} times the noise"
-
-
-_FOLLOWS = 0.01      # of the range of a follower: maximum RMS difference of its recorded positions from the couplings
-
-
-def _follower_warnings(model: Model, q: Array) -> list[LiedynWarning]:
-    """Return a warning about followers whose recorded positions q (N, nq) contradict their couplings. They are not used."""
-    if not model.nc:
-        return []
-    followers = [(k, i) for k, i in enumerate(v_to_q_indices(model)) if k in model.elimination().follower]
-    errors, rounding = np.abs(follow_couplings(model, q)[0] - q), np.finfo(float).eps * 100 * np.abs(q).max(initial=0.0)
-    worst = [f"{model.v_names[k]} by {errors[:, i].max():.3g} {model.v_units[k]}" for k, i in followers
-             if np.sqrt(np.mean(errors[:, i]**2)) > max(_FOLLOWS * np.ptp(q[:, i]), rounding)]
-    return [LiedynWarning("moved-onto-constraints", "recorded positions differ from the couplings, which are used instead: "
-                          f"{', '.join(worst)}")] if worst else []
 
 
 def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: Array, force: Array,

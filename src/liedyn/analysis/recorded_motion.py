@@ -25,6 +25,8 @@ from liedyn.analysis.recording_checks import TorqueDifference, unwrapped
 from liedyn.arrays import Array, ArrayLike, Mask, Wrenches
 from liedyn.dynamics.batching.arrays import as_array, wrenches
 from liedyn.dynamics.batching.calls import check_finite, find_non_unit_quaternion
+from liedyn.dynamics.constraints.couplings import follow_couplings
+from liedyn.dynamics.constraints.rank import coordinate_scales
 from liedyn.errors import (
     ConfigurationError,
     LiedynError,
@@ -40,7 +42,7 @@ from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajector
 from liedyn.model.description import Robot
 from liedyn.model.model import Model
 from liedyn.robot_files import load_description, read_model, yaml_of
-from liedyn.simulation.name_binding import joint_coordinates
+from liedyn.simulation.name_binding import joint_coordinates, v_to_q_indices
 from liedyn.simulation.trajectory_columns import (
     bind_columns,
     bind_wrenches,
@@ -50,6 +52,10 @@ from liedyn.simulation.trajectory_columns import (
 )
 
 _PREFIX = re.compile(r"\w*")             # of names of columns, as a map reads it without quotes
+_FOLLOWS = 0.01     # of the range of a follower: maximum RMS difference of its recorded positions from its coupling
+_ROUNDED = 1e-5     # of the range, or of the maximum rate: files with six digits differ by less
+_NAMED = 8          # maximum number of columns in a message
+_RATE = {"q": "", "v": "/s", "a": "/s^2"}
 _UNIT_NORM = 4e-10                      # error of the norm of a quaternion written with ten digits; a larger error is rejected
 
 
@@ -156,24 +162,60 @@ def motion_of_trajectory(model: Model, trajectory: Trajectory, *, derive_a: bool
 
     Raises TrajectoryError, also for events in a trajectory from which something must be derived.
     """
-    arrays = recorded_arrays(model, trajectory)
+    arrays, unwrapping = recorded_arrays(model, trajectory), list[LiedynWarning]()
+    with naming(trajectory):
+        if arrays.v is None:
+            q, unwrapping = unwrapped(model, arrays.q)
+            arrays = replace(arrays, q=q)
+        arrays = on_couplings(model, arrays)
     if arrays.v is not None and (arrays.a is not None or not derive_a):
-        return SampledMotion(arrays.q, arrays.v, arrays.a, arrays.tau, arrays.f_ext, arrays.passive)
+        return SampledMotion(arrays.q, arrays.v, arrays.a, arrays.tau, arrays.f_ext, arrays.passive, arrays.warnings)
     required = (("velocities", arrays.v, True), ("accelerations", arrays.a, derive_a))
     missing = " and ".join(name for name, x, is_required in required if x is None and is_required)
     check_no_events(trajectory, missing)
     source = "velocities" if arrays.v is not None else "positions"
     warning = LiedynWarning("derived-motion",
                             f"{missing} are derived from the {source}, by polynomials through seven neighbouring rows")
-    unwrapping: list[LiedynWarning] = []
     with naming(trajectory):
-        if arrays.v is None:
-            q, unwrapping = unwrapped(model, arrays.q)
-            arrays = replace(arrays, q=q)
         derived = _derived_motion(model, trajectory.t, arrays, derive_a)
         variants = (_derived_motion(model, trajectory.t, arrays, derive_a, points=other_points(len(arrays.q))),
                     _derived_motion(model, trajectory.t, arrays, derive_a, noisy=True))
-    return replace(derived, warnings=(*unwrapping, warning), variants=variants)
+    return replace(derived, warnings=(*unwrapping, *arrays.warnings, warning), variants=variants)
+
+
+def on_couplings(model: Model, motion: RecordedArrays) -> RecordedArrays:
+    """Return the recording with followers of linear couplings moved to their values, from which encoders differ by noise.
+
+    A warning gives differences of more than rounding. Raises TrajectoryError for positions that contradict the couplings.
+    """
+    if not (model.nc and model.has_only_linear_couplings):
+        return motion
+    recorded = {kind: x for kind, x in (("q", motion.q), ("v", motion.v), ("a", motion.a)) if x is not None}
+    followed = dict(zip(recorded, follow_couplings(model, *recorded.values()), strict=True))
+    ranges, places, moved = np.fmin(model.upper - model.lower, coordinate_scales(model)), v_to_q_indices(model), []
+    for k in model.elimination().follower:
+        for kind, x in recorded.items():
+            i = places[k] if kind == "q" else k
+            error = np.abs(followed[kind][:, i] - x[:, i])
+            largest, size, unit = error.max(initial=0.0), np.abs(x).max(initial=0.0), model.v_units[k] + _RATE[kind]
+            if kind == "q":
+                _check_follower(model.v_names[k], unit, error, _FOLLOWS * max(np.ptp(x[:, i]), ranges[k]))
+                size = ranges[k]
+            if largest > _ROUNDED * size:
+                moved.append(f"{kind}.{model.v_names[k]} by up to {largest:.2g} {unit}")
+    warnings = [LiedynWarning("moved-onto-constraints", "recorded values differ from the couplings, whose values are used "
+                              f"instead: {list_names(moved, _NAMED)}")] if moved else []
+    return replace(motion, q=followed["q"], v=followed.get("v"), a=followed.get("a"), warnings=(*motion.warnings, *warnings))
+
+
+def _check_follower(name: str, unit: str, error: Array, limit: float) -> None:
+    """Raise TrajectoryError if positions differ by error (N,) from those of a coupling, and the RMS exceeds the limit."""
+    rms = float(np.sqrt(np.mean(error**2)))
+    if rms > limit:
+        raise TrajectoryError(f"the positions of {name} contradict its coupling", found=f"a difference of {rms:.3g} {unit} (rms)",
+                              expected=f"at most {limit:.2g} {unit}",
+                              hint=f"leave out the columns of {name}; if it moves independently, use --ignore-mimic "
+                                   "(ignore_mimic=True)")
 
 
 def columns_of_motion(model: Model, motion: RecordedArrays) -> list[tuple[str, str, Array]]:

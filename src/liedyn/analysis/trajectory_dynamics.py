@@ -25,11 +25,13 @@ from liedyn.analysis.numerical_differentiation import (
 )
 from liedyn.analysis.recorded_motion import (
     CompletedTrajectory,
+    RecordedArrays,
     SampledMotion,
     columns_of_motion,
     header_along,
     motion_for,
     naming,
+    on_couplings,
     positions_of,
     prescribed_of,
     require_forces,
@@ -494,12 +496,12 @@ def higher_order_along(model: Model, trajectory: Trajectory, order: int, *, of: 
     show: Progress = progress or SilentProgress()
     check_no_events(trajectory, "time derivatives")
     t, q = trajectory.t, positions_of(model, trajectory)
-    if model.nc:
-        _check_closed(model, trajectory, "position", constraint_residual(model, q), _CLOSED)
     unwrapping: list[LiedynWarning] = []
-    if bind_columns(model, trajectory, "v") is None:
-        with naming(trajectory):
+    with naming(trajectory):
+        if bind_columns(model, trajectory, "v") is None:
             q, unwrapping = unwrapped(model, q)
+        closed = on_couplings(model, RecordedArrays(q, None, None, None, None, trajectory.passive))
+    q, unwrapping = closed.q, [*unwrapping, *closed.warnings]
     passive = trajectory.passive
     request = HigherOrderRequest(of, order, prescribed_of(model, of, patterns), wrench_components(model, trajectory), passive)
     chains = _chains(model, trajectory, request, q)
