@@ -285,3 +285,18 @@ def test_degrees_are_not_suspected_in_results_of_runs(model):
         recorded = dataclasses.replace(ld.trajectory_of(model, T, q), header=header)
         codes = {warning.code for warning in recording_warnings(model, T, q, 0.0 * q, 0.0 * q, trajectory=recorded)}
         assert ("degrees" in codes) is is_suspected
+
+
+def test_measured_torques_of_followers_count_at_their_drivers():
+    """Two fingers, each with a motor that carries half of the force: the sum is that of the driver."""
+    links = [ld.Link(name, mass=1) for name in ("left", "right")]
+    joints = [ld.Joint("left", "prismatic", "world", "left", axis=[1, 0, 0]),
+              ld.Joint("right", "prismatic", "world", "right", axis=[-1, 0, 0], mimic=ld.Mimic("left"))]
+    model = ld.build(ld.Robot("fingers", links, joints))
+    y = np.sin(2.0 * T)[:, None]
+    q, v, a = ld.expand(model, y, 2.0 * np.cos(2.0 * T)[:, None], -4.0 * y)
+    half = np.column_stack([-4.0 * y, -4.0 * y])
+    for factor, expected in (1.0, set()), (0.25, {"torques-compared", "torque-scale"}):
+        recorded = ld.trajectory_of(model, T, q, v, a, factor * half)
+        along = dynamics_along(model, recorded, "inverse")
+        assert {warning.code for warning in along.warnings} & {"torques-compared", "torque-scale"} == expected

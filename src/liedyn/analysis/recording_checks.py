@@ -124,12 +124,17 @@ def torque_differences(model: Model, measured: Array, computed: Array,
                        ends: int) -> tuple[tuple[TorqueDifference, ...], list[LiedynWarning]]:
     """Return the differences of torques (N, nv), without coordinates that have no measured torque, and messages about them.
 
-    If all differences are rounding, the torques were computed, and there is nothing to compare.
+    If all differences are rounding, the torques were computed, and there is nothing to compare. Measured torques of followers
+    count at the joints that they follow, as computed ones do.
 
     ends  number of rows at each end that are not compared
     """
     rows = slice(ends, len(measured) - ends)
-    units, compared = ["N m" if unit == "rad" else "N" for unit in model.v_units], np.flatnonzero(measured.any(axis=0))
+    if model.nc and model.has_only_linear_couplings:
+        measured, computed = (x @ model.elimination().projection for x in (measured, computed))
+    scales = model_scales(model).force_scales(model.v_units)
+    compared = np.flatnonzero(np.abs(measured / scales).max(axis=0, initial=0.0) > ROUNDING)
+    units = ["N m" if unit == "rad" else "N" for unit in model.v_units]
     differences = tuple(TorqueDifference(model.v_names[k], units[k], rms, rms / np.sqrt(np.mean(measured[:, k]**2)))
                         for k in map(int, compared)
                         for rms in [float(np.sqrt(np.mean((measured[rows, k] - computed[rows, k])**2)))])
@@ -137,7 +142,6 @@ def torque_differences(model: Model, measured: Array, computed: Array,
         return (), []
     listing = list_names([*map(str, differences)], _COMPARED_NAMES)
     messages = [LiedynWarning("torques-compared", f"measured and computed torques differ by (rms): {listing}")]
-    scales = model_scales(model).force_scales(model.v_units)
     measured, computed = ((x / scales)[rows][:, compared] for x in (measured, computed))
     wrong = _wrong_scales([model.v_names[k] for k in compared], measured, computed)
     if wrong:
