@@ -128,3 +128,19 @@ def test_a_row_of_a_gain_that_the_law_does_not_drive_is_named(tmp_path):
     control = {"law": "state_feedback", "gain": {"tau.j2": {"q.j2": 3.0}}, "setpoint": {"q": {}}}
     with pytest.raises(ScenarioError, match="joint j2 is not among the joints that the law drives; expected `joints` of the law"):
         prepare({"robot": str(tmp_path / "robot.yaml"), "duration": 1.0, "control": control}, ())
+
+
+def test_motors_at_followers_drive_the_joints_that_they_follow(tmp_path):
+    """A URDF often has its transmission at the mimic joint."""
+    (tmp_path / "robot.yaml").write_text(ROBOT + "actuated: [j4, j2]\n")
+    for law in ({"law": "gravity_compensation"}, {"law": "gravity_compensation", "joints": ["j1", "j2"]},
+                {"law": "computed_torque", "motion": {"j1": 0.3, "j2": -0.2}, "bandwidth": 5}):
+        result = ld.run_scenario({"robot": str(tmp_path / "robot.yaml"), "duration": 0.1, "initial": START, "control": law,
+                                  "passive": False})
+        assert np.abs(result.v).max() < 1e-9
+        assert "joint-without-motor" not in [warning.code for warning in result.warnings]
+    problem = {"robot": str(tmp_path / "robot.yaml"), "duration": 1, "initial": START}
+    (tmp_path / "robot.yaml").write_text(ROBOT + "actuated: [j2]\n")
+    codes = [warning.code for warning in prepare(problem | {"control": {"law": "gravity_compensation", "joints": ["j1", "j2"]}},
+                                                 {}).warnings]
+    assert "joint-without-motor" in codes

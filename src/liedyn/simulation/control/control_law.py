@@ -12,7 +12,7 @@ from liedyn.io.scenarios.control_schema import LAWS
 from liedyn.io.scenarios.scenario import Constant, Control, Pd, Rule, Scenario, Torque
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.model.model import Model, ModelJoint
-from liedyn.simulation.name_binding import bind_joints
+from liedyn.simulation.name_binding import bind_joints, joint_mask
 from liedyn.simulation.signals.signal_compiler import SignalCompiler
 
 
@@ -41,14 +41,14 @@ LawBinder = Callable[[LawContext, JointLaws], JointLaws]
 def controlled_coordinates(context: LawContext) -> Mask:
     """Return the mask (nv,) of coordinates that the law drives.
 
-    These are `joints` of the law, or the joints that the robot file calls actuated, or all that are not free or prescribed.
+    These are `joints` of the law, or `joints_with_motors`, or all that are not free or prescribed.
     Raises ScenarioError for a named joint that is free, prescribed or fixed by couplings, and if no joint is left.
     """
     model, mask = context.model, np.zeros(context.model.nv, dtype=bool)
     rules = bind_joints(context.control.joints, model)
     if not rules and not model.actuated and not model.has_only_linear_couplings:
         raise unknown_actuation_error(context)
-    for name in rules or model.actuated or model.joint_names:
+    for name in rules or joints_with_motors(model) or model.joint_names:
         joint, rule = model.joint(name), rules.get(name)
         if joint.type == "free" or context.always_prescribed[joint.v].any():
             if rule is not None and rule.pattern == name:
@@ -60,6 +60,15 @@ def controlled_coordinates(context: LawContext) -> Mask:
     if not mask.any():
         raise ScenarioError("control has no joint to drive: all are free or prescribed", place=context.control.place)
     return mask
+
+
+def joints_with_motors(model: Model) -> tuple[str, ...]:
+    """Return the joints that the robot file calls actuated, and those which such joints follow, since their motors drive them."""
+    names = set(model.actuated)
+    if names and model.nc and model.has_only_linear_couplings:
+        moved: Mask = np.any(model.elimination().projection[joint_mask(names, model)], axis=0)
+        names |= {joint.name for joint in model.joints if moved[joint.v].any()}
+    return tuple(name for name in model.joint_names if name in names)
 
 
 def unknown_actuation_error(context: LawContext) -> ScenarioError:
@@ -91,14 +100,14 @@ def motor_messages(scenario: Scenario, model: Model, rules: Mapping[str, Rule]) 
     """
     if not model.actuated:
         return []
-    messages, control = [], scenario.control
+    messages, control, motors = [], scenario.control, joints_with_motors(model)
     if control is not None:
         named = [*bind_joints(control.joints, model), *(rule.pattern for rule in control.motion)]
-        if passive := [name for name in model.joint_names if name in named and name not in model.actuated]:
+        if passive := [name for name in model.joint_names if name in named and name not in motors]:
             messages.append(LiedynWarning(
                 "joint-without-motor", f"{control.law} drives {list_names(passive, 6)}, which `actuated` of the robot file does "
                 "not name: these joints have no motor", place=control.place))
-    for name in (name for name in rules if name not in model.actuated):
+    for name in (name for name in rules if name not in motors):
         drive, place = rules[name].value, rules[name].place
         if isinstance(drive, Pd):
             messages.append(LiedynWarning("joint-without-motor", f"a pd law drives {name}, which `actuated` of the robot file "
