@@ -175,6 +175,29 @@ def test_states_off_the_constraints_are_refused(change, message):
         ld.rollout(model, q, v, dt=DT, steps=2)
 
 
+def test_followers_off_their_couplings_are_refused_by_rollouts_and_steppers():
+    """A stepper replaced them without a message. What is rounding passes; so does the state of a run that has ended."""
+    model, q, v, _ = mechanism("hand")
+    stepper = ld.Stepper(model, DT, q0=q, v0=v, method="semi_implicit")
+    wrong, k = q.copy(), int(np.flatnonzero(model.follows)[0])
+    wrong[1, k] += 1e-3
+    text = rf"q0 of run 1 violates the constraints by .* \({model.v_names[k]}.*\), more than 1e-06 .*; use ld.expand"
+    with pytest.raises(ld.ConfigurationError, match=text):
+        ld.rollout(model, wrong, v, dt=DT, steps=2, method="semi_implicit")
+    with pytest.raises(ld.ConfigurationError, match=text):
+        stepper.step(wrong, v)
+    np.testing.assert_array_equal(stepper.q, q)                                 # it is not changed
+    with pytest.raises(ld.ConfigurationError, match="q0 of run 0 violates the constraints"):
+        stepper.step(wrong[1], v[1])                                            # one state for all runs
+    ended = q.copy()
+    ended[0] = np.nan
+    wrong[1, k] = q[1, k] + 1e-8                                                # off by less than the tolerance
+    expected = stepper.step(q.copy(), v)[0].copy()
+    for given in (wrong, ended):
+        found = stepper.step(given, v)[0]
+        np.testing.assert_array_equal(found[1:], expected[1:])
+
+
 def test_driven_loops_are_refused():
     model = ld.load("robots/delta.yaml", loops="robots/delta_guided.loops.yaml")
     with pytest.raises(ld.UsageError, match="the loop guide is driven; a rollout has no motion for it"):

@@ -220,7 +220,8 @@ class RolloutInputs:
             if worst[k] > MAX_CLOSURE_ERROR:
                 row = model.constraint_equation_names[int(np.argmax(residuals[k]))]
                 raise ConfigurationError(f"{name} of run {k} violates the constraints by {worst[k]:.1e} ({row}), more than "
-                                         f"{MAX_CLOSURE_ERROR:g} {relative}; use ld.{mend}")
+                                         f"{MAX_CLOSURE_ERROR:g} {relative}; use ld."
+                                         f"{'expand, which computes followers' if model.has_only_couplings else mend}")
         if ranks is not None:
             self.warnings += singular_state_warnings(model, self.q, ranks, state_kind="run")
         begins: dict[bytes, tuple[Any, ...]] = {}

@@ -29,8 +29,10 @@ from liedyn.rollouts.engine import (
 from liedyn.rollouts.inputs import ContactSettings, Feedback, RolloutInputs, to_numpy
 from liedyn.rollouts.rollout import REASONS, check_numbers
 from liedyn.simulation.contact_setup import ContactMotion
+from liedyn.simulation.name_binding import v_to_q_indices
 
 _RUNS_IN_MESSAGE = 8
+_ROUNDING = 1e-18        # squared residual of couplings [rad^2 | m^2]: a smaller one is rounding
 
 
 class Stepper:
@@ -140,6 +142,7 @@ class Stepper:
         self._advance = BatchIntegrator(problem, generated, constants).prepare(self._states, grid, outputs, self._values,
                                                                                self._step_inputs)
         self.q, self.v = (x.reshape(*inputs.lead, x.shape[1]) for x in (self._states.q, self._states.v))
+        self._followers = _follower_equations(model) if model.nc and model.has_only_linear_couplings else None
         self._quaternions = {joint: self._states.q[:, columns] for joint, columns in model.quaternions.items()}
         self.warnings = self._initial_warnings(q0 is not None)
         warn(self.warnings)
@@ -179,7 +182,8 @@ class Stepper:
         Raises
         ------
         ShapeError, ConfigurationError
-            For wrong shapes, quaternions without unit norm, and `out` that overlaps, is read-only or not float64.
+            For wrong shapes, quaternions without unit norm, q off linear couplings or mimic joints, and `out` that overlaps, is
+            read-only or not float64. Velocities of followers are not checked but replaced; for loops, q and v are not checked.
         ComputationError
             If the run of a single state cannot continue. With an axis of runs, such runs have NaN, and are in `ended`.
 
@@ -209,6 +213,8 @@ class Stepper:
         if v is not self.v and np.may_share_memory(v_array, self.q):
             v_array = v_array.copy()                                   # it is read after q is written
         if q is not self.q:
+            if self._followers is not None:
+                self._check_followers(q_array)
             self.q[...] = q_array
             if self._quaternions:
                 self._check_quaternions()
@@ -247,6 +253,20 @@ class Stepper:
         if array.dtype.kind not in "fiu":
             raise ShapeError(f"{name} is not an array of real numbers; found {array.dtype}")
         return array
+
+    def _check_followers(self, q: Array) -> None:
+        """Raise ConfigurationError for positions q (…, nq) off the couplings. Those of runs that have ended are NaN."""
+        assert self._followers is not None
+        matrix, offset = self._followers
+        residual = (q.dot(matrix) - offset).ravel()
+        if not residual.dot(residual) < _ROUNDING:                     # 1 us; the check by residuals in lengths takes 0.2 ms
+            initial = self._initial[0]
+            states = np.broadcast_to(q, self.q.shape).reshape(initial.shape)
+            self._check_states(np.where(np.isnan(states), initial, states), np.zeros_like(self._initial[1]))
+
+    def _check_states(self, q: Array, v: Array) -> None:
+        """Check states (runs, nq), (runs, nv) as initial ones."""
+        RolloutInputs(self.model, None, q, v, None, None, None, 1, None, None, self._arguments["prescribed"])
 
     def _check_quaternions(self) -> None:
         """Raise ConfigurationError for quaternions without unit norm. Those of runs that have ended are NaN."""
@@ -315,7 +335,7 @@ class Stepper:
             if x is not None:
                 self._load(target, x, name)
         if q is not None or v is not None:                             # checked as initial states
-            RolloutInputs(self.model, None, q_reset, v_reset, None, None, None, 1, None, None, self._arguments["prescribed"])
+            self._check_states(q_reset, v_reset)
         self._states.q[index], self._states.v[index] = q_reset, v_reset
         self._states.auxiliary[index], self._states.ended[index], self._states.codes[index] = 0.0, -1, 0
         self._count[index], self._ended_earlier[index] = 0, False
@@ -420,6 +440,16 @@ class Stepper:
         lines += [f"  warning: {warning}" for warning in self.warnings]
         return "\n".join([f"<Stepper of {self.model.name}: {runs}, {self.steps} x {self.dt:g} s, {self._method}"
                           f"{f', {ended} ended' if ended else ''}>", *lines])
+
+
+def _follower_equations(model: Model) -> tuple[Array, Array]:
+    """Return a matrix (nq, nf) and an offset (nf,): q @ matrix - offset are the residuals of the followers' couplings."""
+    elimination, places = model.elimination(), v_to_q_indices(model)
+    matrix = np.zeros((model.nq, len(elimination.follower)))
+    single = places >= 0
+    matrix[places[single]] = -elimination.ratios[:, single].T
+    matrix[places[elimination.follower], np.arange(matrix.shape[1])] += 1.0
+    return matrix, elimination.offset
 
 
 def _restore(arguments: dict[str, Any], arrays: dict[str, Array]) -> Stepper:
