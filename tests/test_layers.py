@@ -16,7 +16,8 @@ LAYERS = ("arrays", "warning_codes", "errors", "immutable", "public_calls", "mod
 # … but for these, which may import from these only (and from themselves).
 NARROWER = {"arrays": set(), "warning_codes": set(), "errors": {"warning_codes"},
             "immutable": set(), "public_calls": {"errors"}, "numba_tools": {"errors"},
-            "io": {"arrays", "errors", "immutable", "model.coupling_expression", "model.description", "model.element_values",
+            "io": {"arrays", "errors", "immutable", "model.coupling_expression", "model.curve_joint", "model.description",
+                   "model.element_values",
                    "model.expression_parser", "model.link_tree", "model.links", "model.mass_properties", "model.model",
                    "model.spatial", "model.validate"}}
 # The model is plain data: it does without compiled code, but for the table of joint kinds.

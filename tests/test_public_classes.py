@@ -111,6 +111,7 @@ EXAMPLES = {
     "ConstrainedMotion": lambda p: (ld.constrained_forward_dynamics(*bars(), np.zeros(4)),
                                     ld.constrained_forward_dynamics(bars()[0], bars()[1][None], *np.zeros((2, 1, 4)))),
     "Coupling": lambda p: described().couplings,
+    "CurveJoint": lambda p: (ld.curve_joint("knee", "thigh", "shank", "pitch", {"x": "-0.012*sin(q)"}),),
     "EnergyRegressor": lambda p: ld.energy_regressor(model_of(p), Q, V),
     "Equilibrium": lambda p: ld.find_equilibrium(model_of(p), [-1.5, 0.1]),
     "Feedback": lambda p: ld.Feedback.pd([1.0, 2.0], [1.0, 2.0], Q),

@@ -146,6 +146,7 @@ from liedyn.errors import (
     UsageError as UsageError,
 )
 from liedyn.io.trajectory_csv import read_trajectory as read_trajectory, Trajectory as Trajectory
+from liedyn.model.curve_joint import curve_joint as curve_joint
 from liedyn.model.description import (
     Actuator as Actuator,
     Coupling as Coupling,

@@ -28,6 +28,10 @@ _CONVERSIONS = {
     ("Variants", "Model"): "functions of variants are their methods: variants.mass_matrix(q), …; ld.rollout takes them"}
 
 
+# arguments of another function, by function
+_ELSEWHERE = {"Joint": (("coordinate", "functions", "table"), "ld.curve_joint makes joints along a curve")}
+
+
 def explained(function: F, module: str | None = None) -> F:
     """Return a wrapper that raises ArgumentError for unknown keywords and for objects of the wrong class.
 
@@ -76,7 +80,8 @@ def check_names(function: str, keywords: Iterable[str], names: Iterable[str]) ->
     names = list(names)
     for name in keywords:
         if name not in names:
-            hint = nearest(name, names, written=repr) or f"its arguments are {', '.join(names)}"
+            arguments, text = _ELSEWHERE.get(function, ((), ""))
+            hint = text if name in arguments else nearest(name, names, written=repr) or f"its arguments are {', '.join(names)}"
             raise ArgumentError(f"{function} has no argument {name!r}; {hint}")
 
 

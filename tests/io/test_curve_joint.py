@@ -5,6 +5,7 @@ import pytest
 import liedyn as ld
 from liedyn.errors import ModelError
 from liedyn.model.links import Pose
+from liedyn.robot_files import yaml_of
 
 LINKS = """links:
   arm: {mass: 1.3, com: [%s, 0.03, 0.02], inertia: [0.01, 0.02, 0.025]}
@@ -211,3 +212,38 @@ def test_a_table_of_a_curve_in_degrees_is_a_warning(tmp_path):
     warning, = load(tmp_path, CIRCLE % "table: {yaw: [-90, 0, 90, 180], x: [0, 0.1, 0.2, 0.2]}").warnings
     assert warning.code == "table-units"
     assert "is the table in rad and m? hinge reaches 180 rad, its limit is 7 rad" in str(warning)
+
+
+def test_a_curve_of_python_is_that_of_a_file(tmp_path):
+    """By functions and by a table; limits, damping and a mimic are those of the coordinate."""
+    origin = Pose.from_xyz_rpy([0.2, 0.1, 0.3], [1.2, 0.3, -0.5])
+    arguments = {"origin": origin, "damping": 0.1, "armature": 0.02, "stiffness": 3, "rest": 0.2,
+                 "limits": {"lower": -7, "upper": 7, "velocity": 4, "effort": 9}}
+    links = [ld.Link("arm", 1.3, [0.1, 0.03, 0.02], [0.01, 0.02, 0.025]),
+             ld.Link("tip", 0.4, [0.05, 0, 0.1], [0.001, 0.002, 0.0025])]
+    wrist = ld.Joint("wrist", "continuous", "arm", "tip", [0.2, 0, 0], axis=[0, 1, 0])
+    x = [0.0, 1.0, 2.0, 3.0]
+    for key, value, text in (("functions", {"x": "0.3*cos(q)", "y": "0.3*sin(hinge)"}, FUNCTIONS),
+                             ("table", {"yaw": x, "x": [0.1, 0.2, 0.1, 0]}, "table: {yaw: [0, 1, 2, 3], x: [0.1, 0.2, 0.1, 0]}")):
+        curve = ld.curve_joint("hinge", "world", "arm", "yaw", **{key: value}, **arguments)
+        robot = ld.Robot("robot", links, [curve, wrist])
+        (tmp_path / "robot.yaml").write_text(CIRCLE % text)
+        assert yaml_of(ld.build(robot)) == yaml_of(ld.load(tmp_path / "robot.yaml"))
+
+
+@pytest.mark.parametrize("make, error, message", [
+    (lambda: ld.Joint("a", "curve", "world", "a", coordinate="x", functions={"y": "q"}), ld.ArgumentError,
+     "Joint has no argument 'coordinate'; ld.curve_joint makes joints along a curve"),
+    (lambda: ld.build(ld.Robot("r", [ld.Link("a", 1)], [ld.Joint("a", "curve", "world", "a")])), ModelError,
+     "unknown joint type; found 'curve'.*ld.curve_joint"),
+    (lambda: ld.curve_joint("a", "world", "b", "yow", {"x": "q"}), ModelError, 'joint "a": not a component.*mean yaw'),
+    (lambda: ld.curve_joint("a", "world", "b", "yaw", {"yaw": "q"}), ModelError, 'joint "a": not a component that is a function'),
+    (lambda: ld.curve_joint("a", "world", "b", "yaw", {}), ModelError, 'joint "a": a curve without other components'),
+    (lambda: ld.curve_joint("a", "world", "b", "yaw"), ModelError, 'joint "a": a curve needs functions or a table'),
+    (lambda: ld.curve_joint("a", "world", "b", "yaw", {"x": "sin(p)"}), ModelError, 'joint "a": .*unknown name'),
+    (lambda: ld.curve_joint("a", "world", "b", "yaw", table={"x": [1, 2]}), ModelError, "also one of the coordinate"),
+    (lambda: ld.curve_joint("a", "world", "b", "yaw", table={"yaw": [0, 1, 2], "x": [1, 2]}), ModelError, "of one length"),
+    (lambda: ld.curve_joint("a", "world", "b", "yaw", {"x": "q"}, dampng=1), ld.ArgumentError, "mean 'damping'")])
+def test_wrong_curves_of_python(make, error, message):
+    with pytest.raises(error, match=message):
+        make()

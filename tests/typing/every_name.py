@@ -193,13 +193,14 @@ def described_robot() -> ld.Model:
     frame = ld.Pose.from_xyz_rpy([0, 0, 1], [0, 0, 0.5])
     links = [ld.Link("a", density=1000, shape=ld.Shape.box(0.1, 0.2, 0.3, pose=[0, 0, 1])),
              ld.Link("b", 1, np.zeros(3), inertia=np.eye(3), shapes=[ld.Shape("sphere", [0.1], frame, colour=(1, 0, 0))])]
+    curve = ld.curve_joint("zero", "world", "c", "x", {"z": "0.1*q"}, limits=(0, 1))
     joints = [ld.Joint("one", "revolute", "world", "a", origin=np.eye(4), axis=[0, 0, 1], limits=(-1, 1), damping=0.1),
               ld.Joint("two", "planar", "a", "b", frame, axis=np.ones(3), limits={"effort": [1, 2, 3]}, armature=[1, 2, 3]),
               ld.Joint("three", "universal", "a", "b", (0, 0, 1), axes=[[1, 0, 0], [0, 1, 0]],
                        mimic=ld.Mimic("one", multiplier=-1))]
     loops = [ld.Loop("rod", "distance", "world", "b", pose_b=[0, 0, 1], length=0.5),
              ld.Loop("pin", "revolute", "a", "b", axis=[0, 1, 0])]
-    robot = ld.Robot("arm", links, joints=joints, gravity=[0, 0, -1.6], loops=loops, actuated=["one"],
+    robot = ld.Robot("arm", links, joints=[curve, *joints], gravity=[0, 0, -1.6], loops=loops, actuated=["one"],
                      keyframes=[ld.Keyframe("rest", {"one": 0.1})],
                      couplings=[ld.Coupling("gear", {"one": 1, "two.angle": 2}, offset=0.1)],
                      actuators=[ld.Actuator("rotor", "b", axis=[0, 0, 1], torque_ratio=0.1)])

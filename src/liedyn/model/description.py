@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -253,6 +253,21 @@ class Joint:
         return JOINT_TYPES[self.type].kind
 
 
+class CurveJoint(NamedTuple):
+    """The elements of a robot that make a joint along a curve (`model.curve_joint`): one of the `joints` of a `Robot`.
+
+    Examples
+    --------
+    >>> knee = ld.curve_joint("knee", "thigh", "shank", "pitch", {"x": "-0.012*sin(knee)"})
+    >>> [(joint.name, joint.type) for joint in knee.joints], knee.couplings[0].name
+    ([('knee.x', 'prismatic'), ('knee', 'continuous')], 'knee.x')
+    """
+
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+    couplings: tuple[Coupling, ...]
+
+
 # Types of joint. One that is made of screws is a row of this table (CONTRIBUTING.md shows how to add one). ---------------------
 
 ForJoint = tuple[str, ...] | Callable[[Joint], tuple[str, ...]]
@@ -337,7 +352,8 @@ def check_joint_type(joint: Joint) -> None:
     """Raise ModelError if the type of the joint does not exist."""
     if joint.type not in JOINT_TYPES:
         raise ModelError("unknown joint type", place=element_location(joint, "type"), found=joint.type,
-                         expected="one of " + ", ".join(JOINT_TYPES), hint=nearest(joint.type, JOINT_TYPES))
+                         expected="one of " + ", ".join(JOINT_TYPES), hint="ld.curve_joint makes joints along a curve"
+                         if joint.type == "curve" else nearest(joint.type, JOINT_TYPES))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -557,6 +573,8 @@ class Robot:
     constrain the tree. `actuated` names the joints with motors, which inverse dynamics of robots with loops requires.
     `keyframes` are named states.
 
+    `joints` may contain the results of `ld.curve_joint`, whose links and couplings are added to those of the robot.
+
     `ld.build` checks a robot and returns its model. The order of links and joints has no effect but on the order of coordinates.
 
     Examples
@@ -585,11 +603,16 @@ class Robot:
     visuals: Mapping[str, LinkVisuals] = field(default_factory=dict, compare=False)    # by link, of those that are drawn
 
     @explained
-    def __init__(self, name: str, links: Iterable[Link], joints: Iterable[Joint] = (), base: Base = "fixed",   # noqa: PLR0913
+    def __init__(self, name: str, links: Iterable[Link], joints: Iterable[Joint | CurveJoint] = (), base: Base = "fixed",   # noqa: PLR0913
                  gravity: ArrayLike = STANDARD_GRAVITY, actuators: Iterable[Actuator] = (), loops: Iterable[Loop] = (),
                  couplings: Iterable[Coupling] = (), actuated: Iterable[str] = (), keyframes: Iterable[Keyframe] = (),
                  warnings: Iterable[LiedynWarning] = (), source: str | None = None,
                  visuals: Mapping[str, LinkVisuals] | None = None):
+        joints = tuple(joints) if isinstance(joints, Iterable) and not isinstance(joints, str) else joints
+        if curves := [joint for joint in joints if isinstance(joint, CurveJoint)]:
+            links = (*links, *(link for curve in curves for link in curve.links))
+            couplings = (*couplings, *(coupling for curve in curves for coupling in curve.couplings))
+            joints = tuple(part for joint in joints for part in (joint.joints if isinstance(joint, CurveJoint) else (joint,)))
         elements = {"links": (links, Link), "joints": (joints, Joint), "actuators": (actuators, Actuator), "loops": (loops, Loop),
                     "couplings": (couplings, Coupling), "actuated": (actuated, str), "keyframes": (keyframes, Keyframe)}
         set_fields(self, name=name, base=base, gravity=as_floats(gravity), warnings=tuple(warnings), source=source,

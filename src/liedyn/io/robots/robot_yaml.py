@@ -10,7 +10,7 @@ from typing import Any
 from liedyn.errors import ElementPlace, LiedynWarning, ModelError, Place
 from liedyn.io.file_schema import File
 from liedyn.io.robots.coupling_function import points_of_columns, read_csv
-from liedyn.io.robots.curve_joint import CurveJoint, read_curve_joint
+from liedyn.io.robots.curve_joint import read_curve_joint
 from liedyn.io.robots.robot_schema import (
     ACTUATOR,
     COUPLING,
@@ -26,7 +26,18 @@ from liedyn.io.robots.robot_schema import (
 from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import override
 from liedyn.model.coupling_expression import CouplingFunction, read_expression
-from liedyn.model.description import JOINT_TYPES, STANDARD_GRAVITY, Actuator, Coordinate, Coupling, Joint, Keyframe, Loop, Robot
+from liedyn.model.description import (
+    JOINT_TYPES,
+    STANDARD_GRAVITY,
+    Actuator,
+    Coordinate,
+    Coupling,
+    CurveJoint,
+    Joint,
+    Keyframe,
+    Loop,
+    Robot,
+)
 from liedyn.model.links import Link, Pose, Shape
 
 # What robot files in YAML have in common: elements by name, and where each stands ---------------------------------------
@@ -175,20 +186,18 @@ def read_robot_yaml(path: str | os.PathLike[str], overrides: Iterable[str] = ())
     actuated = ROBOT.value(nodes, "actuated", ())
     for node in nodes["actuated"].value if actuated and joints else ():
         node.choice(joints)
-    curves: list[CurveJoint] = []
-    each: list[Joint] = []
+    each: list[Joint | CurveJoint] = []
     for name, node in joints.items():
         kind = node.get("type") if node.kind == "mapping" else None
         if kind is not None and kind.kind == "text" and kind.value == CURVE:
-            curves.append(read_curve_joint(name, node, joints))
-            each += curves[-1].joints
+            each.append(read_curve_joint(name, node, joints))
         else:
             each.append(_joint(name, node, joints))
     return Robot(name=ROBOT.value(nodes, "name", Path(os.fspath(path)).stem),
-                 links=(*named(root, "links", _link), *(link for curve in curves for link in curve.links)), joints=tuple(each),
+                 links=named(root, "links", _link), joints=each,
                  base=ROBOT.value(nodes, "base", "fixed"), gravity=ROBOT.value(nodes, "gravity", STANDARD_GRAVITY),
                  actuators=named(root, "actuators", _actuator), loops=named(root, "loops", _loop),
-                 couplings=(*named(root, "couplings", _coupling), *(x for curve in curves for x in curve.couplings)),
+                 couplings=named(root, "couplings", _coupling),
                  actuated=actuated, keyframes=named(root, "keyframes", _keyframe), source=os.fspath(path))
 
 
