@@ -87,5 +87,5 @@ def test_converted_columns_have_units(folder):
     ok("convert", "log.csv", "-o", "without.csv")
     titles = [next(line for line in (folder / name).read_text().splitlines() if not line.startswith("#"))
               for name in ("with.csv", "without.csv")]
-    assert titles == ["t[s],q.j[rad],v.j[rad/s],tau.j[N m],q.other,note", "t[s],q.j,v.j[rad/s],tau.j,q.other,note"]
+    assert titles == ["t[s],q.j[rad],q.other,v.j[rad/s],tau.j[N m],note", "t[s],q.j,v.j[rad/s],tau.j,q.other,note"]
     assert np.array_equal(ld.read_trajectory("with.csv").columns["q.j"], [0.0, 0.1])

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 import liedyn as ld
+from liedyn.dynamics.constraints.couplings import follow_couplings
 from metamorphic.mechanisms import SEED
 
 # masses, lengths and speeds are of the order of one: below this, a result is a sum that cancels
@@ -87,7 +88,7 @@ def recorded(model, s):
     """What is derived of a sampled motion."""
     t = np.linspace(-1.0, 1.0, 41)
     q = ld.integrate(model, np.repeat(s.q[None], 41, axis=0), np.outer(np.sin(2 * t), s.step))
-    return ld.motion_of(model, ld.trajectory_of(model, t * s.time, q))
+    return ld.motion_of(model, ld.trajectory_of(model, t * s.time, follow_couplings(model, q)[0]))
 
 
 def equilibrium(model, s, _):
