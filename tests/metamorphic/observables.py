@@ -318,7 +318,7 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("figure_of", "load", "load_description", "parameter_names", "plan", "read_trajectory", "replay_of", "save",
                      "warmup", "write_run"), _FILES),
     **dict.fromkeys(("simulate", "rollout", "difference"), _SCENARIO),
-    **dict.fromkeys(("build", "random_configuration", "random_motion", "expand", "reduce", "integrate"), _INPUT),
+    **dict.fromkeys(("build", "curve_joint", "random_configuration", "random_motion", "expand", "reduce", "integrate"), _INPUT),
     "run_scenario": "the computation of simulate, which test_scenarios.py compares",
     "rollout_derivatives": "requires generated code; compared in test_scenarios.py",
     "identify": "compared for a recorded motion in test_scenarios.py",
