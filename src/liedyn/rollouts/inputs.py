@@ -123,7 +123,6 @@ class _EquationsKey:
     mask: bytes
 
 
-
 class RolloutInputs:
     """Checked arguments of a rollout, with one row for each of the N runs.
 

@@ -48,8 +48,6 @@ def written_limit(x: float) -> float:
 
 # robot keys -------------------------------------------------------------------------------------------------------------
 
-
-
 def inertia(maximum: float | None = None) -> OneOf:
     """Return the declaration of an inertia: six numbers, or the three of its diagonal.
 
