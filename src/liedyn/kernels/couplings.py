@@ -68,23 +68,32 @@ def with_pattern(tree, couplings):
 
 
 @inline_kernel
-def follower_value(couplings, f, x, places, level):
-    """Return the value of follower f, at level 0 its position, and the sum of the absolute values of its terms."""
-    value = number_like(x, 0.0)
-    if level == 0:
-        value = value + load(couplings.offset, f)
-    size = absolute(value)
-    for t in range(couplings.first[f], couplings.first[f + 1]):
-        part = load(couplings.ratio, t) * load(x, places[t])
-        value, size = value + part, size + absolute(part)
-    return value, size
+def square(x):
+    """Return the square of a number."""
+    return x * x
 
 
 @inline_kernel
-def is_follower_value(couplings, f, x, value, size, level):
-    """Return whether x is the value of follower f, but for rounding."""
-    allowed = FOLLOWER_TOLERANCE * size + load(couplings.rounding, level * couplings.follower.size + f)
-    return is_below(absolute(x - value) - allowed, 0.0)
+def follower_value(couplings, f, x, places, level):
+    """Return the value of follower f, at level 0 its position."""
+    value = number_like(x, 0.0)
+    if level == 0:
+        value = value + load(couplings.offset, f)
+    for t in range(couplings.first[f], couplings.first[f + 1]):
+        value = value + load(couplings.ratio, t) * load(x, places[t])
+    return value
+
+
+@inline_kernel
+def is_follower_value(couplings, f, x, value, places, level):
+    """Return whether x contains the value of follower f, but for rounding: relative to its terms, as squares."""
+    difference = load(x, (couplings.follower_q if level == 0 else couplings.follower)[f]) - value
+    allowed = number_like(x, 0.0) + square(load(couplings.rounding, level * couplings.follower.size + f))
+    if level == 0:
+        allowed = allowed + square(FOLLOWER_TOLERANCE * load(couplings.offset, f))
+    for t in range(couplings.first[f], couplings.first[f + 1]):
+        allowed = allowed + square(FOLLOWER_TOLERANCE * load(couplings.ratio, t)) * square(load(x, places[t]))
+    return is_below(square(difference) - allowed, 0.0)
 
 
 @inline_kernel
@@ -92,8 +101,8 @@ def close_positions(couplings, q):
     """Replace the positions of followers by their values. Return BAD_FOLLOWER_Q if one has another value, or OK."""
     code = OK
     for f in range(couplings.follower.size):
-        value, size = follower_value(couplings, f, q, couplings.term_q, 0)
-        if not is_follower_value(couplings, f, load(q, couplings.follower_q[f]), value, size, 0):
+        value = follower_value(couplings, f, q, couplings.term_q, 0)
+        if not is_follower_value(couplings, f, q, value, couplings.term_q, 0):
             code = BAD_FOLLOWER_Q
         store(q, couplings.follower_q[f], value)
     return code
@@ -104,8 +113,8 @@ def close_rates(couplings, x, level):
     """Replace the velocities (level 1) or accelerations (level 2) of followers by their values. Return a code."""
     code = OK
     for f in range(couplings.follower.size):
-        value, size = follower_value(couplings, f, x, couplings.term, level)
-        if not is_follower_value(couplings, f, load(x, couplings.follower[f]), value, size, level):
+        value = follower_value(couplings, f, x, couplings.term, level)
+        if not is_follower_value(couplings, f, x, value, couplings.term, level):
             code = BAD_FOLLOWER_V if level == 1 else BAD_FOLLOWER_A
         store(x, couplings.follower[f], value)
     return code
@@ -127,7 +136,7 @@ def close_motion(couplings, q, v, a):
 def expand_rates(couplings, x):
     """Write the values of followers to velocities or accelerations x (nv,)."""
     for f in range(couplings.follower.size):
-        value, _ = follower_value(couplings, f, x, couplings.term, 1)
+        value = follower_value(couplings, f, x, couplings.term, 1)
         store(x, couplings.follower[f], value)
 
 
@@ -136,7 +145,7 @@ def follow(couplings, q, v):
     """Write the values of followers to q and v. couplings: None for other robots."""
     if couplings is not None:
         for f in range(couplings.follower.size):
-            value, _ = follower_value(couplings, f, q, couplings.term_q, 0)
+            value = follower_value(couplings, f, q, couplings.term_q, 0)
             store(q, couplings.follower_q[f], value)
         expand_rates(couplings, v)
 
@@ -148,8 +157,8 @@ def load_followers(couplings, a, tau):
     for f in range(couplings.follower.size):
         k = couplings.follower[f]
         if couplings.prescribed[f]:
-            value, size = follower_value(couplings, f, a, couplings.term, 2)
-            if not is_follower_value(couplings, f, load(a, k), value, size, 2):
+            value = follower_value(couplings, f, a, couplings.term, 2)
+            if not is_follower_value(couplings, f, a, value, couplings.term, 2):
                 code = BAD_FOLLOWER_A
         else:
             store(a, k, number_like(a, 0.0))

@@ -380,10 +380,10 @@ def follower_values(model: Model, level: int, x: Array) -> tuple[Array, Array]:
     parts, count = x[:, terms] * couplings.ratio, len(followers)
     of_follower = np.repeat(np.eye(count), np.diff(couplings.first), axis=0)
     offset = couplings.offset if level == 0 else np.zeros(count)
-    values, sizes = parts @ of_follower + offset, np.abs(parts) @ of_follower + np.abs(offset)
+    values, squares = parts @ of_follower + offset, parts**2 @ of_follower + offset**2
     rounding = couplings.rounding.reshape(3, count)
     frequency = rounding[2] / rounding[1] if level > 2 else 1.0
-    allowed = FOLLOWER_TOLERANCE * sizes + rounding[min(level, 2)] * frequency**max(level - 2, 0)
+    allowed = np.hypot(FOLLOWER_TOLERANCE * np.sqrt(squares), rounding[min(level, 2)] * frequency**max(level - 2, 0))
     return values, np.abs(x[:, followers] - values) / allowed
 
 
