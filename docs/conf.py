@@ -13,11 +13,13 @@ project = "liedyn"
 author = "the authors of liedyn"
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon",
+              "site_pages.formulas"]
 exclude_patterns = ["site_pages"]
 
 myst_heading_anchors = 4                     # links such as running.md#long-runs, as code hosts make them
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+html_math_renderer = "mathml"
 
 default_role = "py:obj"                      # `name` in a docstring: a link to it, where it is public
 autosummary_generate = False
@@ -25,6 +27,7 @@ autodoc_mock_imports = ["jax", "torch"]      # liedyn.interop imports them; the 
 autodoc_typehints = "none"                   # docstrings give shapes, units and frames
 autodoc_class_signature = "separated"
 napoleon_google_docstring = False
+napoleon_use_ivar = True                     # attributes that are properties, too, have one entry
 napoleon_use_rtype = False
 
 html_theme = "pydata_sphinx_theme"

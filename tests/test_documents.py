@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from document_pages import PAGES, ROOT, anchors, commands, name_of
+from document_pages import PAGES, ROOT, anchors, blocks, commands, name_of
 from liedyn.cli.app import main
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -42,6 +42,13 @@ def test_commands_have_the_options_that_are_shown(page):
         known = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
         used = {a.partition("=")[0] for a in arguments if re.fullmatch(r"--[a-z].*|-[a-zA-Z]", a)}
         assert used <= known, f"liedyn {text}"
+
+
+@pytest.mark.parametrize("page", [ROOT / "CONTRIBUTING.md", *PAGES[1:]], ids=name_of)
+def test_code_fits_the_page(page):
+    """A column of the site has room for 88 characters on a screen of 1280 pixels."""
+    wide = [(block.line + k, line) for block in blocks(page) for k, line in enumerate(block.text.splitlines()) if len(line) > 88]
+    assert not wide
 
 
 def _rows_of_thresholds() -> list[tuple[str, list[str]]]:

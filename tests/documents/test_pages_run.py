@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import command_line
-from document_pages import PAGES, ROOT, blocks, name_of, outside_blocks
+from document_pages import PAGES, ROOT, blocks, command_lines, name_of, outside_blocks
 from liedyn.cli.app import main
 
 COMMANDS = {name: main.get_command(None, name) for name in main.list_commands(None)}
@@ -57,7 +57,7 @@ def test_a_page_runs(page, folder):
         if block.language == "python":
             exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)
         elif block.language == "sh":
-            for line in block.text.splitlines():
+            for line in command_lines(block.text):
                 run_line(line)
         elif block.language == "yaml" and (name := _FILE.match(block.text)):
             Path(name[1]).write_text(block.text, encoding="utf-8")

@@ -7,7 +7,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 import liedyn
-from document_pages import PAGES, ROOT, anchors, blocks, name_of
+from document_pages import PAGES, ROOT, anchors, blocks, name_of, outside_blocks
 from liedyn.cli.app import main
 from liedyn.io.schema_export import KINDS, json_schema
 
@@ -66,6 +66,23 @@ def test_links_of_the_site_lead_to_pages_of_the_site(page, monkeypatch):
     for link in re.findall(r"\]\(([^)\s#]+\.md)(?:#[^)\s]*)?\)", marks.filled(page.read_text(encoding="utf-8"))):
         target = (page.parent / link).resolve()
         assert "://" in link or (target.exists() and DOCS in target.parents), link
+
+
+def test_formulas_of_all_pages_can_be_typeset(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    mathml = importlib.import_module("site_pages.formulas").mathml
+    for page in PAGES[1:]:
+        text = re.sub(r"`[^`\n]+`", "", outside_blocks(page))
+        for block, inline in re.findall(r"\$\$(.+?)\$\$|(?<!\$)\$(\S(?:[^$\n]*\S)?)\$", text, re.DOTALL):
+            assert mathml(block or inline, block=bool(block)).startswith("<math"), (name_of(page), block or inline)
+        assert text.count("$$") % 2 == 0, name_of(page)
+
+
+def test_an_index_of_a_letter_with_an_accent_is_beside_it(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    mathml = importlib.import_module("site_pages.formulas").mathml
+    drawn = mathml(r"\hat I_i = \ddot{q}_j")
+    assert drawn.count("<msub>") == 2 and "munder" not in drawn
 
 
 def test_every_page_has_one_place_in_the_site():

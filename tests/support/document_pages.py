@@ -27,6 +27,11 @@ def blocks(page: Path) -> list[Block]:
     return [Block(found[2], found[3], text.count("\n", 0, found.start(3)) + 1, found[1]) for found in _BLOCK.finditer(text)]
 
 
+def command_lines(block: str) -> list[str]:
+    """The lines of a block, each with the lines that continue it after a backslash."""
+    return re.sub(r" *\\\n *", " ", block).splitlines()
+
+
 def outside_blocks(page: Path) -> str:
     return _BLOCK.sub("", page.read_text(encoding="utf-8"))
 
@@ -38,5 +43,5 @@ def anchors(page: Path) -> set[str]:
 
 def commands(page: Path) -> list[str]:
     """What follows `liedyn` in blocks and between single backquotes."""
-    code = "\n".join(_CODE.findall(page.read_text(encoding="utf-8"))).replace("`", "\n")
-    return re.findall(r"^(?:\.venv/bin/)?liedyn ([a-z]+ .*?)(?:  +#.*| \|.*)?$", code, re.MULTILINE)
+    code = command_lines("\n".join(_CODE.findall(page.read_text(encoding="utf-8"))).replace("`", "\n"))
+    return re.findall(r"^(?:\.venv/bin/)?liedyn ([a-z]+ .*?)(?:  +#.*| \|.*)?$", "\n".join(code), re.MULTILINE)
