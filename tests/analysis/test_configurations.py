@@ -180,7 +180,7 @@ def test_thrusters_are_named_where_there_are_some():
 def test_a_body_that_is_carried_rests(write):
     found = find_equilibrium(write("external_forces: [{link: body, wrench: [0, 0, 0, 0, 0, 19.62]}]\n", BODY))
     assert found.residual < 1e-8
-    assert find_equilibrium(write("", BODY), hold=["base"]).offset["tau.base.vz"] == pytest.approx(19.62)
+    assert find_equilibrium(write("", BODY), hold=["base"]).offset["tau.base.fz"] == pytest.approx(19.62)
     assert find_equilibrium(write("gravity: [0, 0, 0]\n", BODY)).residual == 0
 
 

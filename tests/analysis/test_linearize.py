@@ -149,7 +149,7 @@ actuators: {{jet: "20 + {0}"}}
 """
     setup = prepare(write(FLOATING, scenario.format(0)))
     _, response, system = transition(setup)
-    u = np.isin(system.inputs, ("a.swing", "thrust.jet")) + 0.02 * np.isin(system.inputs, ("tau.twist.wx",))
+    u = np.isin(system.inputs, ("a.swing", "thrust.jet")) + 0.02 * np.isin(system.inputs, ("tau.twist.mx",))
     assert np.count_nonzero(u) == 3
     ends = np.array([0.0, T])
     q0, v0 = motion(setup, ends)
@@ -355,7 +355,7 @@ def test_names_and_units(write):
     s = linearize_scenario(write(FLOATING, SCENARIOS["floating, hybrid"][1]), outputs=["*"]).system
     assert s.states[:7] == ("q.base.wx", "q.base.wy", "q.base.wz", "q.base.vx", "q.base.vy", "q.base.vz", "q.swing")
     assert s.state_units[:7] == ("rad", "rad", "rad", "m", "m", "m", "rad") and s.state_units[13] == "m/s"
-    assert s.inputs[6:] == ("a.swing", "tau.twist.wx", "tau.twist.wy", "tau.twist.wz", "thrust.jet")
+    assert s.inputs[6:] == ("a.swing", "tau.twist.mx", "tau.twist.my", "tau.twist.mz", "thrust.jet")
     assert s.input_units[5:] == ("N", "rad/s^2", "N m", "N m", "N m", "N") and s.input_units[0] == "N m"
     assert s.outputs[-1] == "p.hand.z" and s.output_units[-1] == "m" and len(s.outputs) == 4 * 10 + 9
     assert s.D.shape == (49, 11) and s.C.shape == (49, 20)

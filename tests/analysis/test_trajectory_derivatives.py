@@ -77,8 +77,8 @@ def test_the_columns_are_the_matrices():
     expected = ld.inverse_dynamics_derivatives(model, q, v, a)
     for k, x in enumerate(expected):
         np.testing.assert_allclose(table[:, :, k], x, rtol=0, atol=1e-12 * np.abs(x).max())
-    assert names[:2] == ["dtau.joint0.wx/dq.joint0.wx", "dtau.joint0.wx/dq.joint0.wy"]
-    assert names[-1] == "dtau.joint2.wz/da.joint2.wz" and len(names) == 3 * model.nv**2
+    assert names[:2] == ["dtau.joint0.mx/dq.joint0.wx", "dtau.joint0.mx/dq.joint0.wy"]
+    assert names[-1] == "dtau.joint2.mz/da.joint2.dwz" and len(names) == 3 * model.nv**2
     assert along.columns[0][1] == "N m/rad" and along.columns[-1][1] == "N m/(rad/s^2)"
 
 
@@ -97,17 +97,17 @@ def test_patterns_choose_outputs_and_variables():
     along = derivatives_along(model, motion, of="forward", by=("mass.link1", "q.base.*", "mass.*"), joints=("base",))
     names = [name for name, _, _ in along.columns]
     links = len(model.description.links)
-    assert names[0] == "da.base.wx/dmass.link1" and names[1] == "da.base.wx/dq.base.wx"
+    assert names[0] == "da.base.dwx/dmass.link1" and names[1] == "da.base.dwx/dq.base.wx"
     assert len(names) == 6 * (6 + links) and len(set(names)) == len(names)
     hybrid = derivatives_along(model, motion, of="hybrid", prescribed=("base",), by=("tau.*", "a.*"))
     names = {name for name, _, _ in hybrid.columns}
-    assert any(name.startswith("dtau.base.vz/da.base") for name in names)
+    assert any(name.startswith("dtau.base.fz/da.base") for name in names)
     assert not any(name.startswith(("da.base", "dtau.joint")) for name in names)
 
 
 @pytest.mark.parametrize("name, unit", [
-    ("q.base.wx", "rad"), ("q.base.vz", "m"), ("v.base.vz", "m/s"), ("a.base.wx", "rad/s^2"), ("tau.base.vx", "N"),
-    ("tau.base.wx", "N m"), ("mass.root", "kg"), ("com.root.x", "m"), ("inertia.root.xy", "kg m^2"), ("gravity.z", "m/s^2"),
+    ("q.base.wx", "rad"), ("q.base.vz", "m"), ("v.base.vz", "m/s"), ("a.base.dwx", "rad/s^2"), ("tau.base.fx", "N"),
+    ("tau.base.mx", "N m"), ("mass.root", "kg"), ("com.root.x", "m"), ("inertia.root.xy", "kg m^2"), ("gravity.z", "m/s^2"),
     ("origin.base.wx", "rad"), ("origin.base.vx", "m"), ("armature.base.wx", "kg m^2"), ("armature.base.vx", "kg"),
     ("damping.base.wx", "N m s/rad"), ("friction.base.vy", "N"),
 ])

@@ -32,7 +32,8 @@ def stacked(columns, kind, parts):
     return np.column_stack([columns[f"{kind}.{part}"] for part in parts])
 
 
-TWIST, POSE = ("wx", "wy", "wz", "vx", "vy", "vz"), ("px", "py", "pz", "qx", "qy", "qz", "qw")
+TWIST, RATE = ("wx", "wy", "wz", "vx", "vy", "vz"), ("dwx", "dwy", "dwz", "dvx", "dvy", "dvz")
+POSE = ("px", "py", "pz", "qx", "qy", "qz", "qw")
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -50,7 +51,7 @@ def test_links_move_as_single_calls_have_it(name, frame):
     turned = Rotation.from_quat(stacked(got, f"pose.{link}", POSE[3:])).as_matrix()
     np.testing.assert_allclose(turned, T[:, :3, :3], atol=1e-14)
     J = np.array([[got[f"jacobian.{link}.{part}/{by}"] for by in model.v_names] for part in TWIST]).transpose(2, 0, 1)
-    twist, acceleration = (stacked(got, f"{kind}.{link}", TWIST) for kind in ("twist", "acceleration"))
+    twist, acceleration = (stacked(got, f"{kind}.{link}", parts) for kind, parts in (("twist", TWIST), ("acceleration", RATE)))
     for x, expected in ((J, ld.jacobian(model, q, link, frame=frame)), (twist, ld.link_twist(model, q, v, link, frame=frame)),
                         (acceleration, ld.link_acceleration(model, q, v, a, link, frame=frame))):
         np.testing.assert_allclose(x, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
@@ -76,7 +77,7 @@ def test_a_point_of_a_link_moves_as_a_frame_that_is_welded_there(frame):
     for kind, x in rows.items():
         name, _, by = kind.partition("/")
         expected = np.concatenate([x[:, :3] @ turn.T, x[:, 3:] @ turn.T], axis=1)
-        parts = [f"{part}/{by}" for part in TWIST] if by else TWIST
+        parts = [f"{part}/{by}" for part in TWIST] if by else RATE if name == "acceleration" else TWIST
         np.testing.assert_allclose(stacked(got, f"{name}.{weld.parent}", parts), expected, rtol=0,
                                    atol=1e-13 * max(1.0, np.abs(expected).max()))
     v_point = ld.link_twist(model, q, v, weld.child)[:, 3:]
@@ -107,7 +108,7 @@ def test_rates_are_those_of_splines_through_the_poses(swinging):
     link = model.link_names[-1]
     got = found(kinematics_along(model, recorded(model, t, q=q, v=v, a=a), [link], point=(0.1, -0.2, 0.3)))
     pose, twist, acceleration = (stacked(got, f"{kind}.{link}", parts) for kind, parts in (
-        ("pose", POSE), ("twist", TWIST), ("acceleration", TWIST)))
+        ("pose", POSE), ("twist", TWIST), ("acceleration", RATE)))
     np.testing.assert_allclose(twist[INNER, 3:], rates(t, pose[:, :3]), **CLOSE)
     np.testing.assert_allclose(acceleration[INNER, 3:], rates(t, pose[:, :3], 2), rtol=0, atol=1e-5)
     np.testing.assert_allclose(acceleration[INNER], rates(t, twist), **CLOSE)

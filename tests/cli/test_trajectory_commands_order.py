@@ -51,7 +51,7 @@ def test_round_trip(model):
     assert said(result) == ["wrote all_inverse.csv: 102 columns, 200 rows"]
     forces, given = read_trajectory("all_inverse.csv"), read_trajectory("all.csv").columns
     assert [forces.units[f"{kind}.elbow"] for kind in ("tau", "d1tau", "d3tau")] == ["N m", "N m/s", "N m/s^3"]
-    assert forces.units["d3tau.base.vz"] == "N/s^3" and forces.units["d2a.shoulder.wx"] == "rad/s^4"
+    assert forces.units["d3tau.base.fz"] == "N/s^3" and forces.units["d2a.shoulder.dwx"] == "rad/s^4"
     for command, *options in (("forward",), ("hybrid", "-p", "base")):
         assert len(said(ok(command, "all_inverse.csv", "--order", 3, "-o", f"{command}.csv", *options))) == 1
         again = read_trajectory(f"{command}.csv")
@@ -63,7 +63,7 @@ def test_round_trip(model):
 def test_from_positions(model):
     result = ok("inverse", "q.csv", "--order", 2, "--json")
     report = json.loads(result.stdout)
-    assert report["output"] == "q_inverse.csv" and report["rows"] == 200 and "d2tau.base.wx" in report["columns"]
+    assert report["output"] == "q_inverse.csv" and report["rows"] == 200 and "d2tau.base.mx" in report["columns"]
     first, second = (one["message"] for one in report["warnings"])
     assert first == "v, a, d1a and d2a are derived from q by splines of degree 9 through every row"
     assert second.startswith("estimated error (maximum): tau ") and "within 5 rows of the ends" in second
@@ -138,8 +138,8 @@ def test_bad_options(model, command, options, words):
 
 @pytest.mark.parametrize("old, new, words", [
     ("d2a.elbow[rad/s^4]", "d2a.elbow[rad/s^3]", "column d2a.elbow: wrong unit; found 'rad/s^3'; expected rad/"),
-    ("d1a.base.vz[m/s^3]", "d1a.base.v_z[m/s^3]",
-     "column d1a.base.vz: a column is missing; found 'd1a.base.v_z'; expected one for each coordinate"),
+    ("d1a.base.dvz[m/s^3]", "d1a.base.dv_z[m/s^3]",
+     "column d1a.base.dvz: a column is missing; found 'd1a.base.dv_z'; expected one for each coordinate"),
     ("d3a.elbow[rad/s^5]", "d3fext.hand.fx[N/s^3]", "column d3a.elbow: a column is missing"),
 ])
 def test_a_file_that_does_not_fit(model, old, new, words):

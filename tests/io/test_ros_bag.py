@@ -191,8 +191,8 @@ def test_odometry_is_pose_and_body_twist_of_the_base(tmp_path, form):
     q = np.column_stack([trajectory.columns[f"q.base.{part}"] for part in ("px", "py", "pz", "qx", "qy", "qz", "qw")])
     v = np.column_stack([trajectory.columns[f"v.base.{part}"] for part in ("wx", "wy", "wz", "vx", "vy", "vz")])
     assert np.array_equal(q, pose) and np.array_equal(v, twist)
-    assert trajectory.units["v.base.vx"] == "m/s" and trajectory.units["tau.base.wx"] == "N m"
-    assert not any(trajectory.columns[f"tau.base.{part}"].any() for part in ("wx", "vz"))          # no motor acts on the base
+    assert trajectory.units["v.base.vx"] == "m/s" and trajectory.units["tau.base.mx"] == "N m"
+    assert not any(trajectory.columns[f"tau.base.{part}"].any() for part in ("mx", "fz"))          # no motor acts on the base
     assert trajectory.header["base_frame"] == "base_link"
     assert codes(ld.read_trajectory(path)) == ["topics-not-read"]
 

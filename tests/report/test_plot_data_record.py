@@ -84,7 +84,7 @@ def test_a_joint_whose_name_ends_like_a_label_is_not_split_where_joints_are_know
 
 
 def test_limits_and_prescribed_joints():
-    q, tau = groups("q.elbow[rad]", "tau.elbow[N m]", "tau.ball.wx[N m]", "tau.ball.wy[N m]", limits={"q.elbow": (-1, 2)},
+    q, tau = groups("q.elbow[rad]", "tau.elbow[N m]", "tau.ball.mx[N m]", "tau.ball.my[N m]", limits={"q.elbow": (-1, 2)},
                     prescribed=["elbow", "ball.wy"])
     assert (q.series[0].lower, q.series[0].upper, q.series[0].prescribed) == (-1, 2, True)
     assert [s.prescribed for s in tau.series] == [True, False, True]

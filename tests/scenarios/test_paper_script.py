@@ -13,7 +13,7 @@ from bridge import relative
 from command_line import run, script_of
 from liedyn.cli.console import Progress
 from liedyn.io.trajectory_csv import read_trajectory
-from liedyn.simulation.trajectory_columns import bind_columns, derivative_kind
+from liedyn.simulation.trajectory_columns import bind_columns, coordinate_columns, derivative_kind
 
 ROOT = Path(__file__).parents[2]
 FILES = {"fig3.csv", "fig3a_motion.png", "fig3a_motion.svg", "fig3b_forces.png", "fig3b_forces.svg", "fig4.csv", "fig4_cost.png",
@@ -94,7 +94,7 @@ def test_command_line_makes_the_same_forces_of_the_reference(folder, tmp_path):
     tau[..., :6] = ld.spatial_wrenches(q[:, :7], twists[:, :6], tau[..., :6])
     forces = read_trajectory(folder / "fig3.csv").columns
     for k in range(6):
-        expected = np.column_stack([forces[f"force.{derivative_kind('tau', k)}.{name}"] for name in model.v_names])
+        expected = np.column_stack([forces[f"force.{name}"] for name in coordinate_columns(model, derivative_kind("tau", k))])
         assert relative(tau[:, k], expected) < 1e-12
 
 

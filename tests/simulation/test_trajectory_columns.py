@@ -11,8 +11,12 @@ from liedyn.simulation.trajectory_columns import (
     bind_columns,
     bind_wrench_rate,
     bind_wrenches,
+    coordinate_columns,
+    coordinate_index,
     derivative_kind,
     motion_columns,
+    unused_columns,
+    with_current_names,
     wrench_columns,
     wrench_components,
 )
@@ -45,10 +49,35 @@ def test_names_and_units_of_rates(model):
     units = {name: unit for name, unit, _ in columns}
     assert [units[f"{kind}.slide"] for kind in ("v", "a", "d1a", "d2a", "d10a", "tau", "d1tau", "d2tau")] == [
         "m/s", "m/s^2", "m/s^3", "m/s^4", "m/s^12", "N", "N/s", "N/s^2"]
-    assert [units[f"{kind}.socket.wy"] for kind in ("d1a", "d2tau")] == ["rad/s^3", "N m/s^2"]
+    assert (units["d1a.socket.dwy"], units["d2tau.socket.my"]) == ("rad/s^3", "N m/s^2")
     for kind, x in arrays.items():
         assert (bind_columns(model, read(columns), kind) == x).all()
     assert bind_columns(model, read(columns), "d3a") is None
+
+
+def test_columns_with_the_names_of_older_files_are_read(model):
+    columns = motion_columns(model, q=numbers(3, 5), a=numbers(3, 4), d1tau=numbers(3, 4))
+    older = {"a.socket.dwx": "a.socket.wx", "a.socket.dwz": "a.socket.wz", "d1tau.socket.my": "d1tau.socket.wy"}
+    file = read([(older.get(name, name), unit, x) for name, unit, x in columns])
+    for kind in ("a", "d1tau"):
+        assert (bind_columns(model, file, kind) == numbers(3, 4)).all()
+    assert not unused_columns(model, file)
+    assert [*with_current_names(model, file).columns] == [name for name, _, _ in columns]
+    both = read([*columns, ("a.socket.wx", "rad/s^2", np.ones(3))])                # the current name counts
+    assert (bind_columns(model, both, "a") == numbers(3, 4)).all() and with_current_names(model, both) is both
+    wrong = read([(older.get(name, name), "N/s" if name == "d1tau.socket.my" else unit, x) for name, unit, x in columns])
+    with pytest.raises(TrajectoryError, match=r"column d1tau\.socket\.my: wrong unit; found 'N/s'"):
+        bind_columns(model, wrong, "d1tau")
+
+
+def test_a_column_is_of_one_coordinate(model):
+    columns = [name for kind in ("q", "v", "d2a", "tau") for name in coordinate_columns(model, kind)]
+    assert columns[8:] == ["d2a.slide", "d2a.socket.dwx", "d2a.socket.dwy", "d2a.socket.dwz",
+                           "tau.slide", "tau.socket.mx", "tau.socket.my", "tau.socket.mz"]
+    assert [coordinate_index(model, name) for name in columns] == [*range(4)] * 4
+    assert coordinate_index(model, "tau.socket.wx") == coordinate_index(model, "tau.socket.mx")
+    with pytest.raises(ValueError, match="not in"):
+        coordinate_index(model, "tau.socket.fx")
 
 
 def test_names_and_units_of_wrench_rates(model):
@@ -68,7 +97,7 @@ def test_names_and_units_of_wrench_rates(model):
 
 @pytest.mark.parametrize("kind, name, unit, words", [
     ("d1a", "d1a.slide", "m/s^2", r"column d1a\.slide: wrong unit; found 'm/s\^2'; expected m/s\^3"),
-    ("d2tau", "d2tau.socket.wx", "N/s^2", r"column d2tau\.socket\.wx: wrong unit.*expected N m/s\^2"),
+    ("d2tau", "d2tau.socket.mx", "N/s^2", r"column d2tau\.socket\.mx: wrong unit.*expected N m/s\^2"),
     ("d1tau", "d1tau.slide", None, r"column d1tau\.slide: a column is missing; expected one for each coordinate, because there "
                                    r"is"),
 ])

@@ -4,7 +4,7 @@ import numpy as np
 from liedyn.analysis.numerical_differentiation import body_velocities
 from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.model.description import ONE_DOF
-from liedyn.simulation.trajectory_columns import derivative_kind, motion_columns, trajectory_header
+from liedyn.simulation.trajectory_columns import coordinate_columns, derivative_kind, motion_columns, trajectory_header
 
 
 def motion(model, t, highest: int, speed=2.0, seed=0):
@@ -41,5 +41,5 @@ def record(path, model, t, extra=(), **arrays):
 
 def table(model, columns, kind: str, orders: int) -> np.ndarray:
     """(N, orders, nv) of the columns kind, d1kind, … by name."""
-    return np.stack([np.column_stack([columns[f"{derivative_kind(kind, k)}.{name}"] for name in model.v_names])
+    return np.stack([np.column_stack([columns[name] for name in coordinate_columns(model, derivative_kind(kind, k))])
                      for k in range(orders)], axis=1)

@@ -347,7 +347,8 @@ class _EquilibriumSearch:
         tau = with_hybrid_dynamics(self.model, replace(best.motion, q=best.q, v=rest, a=rest, tau=law_tau), ~self.free,
                                    self.setup.scenario.passive, constraint_motions_at(self.setup.problem, self.t)).tau
         u[:self.model.nv][self.joints] = (tau - law_tau)[self.joints]
-        names = [*(f"tau.{name}" for name in self.model.v_names), *(f"thrust.{x.name}" for x in self.model.description.actuators)]
+        names = [*(f"tau.{name}" for name in self.model.tau_names),
+                 *(f"thrust.{actuator.name}" for actuator in self.model.description.actuators)]
         offset = {names[k]: float(u[k]) for k in np.flatnonzero(np.concatenate([self.joints, self.thrusts]))}
         return Equilibrium(best.q, tau, u, offset, best.residual, (*warnings, *self._warnings(v)), best.z)
 

@@ -59,6 +59,7 @@ from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 from liedyn.robot_files import robot_file_warnings
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.law_derivatives import friction_warnings
+from liedyn.simulation.trajectory_columns import coordinate_index
 
 _CLOSED = 1e-7       # maximum residual of constraints [rad | lengths of the loop]; for velocities, relative to the largest one
 
@@ -268,7 +269,7 @@ def check_linearization(path: str | os.PathLike[str] | Mapping[str, Any], *, at:
 
 def _default_outputs(setup: LinearizationSetup) -> list[str]:
     """Return the default outputs: q.* and the forces of prescribed joints."""
-    return ["q.*", *(f"tau.{name}" for name, p in zip(setup.model.v_names, setup.prescribed, strict=True) if p)]
+    return ["q.*", *(f"tau.{name}" for name, p in zip(setup.model.tau_names, setup.prescribed, strict=True) if p)]
 
 
 # Comparison of a linearization with extrapolated differences of the right-hand side -------------------------------------
@@ -378,7 +379,7 @@ class _Rates:
     def _output_index(self, kind: str, name: str) -> tuple[str, int | tuple[int, int]]:
         """Return the kind of an output, and its index among the values of this kind."""
         if kind != "p":
-            return kind, self.model.v_names.index(name)
+            return kind, coordinate_index(self.model, f"{kind}.{name}")
         link, _, axis = name.rpartition(".")
         return kind, (self.model.link_index(link), "xyz".index(axis))
 
@@ -412,8 +413,8 @@ def _best_derivative(f: Callable[[float], Array], steps: tuple[float, ...], cond
 
 def _input_indices(model: Model, system: LinearSystem) -> list[int]:
     """Return the indices of the system's inputs among the coordinates and actuators."""
-    names = [*model.v_names, *(f"thrust.{actuator.name}" for actuator in model.description.actuators)]
-    return [names.index(name if name.startswith("thrust.") else name.partition(".")[2]) for name in system.inputs]
+    thrusts = [f"thrust.{actuator.name}" for actuator in model.description.actuators]
+    return [model.nv + thrusts.index(name) if name in thrusts else coordinate_index(model, name) for name in system.inputs]
 
 
 def _compare(analytic: Array, numerical: Array, uncertainty: Array, kinds: NDArray[np.str_],

@@ -31,7 +31,13 @@ from liedyn.model.links import LinkVisuals
 from liedyn.model.model import Model, build
 from liedyn.robot_files import ReadingOptions, read_model, without_couplings
 from liedyn.simulation.control.joint_control import with_armatures
-from liedyn.simulation.trajectory_columns import check_mapped_columns, column_units, trajectory_header, unused_columns
+from liedyn.simulation.trajectory_columns import (
+    check_mapped_columns,
+    column_units,
+    trajectory_header,
+    unused_columns,
+    with_current_names,
+)
 
 MIMIC_IGNORED = "ignored"          # comment `# mimic:` of results that leave mimic joints and couplings out
 _NAMED = 8          # maximum number of columns named in a warning
@@ -126,6 +132,7 @@ def converted(source: str, output: str, robot: str | None = None, *, base: Base 
             raise UsageError(f"{source} names no robot, to which {', '.join(reading)} apply; give one (--robot or robot=)")
         return motion, motion.warnings
     model, warnings = robot_of(motion, robot, base=base, reading=reading)
+    motion = with_current_names(model, motion)
     header = {key: x for key, x in trajectory_header(model, passive=motion.passive).items() if key not in ("robot", "loops")}
     comments = comments_for(motion.header | header, model, output, motion if robot is None else None)
     comments |= reading_comment(motion, robot, reading or {})
@@ -139,7 +146,7 @@ def _columns_in_order(model: Model, trajectory: Trajectory) -> dict[str, Array]:
 
     def place(name: str) -> tuple[int, int]:
         kind, _, coordinate = name.partition(".")
-        names = model.q_names if kind == "q" else model.v_names
+        names = {"q": model.q_names, "a": model.a_names, "tau": model.tau_names}.get(kind, model.v_names)
         return kinds.index(kind), names.index(coordinate) if coordinate in names else len(names)
 
     return {name: trajectory.columns[name] for name in sorted(trajectory.columns, key=place)}

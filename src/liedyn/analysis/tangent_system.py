@@ -38,6 +38,7 @@ from liedyn.simulation.control.law_derivatives import (
     signal_gradient,
     wrench_force_jacobian,
 )
+from liedyn.simulation.trajectory_columns import coordinate_columns, coordinate_index
 
 # A, B, C, D of a robot about an operating point -------------------------------------------------------------------------
 
@@ -206,14 +207,14 @@ def _output_matrices(model: Model, q: Array, responses: _Responses, names: Seque
             link, _, axis = coordinate.rpartition(".")
             C[row, :nv] = jacobian(model, q, link, frame="local_world_aligned")[3 + "xyz".index(axis)]
         else:
-            C[row], D[row] = (block[model.v_names.index(coordinate)] for block in blocks[kind])
+            C[row], D[row] = (block[coordinate_index(model, name)] for block in blocks[kind])
     return C, D
 
 
 def _named(model: Model, kinds: Sequence[str]) -> list[tuple[str, str]]:
     """Return (name, unit) of each coordinate as a q, v, a, tau or z."""
-    return [(f"{kind}.{name}", {"q": unit, "v": f"{unit}/s", "a": f"{unit}/s^2"}.get(kind, _FORCE[unit]))
-            for kind, name, unit in zip(kinds, model.v_names, model.v_units, strict=True)]
+    return [(coordinate_columns(model, kind)[k], {"q": unit, "v": f"{unit}/s", "a": f"{unit}/s^2"}.get(kind, _FORCE[unit]))
+            for k, (kind, unit) in enumerate(zip(kinds, model.v_units, strict=True))]
 
 
 def _inputs(model: Model, prescribed: Mask) -> list[tuple[str, str]]:

@@ -34,6 +34,7 @@ from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import joint_coordinates, select
+from liedyn.simulation.trajectory_columns import coordinate_columns, coordinate_index
 
 LARGEST = 20_000                 # maximum number of columns
 
@@ -62,7 +63,7 @@ def derivative_request(model: Model, of: str, prescribed: Sequence[str], by: Seq
     mask = prescribed_of(model, of, prescribed)
     outputs = np.flatnonzero(joint_coordinates(model, joints)) if joints else np.arange(model.nv)
     state = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
-    state += [f"{'a' if is_input else 'tau'}.{name}" for name, is_input in zip(model.v_names, mask, strict=True)]
+    state += _input_names(model, mask)
     request = DerivativeRequest(of, mask, outputs, _select_variables(model, by, state) if by else tuple(state))
     count = len(outputs) * len(request.by)
     if count > LARGEST:
@@ -90,13 +91,12 @@ def jacobian(model: Model, request: DerivativeRequest, motion: SampledMotion) ->
         blocks = dict(zip("qvu", _state_derivatives(model, request, motion), strict=True))
     parameters = [name for name, kind in zip(request.by, kinds, strict=True) if kind == "parameter"]
     by_parameter = _parameter_derivatives(model, request, motion, parameters) if parameters else np.zeros((0, 0, 0))
-    coordinate = {name: k for k, name in enumerate(model.v_names)}
     out = np.empty((len(motion.q), len(request.outputs), len(request.by)))
     for j, (name, kind) in enumerate(zip(request.by, kinds, strict=True)):
         if kind == "parameter":
             out[:, :, j] = by_parameter[:, request.outputs, parameters.index(name)]
         else:
-            out[:, :, j] = blocks[kind][:, request.outputs, coordinate[name.partition(".")[2]]]
+            out[:, :, j] = blocks[kind][:, request.outputs, coordinate_index(model, name)]
     return out
 
 
@@ -127,6 +127,12 @@ def rows_of(motion: SampledMotion, rows: Integers | slice) -> SampledMotion:
 
 
 # names and units ---------------------------------------------------------------------------------------------------
+def _input_names(model: Model, prescribed: Mask) -> list[str]:
+    """Return the name of the input of each coordinate: its acceleration where it is prescribed, else its force."""
+    columns = zip(coordinate_columns(model, "a"), coordinate_columns(model, "tau"), strict=True)
+    return [a if is_prescribed else tau for (a, tau), is_prescribed in zip(columns, prescribed, strict=True)]
+
+
 def kind_of(name: str) -> str:
     """Return "q", "v", "u" (an input) or "parameter" (of the model)."""
     head = name.partition(".")[0]
@@ -136,11 +142,11 @@ def kind_of(name: str) -> str:
 def column_names(model: Model, request: DerivativeRequest) -> tuple[list[str], list[str]]:
     """Return names and units of all columns, one output after another."""
     names, units = [], []
+    results = _input_names(model, ~request.prescribed)
     for k in request.outputs:
-        kind = "tau" if request.prescribed[k] else "a"
         for by in request.by:
-            names.append(f"d{kind}.{model.v_names[k]}/d{by}")
-            units.append(quotient(unit_of(model, f"{kind}.{model.v_names[k]}"), unit_of(model, by)))
+            names.append(f"d{results[k]}/d{by}")
+            units.append(quotient(unit_of(model, results[k]), unit_of(model, by)))
     return names, units
 
 
@@ -154,7 +160,7 @@ def unit_of(model: Model, name: str) -> str:
     if head in ("origin", "screw"):
         angle, length = ("rad", "m") if head == "origin" else ("", "m")
         return angle if last.startswith("w") else length
-    c = model.v_units[model.v_names.index(element)]
+    c = model.v_units[coordinate_index(model, name)]
     force = {"rad": "N m", "m": "N"}[c]
     return {"q": c, "v": f"{c}/s", "a": f"{c}/s^2", "tau": force, "armature": {"rad": "kg m^2", "m": "kg"}[c],
             "damping": f"{force} s/{c}", "friction": force, "stiffness": f"{force}/{c}", "rest": c}[head]
@@ -227,7 +233,8 @@ def differences(model: Model, request: DerivativeRequest, motion: SampledMotion,
 def _characteristic(model: Model, request: DerivativeRequest) -> tuple[Array, Array]:
     """Return the characteristic units of the outputs and of the variables."""
     scales = model_scales(model)
-    outputs = [f"{'tau' if request.prescribed[k] else 'a'}.{model.v_names[k]}" for k in request.outputs]
+    names = _input_names(model, ~request.prescribed)
+    outputs = [names[k] for k in request.outputs]
     of, by = (scales.unit_scales(unit_of(model, name) for name in names) for names in (outputs, request.by))
     return of, by
 
@@ -261,13 +268,12 @@ def _variable_function(model: Model, request: DerivativeRequest, motion: Sampled
     if kind == "parameter":
         return lambda s: _outcome_of_robot(perturbed_model(model, name, s), model, request, motion, u), _steps(model, name)
     dq, dv, du = np.zeros((3, model.nv))
-    {"q": dq, "v": dv, "u": du}[kind][model.v_names.index(name.partition(".")[2])] = 1.0
+    {"q": dq, "v": dv, "u": du}[kind][coordinate_index(model, name)] = 1.0
     N = model.elimination(request.prescribed).projection       # followers move with the coordinate
     dq, dv, du = N @ dq, N @ dv, np.where(request.prescribed, N @ du, du)
     step = _STEP * model_scales(model).unit_scale(unit_of(model, name))
     if kind == "u" and du.any():                                         # results are linear in u: large steps are accurate
-        sizes = model_scales(model).unit_scales(unit_of(model, f"{'a' if is_prescribed else 'tau'}.{v_name}")
-                                                for v_name, is_prescribed in zip(model.v_names, request.prescribed, strict=True))
+        sizes = model_scales(model).unit_scales(unit_of(model, name) for name in _input_names(model, request.prescribed))
         step = float(sizes @ np.abs(du)) * np.abs(u / sizes).max(initial=1.0)
     crosses_friction = kind == "v" and motion.passive and has_friction(model, name.partition(".")[2])
     steps = (step, 2 * FRICTION_SPEED) if crosses_friction else (step,)

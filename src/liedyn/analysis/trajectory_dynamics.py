@@ -399,9 +399,9 @@ def _compared(model: Model, trajectory: Trajectory, prescribed: Mask, computed: 
         return [], (), []
     measured = np.where(prescribed & ~np.isnan(measured), measured, 0.0)
     differences, messages = torque_differences(model, measured, computed, ends)
-    names = {f"tau.{difference.coordinate}" for difference in differences}
-    columns = [(f"{MEASURED}.{name.partition('.')[2]}", unit, x) for name, unit, x in motion_columns(model, tau=measured)
-               if name in names]
+    coordinates = {difference.coordinate for difference in differences}
+    columns = [(f"{MEASURED}.{name.partition('.')[2]}", unit, x) for coordinate, (name, unit, x)
+               in zip(model.v_names, motion_columns(model, tau=measured), strict=True) if coordinate in coordinates]
     return columns, differences, messages
 
 

@@ -172,7 +172,7 @@ def _link_columns(request: KinematicsRequest, link: str, T: Array, V: Array, dV:
     out = _named(f"pose.{link}", ("px", "py", "pz", "qx", "qy", "qz", "qw"), ["m"] * 3 + [""] * 4, pose)
     out += _named(f"twist.{link}", _TWIST, ["rad/s"] * 3 + ["m/s"] * 3, twists_in_frame(request.frame, T, V))
     out += [(f"speed.{link}", "m/s", speed)]
-    return out + _named(f"acceleration.{link}", _TWIST, ["rad/s^2"] * 3 + ["m/s^2"] * 3,
+    return out + _named(f"acceleration.{link}", tuple(f"d{part}" for part in _TWIST), ["rad/s^2"] * 3 + ["m/s^2"] * 3,
                         accelerations_in_frame(request.frame, T, V, dV))
 
 

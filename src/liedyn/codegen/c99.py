@@ -81,7 +81,7 @@ class CFunction:
         if name == "q":
             return list(zip(m.q_names, m.q_units, strict=True))
         units = [_FORCES[unit] if name == "tau" else unit + _UNITS.get(name, "") for unit in m.v_units]
-        return list(zip(m.v_names, units, strict=True))
+        return list(zip({"a": m.a_names, "tau": m.tau_names}.get(name, m.v_names), units, strict=True))
 
     def _signature(self) -> str:
         arguments = [f"{'const ' * (name not in self.outputs)}{self._number} {name}[{count}]" for name, count in self.arrays]

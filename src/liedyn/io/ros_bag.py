@@ -424,7 +424,7 @@ def _table(reading: _Reading, streams: list[Stream], interpolate: bool, topics: 
         columns |= {f"q.{BASE}.{part}": x for (part, _), x in zip(_POSE, composed_poses(poses).T, strict=True)}
     columns = _complete_kinds(reading, columns)
     units = {f"{kind}.{BASE}.{part}": unit for kind, parts in (("q", _POSE), ("v", _TWIST)) for part, unit in parts}
-    units |= {f"tau.{BASE}.{part}": unit for (part, _), (_, unit) in zip(_TWIST, _FORCES, strict=True)}
+    units |= {f"tau.{BASE}.{part}": unit for part, unit in _FORCES}
     units |= {name: dict(_FORCES)[name.rpartition(".")[2]] for name in columns if name.startswith("fext.")}
     titles = [title_cell("t", "s"), *(title_cell(name, units.get(name, "")) for name in columns)]
     comments = {"topics": ", ".join(topics), "start": f"{start // 10**9}.{start % 10**9:09d}"}
@@ -444,7 +444,7 @@ def _complete_kinds(reading: _Reading, columns: dict[str, Array]) -> dict[str, A
     for kind in ("v", "tau"):
         has_base = f"q.{BASE}.px" in columns
         if kind == "tau" and has_base and any(name.startswith("tau.") for name in columns):
-            columns = columns | {f"tau.{BASE}.{part}": np.zeros(len(columns[f"q.{BASE}.px"])) for part, _ in _TWIST}
+            columns = columns | {f"tau.{BASE}.{part}": np.zeros(len(columns[f"q.{BASE}.px"])) for part, _ in _FORCES}
         present = [name for name in columns if name.startswith(f"{kind}.")]
         expected = [*joints, *(f"{BASE}.{part}" for part, _ in _TWIST if has_base and kind == "v")]
         missing = [name for name in expected if f"{kind}.{name}" not in columns]

@@ -116,6 +116,7 @@ class Model(Immutable):
     link_names           all links of the file, also those merged into others
     q_names, q_units     one per coordinate: 'elbow', 'base.px', …; rad, m, or '' for quaternion components
     v_names, v_units     the same for velocities (rad or m; their forces are N m or N)
+    a_names, tau_names   the same for accelerations and forces: 'elbow', 'base.dvz'; 'elbow', 'base.fz'
     lower, upper, velocity_limit, effort_limit   (nv,), infinite if the file has none (also for ball and free joints)
     gravity              (3,) m/s^2 in the world frame
     index, constants     arrays for the kernels; see `joints.joint_model`
@@ -379,6 +380,24 @@ class Model(Immutable):
                            for joint, label in coordinates], dtype=bool)
         linear = (coupling for coupling in robot.couplings if coupling.function is None)
         return eliminate((*linear, *mimic_couplings(robot)), coordinates, unit, mimics, prescribed)
+
+    @cached_property
+    def a_names(self) -> tuple[str, ...]:
+        """Name of each acceleration in files: that of its velocity, and of twists dwx … dvz."""
+        return self._component_names(("dw", "dv"))
+
+    @cached_property
+    def tau_names(self) -> tuple[str, ...]:
+        """Name of each generalized force in files: that of its velocity, and of twists mx … fz."""
+        return self._component_names(("m", "f"))
+
+    def _component_names(self, parts: tuple[str, str]) -> tuple[str, ...]:
+        names = list(self.v_names)
+        for joint in self.joints:
+            if joint.screws is None:                           # a ball or a free joint: its velocity is a twist
+                components = [f"{joint.name}.{part}{axis}" for part in parts for axis in "xyz"]
+                names[joint.v] = components[:joint.v.stop - joint.v.start]
+        return tuple(names)
 
     @property
     def independent(self) -> tuple[str, ...]:

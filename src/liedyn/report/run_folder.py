@@ -145,7 +145,7 @@ def write_events(path: Path, result: Result) -> None:
     Columns: time, name, next phase, energy lost by impulses, change of energy [J], then the jump of each velocity coordinate and
     its impulse.
     """
-    model, units = result.model, dict(zip(result.model.v_names, result.model.v_units, strict=True))
+    model = result.model
     events = result.events
     dv, impulse = (np.array([getattr(event, key)[:model.nv] for event in events]).reshape(-1, model.nv)
                    for key in ("dv", "impulse"))
@@ -153,9 +153,10 @@ def write_events(path: Path, result: Result) -> None:
     columns: list[Column] = [
         ("t[s]", times), ("event", [event.name for event in events]), ("phase", [event.phase for event in events]),
         ("energy_lost[J]", lost), ("energy_change[J]", change),
-        *((title_cell(f"dv.{name}", f"{unit}/s"), dv[:, k]) for k, (name, unit) in enumerate(units.items())),
+        *((title_cell(f"dv.{name}", f"{unit}/s"), dv[:, k])
+          for k, (name, unit) in enumerate(zip(model.v_names, model.v_units, strict=True))),
         *((title_cell(f"impulse.{name}", "N m s" if unit == "rad" else "N s"), impulse[:, k])
-          for k, (name, unit) in enumerate(units.items()))]
+          for k, (name, unit) in enumerate(zip(model.tau_names, model.v_units, strict=True)))]
     with path.open("w", newline="", encoding="utf-8") as file:
         write_table(file, columns)
 

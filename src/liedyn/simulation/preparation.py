@@ -27,6 +27,7 @@ from liedyn.simulation.joint_stops import limit_stops
 from liedyn.simulation.limits import start_within_limits, velocity_and_force_limits
 from liedyn.simulation.name_binding import bind_joints, bind_rules, continuous_pid
 from liedyn.simulation.segment_problems import with_open_loops
+from liedyn.simulation.trajectory_columns import coordinate_columns, current_names
 
 # Memory and disk space of the result, estimated before the run starts ---------------------------------------------------
 
@@ -163,7 +164,8 @@ def _driven_joints(scenario: Scenario, model: Model, prescribed: list[str]) -> l
     names = bind_joints(control.motion or control.joints, model) or model.joint_names
     joints = [joint for joint in model.joints if joint.name in names and joint.name not in prescribed and joint.type != "free"]
     if control.rows:                                           # of a gain, by coordinate
-        joints = [joint for joint in joints if any(f"tau.{name}" in control.rows for name in model.v_names[joint.v])]
+        driven, forces = set(map(current_names(model), control.rows)), coordinate_columns(model, "tau")
+        joints = [joint for joint in joints if driven.intersection(forces[joint.v])]
     return [joint.name for joint in joints]
 
 

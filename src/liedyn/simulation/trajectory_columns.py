@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -82,6 +83,44 @@ def motion_columns(model: Model, forced_links: Sequence[str] = (), wrench: Array
     return out
 
 
+def coordinate_columns(model: Model, kind: str) -> tuple[str, ...]:
+    """Return the name of the column of each velocity coordinate, such as v.elbow, tau.base.fz, d1a.base.dvx."""
+    names = {"a": model.a_names, "tau": model.tau_names}.get(kind.lstrip("d0123456789"), model.v_names)
+    return tuple(f"{kind}.{name}" for name in names)
+
+
+def coordinate_index(model: Model, column: str) -> int:
+    """Return the index of the velocity coordinate of a column such as tau.base.fz. Raises ValueError if there is none."""
+    kind, _, name = column.partition(".")
+    names = coordinate_columns(model, kind)
+    return names.index(column) if column in names else model.v_names.index(name)
+
+
+def with_current_names(model: Model, trajectory: Trajectory) -> Trajectory:
+    """Return the trajectory with the names of columns of older files replaced: `tau.base.vz` became `tau.base.fz`."""
+    current = current_names(model)
+    names = {column: name for column in trajectory.columns
+             if (name := current(column)) != column and name not in trajectory.columns}
+    if not names:
+        return trajectory
+    return replace(trajectory, columns={names.get(column, column): x for column, x in trajectory.columns.items()},
+                   units={names.get(column, column): unit for column, unit in trajectory.units.items()})
+
+
+def current_names(model: Model) -> Callable[[str], str]:
+    """Return a function of the name of a column that returns its current name."""
+    older = {kind: {v: name for v, name in zip(model.v_names, names, strict=True) if v != name}
+             for kind, names in (("a", model.a_names), ("tau", model.tau_names))}
+
+    def current(column: str) -> str:
+        kind, _, name = column.partition(".")
+        if name not in older["a"] or not is_motion_column(column):
+            return column
+        return f"{kind}.{older.get(_split_kind(kind)[0], {}).get(name, name)}"
+
+    return current
+
+
 def _component_columns(name: str, F: Array) -> list[tuple[str, str, Array]]:
     """Return the columns of F (…, 6) [m; f]."""
     return [(f"{name}.{part}", unit, F[..., k]) for k, (part, unit) in enumerate(_WRENCH)]
@@ -136,9 +175,9 @@ def _units(model: Model, kind: str) -> dict[str, str]:
     quantity, rate = _split_kind(kind)
     if quantity == "fext":
         return {f"{link}.{part}": _per_second(unit, rate) for link in model.link_names for part, unit in _WRENCH}
-    power = {"v": rate + 1, "a": rate + 2, "tau": rate}[quantity]
+    names, power = {"v": (model.v_names, rate + 1), "a": (model.a_names, rate + 2), "tau": (model.tau_names, rate)}[quantity]
     return {name: _per_second(_FORCE[unit] if quantity == "tau" else unit, power)
-            for name, unit in zip(model.v_names, model.v_units, strict=True)}
+            for name, unit in zip(names, model.v_units, strict=True)}
 
 
 def _per_second(unit: str, power: int) -> str:
@@ -163,7 +202,7 @@ def bind_columns(model: Model, trajectory: Trajectory, kind: str, *, partial: bo
     Missing columns of coordinates that couplings determine are computed; missing forces at them are zero. Other missing columns
     raise TrajectoryError, or are NaN if `partial`. Raises TrajectoryError for a different unit.
     """
-    units = _units(model, kind)
+    units, trajectory = _units(model, kind), with_current_names(model, trajectory)
     present = [name for name in units if f"{kind}.{name}" in trajectory.columns]
     for name in present:
         _check_unit(trajectory, f"{kind}.{name}", units[name])
@@ -211,7 +250,7 @@ def _replaced(x: Array, followed: Array, places: list[int]) -> Array:
 def unused_columns(model: Model, trajectory: Trajectory) -> list[str]:
     """Return the columns that do not belong to the robot, including misspelled ones."""
     known = _columns_by_kind(model)
-    return [column for column in trajectory.columns
+    return [column for column in with_current_names(model, trajectory).columns
             if not (_belongs(column, known) if is_motion_column(column) else column.partition(".")[0] in _OTHER_KINDS)]
 
 
@@ -230,9 +269,9 @@ def check_mapped_columns(model: Model, trajectory: Trajectory) -> None:
     """Raise TrajectoryError for an entry of the map of the trajectory with a target that the robot does not have."""
     if trajectory.mapping is None:
         return
-    known = _columns_by_kind(model)
+    known, current = _columns_by_kind(model), current_names(model)
     for column, place in trajectory.mapping.places.items():
-        if column != "t" and not _belongs(column, known):
+        if column != "t" and not _belongs(current(column), known):
             kind = column.partition(".")[0]
             names = [f"{kind}.{name}" for name in known(kind)]
             raise TrajectoryError(f"the robot {model.name} has no such column", place=place, found=column,

@@ -14,14 +14,16 @@ from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.description import WORLD
 from liedyn.model.model import Model
 from liedyn.model.spatial import rotation_of_z
+from liedyn.simulation.trajectory_columns import with_current_names
 
-FORMATS = ("png", "svg")                # default formats of plots
+FORMATS: tuple[str, ...] = ("png", "svg")                # default formats of plots
 
 Point = tuple[str, tuple[float, float, float]]             # a link and a position in its frame
 
 # labels of a coordinate of a joint, or of a component of a wrench, which follow the name of the joint
-_LABELS = frozenset([*(a + b for a in "pqwvmf" for b in "xyz"), "qw", *(a + b for a in "xyz" for b in ("", "1", "2", "3")),
-                     *"123456", "w", "angle", "slide"])
+_LABELS = frozenset([*(a + b for a in ("p", "q", "w", "v", "dw", "dv", "m", "f") for b in "xyz"), "qw",
+                     *(a + b for a in "xyz" for b in ("", "1", "2", "3")), *"123456", "w", "angle", "slide"])
+_RATES_AND_FORCES = {f"{part}{axis}": (f"d{part}{axis}", f"{force}{axis}") for part, force in ("wm", "vf") for axis in "xyz"}
 
 # prefix of the columns, file name of the figure, its title
 _GROUPS = (("q", "positions", "Joint positions"),
@@ -153,6 +155,8 @@ def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str
     if present["q"]:
         present["a"] = []
     prescribed = prescribed_of_comments(comments)
+    prescribed += [f"{joint}.{part}" for joint, label in [_joint_and_label(name, joints) for name in prescribed]
+                   for part in _RATES_AND_FORCES.get(label, ())]
 
     def series(column: str) -> Series:
         name = column.partition(".")[2]
@@ -249,6 +253,7 @@ def record(motion: Trajectory, model: Model | None, title: str) -> PlotData:
     Energy has a balance if the columns contain it; otherwise it is computed if q and v are complete. The skeleton needs q.
     Comments name the prescribed coordinates, the axes of vectors and the control law.
     """
+    motion = motion if model is None else with_current_names(model, motion)
     columns = motion.columns
     limits: dict[str, tuple[float, float]] = {}
     joints: tuple[str, ...] = ()
@@ -270,7 +275,7 @@ def column_limits(model: Model) -> dict[str, tuple[float, float]]:
     for k, name in enumerate(model.v_names):
         limits[f"q.{name}"] = (float(model.lower[k]), float(model.upper[k]))
         speed, force = abs(float(model.velocity_limit[k])), abs(float(model.effort_limit[k]))
-        limits |= {f"v.{name}": (-speed, speed), f"tau.{name}": (-force, force)}
+        limits |= {f"v.{name}": (-speed, speed), f"tau.{model.tau_names[k]}": (-force, force)}
     return limits
 
 

@@ -23,7 +23,7 @@ from liedyn.model.model import Model
 from liedyn.model.spatial import matvec
 from liedyn.robot_files import ReadingOptions
 from liedyn.simulation.name_binding import matching_names
-from liedyn.simulation.trajectory_columns import WRENCH, motion_columns
+from liedyn.simulation.trajectory_columns import WRENCH, motion_columns, with_current_names
 
 # Sources named by the user: a trajectory file, a run folder, the folder of a batch ---------------------------------------
 
@@ -120,6 +120,7 @@ def shown_file(trajectory: str, robot: str | None, reading: ReadingOptions | Non
     trajectory = trajectory_file(trajectory)
     motion = read_trajectory(trajectory, columns=columns, **(bag or {}))
     model, warnings = robot_of(motion, robot, reading=reading)
+    motion = with_current_names(model, motion)
     path = Path(trajectory)
     report: dict[str, Any] = {}
     marks: tuple[tuple[float, str, str], ...] = ()

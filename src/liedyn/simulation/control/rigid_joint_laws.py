@@ -29,6 +29,7 @@ from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.control_law import LawContext, controlled_coordinates, error_gains, not_controllable_error
 from liedyn.simulation.name_binding import bind_joints, find_index, normalize_quaternions, write_values
+from liedyn.simulation.trajectory_columns import coordinate_columns, current_names
 
 # of the maximum force at the setpoint, or of the weight and its moment for the length of the robot: setpoints are often rounded
 _EQUILIBRIUM_TOLERANCE = 1e-6
@@ -134,7 +135,8 @@ def _named_gain(context: LawContext, mask: Mask) -> tuple[Array, Integers]:
     full = np.zeros((len(control.rows), 2 * model.nv))
     place = control.place.at("gain")
     columns = [find_index(name, names, "column of a gain", place) for name in control.columns]
-    rows = [find_index(name, [f"tau.{name}" for name in model.v_names], "row of a gain", place) for name in control.rows]
+    forces = coordinate_columns(model, "tau")
+    rows = [find_index(name, forces, "row of a gain", place) for name in map(current_names(model), control.rows)]
     for axis, selected in (("row", rows), ("column", columns)):
         if len(set(selected)) < len(selected):
             raise ScenarioError(f"a {axis} of the gain is given twice", place=place)

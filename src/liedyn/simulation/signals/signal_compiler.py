@@ -199,9 +199,9 @@ class SignalCompiler:
         q = int(self.q_of_v[i]) if self.q_of_v[i] >= 0 else None
         unit = model.v_units[i]
         column, dimension, derivatives = {
-            "torque": (f"tau.{name}", {"rad": "N m", "m": "N"}[unit], 0),
+            "torque": (f"tau.{model.tau_names[i]}", {"rad": "N m", "m": "N"}[unit], 0),
             "target": (f"q.{name}", unit, 1), "position": (f"q.{name}", unit, 2),
-            "velocity": (f"v.{name}", f"{unit}/s", 1), "acceleration": (f"a.{name}", f"{unit}/s^2", 0)}[role]
+            "velocity": (f"v.{name}", f"{unit}/s", 1), "acceleration": (f"a.{model.a_names[i]}", f"{unit}/s^2", 0)}[role]
         return SignalPurpose(f"{role} of {name}", state=role in ("torque", "target"), q=q, v=i, column=column, unit=dimension,
                              interpolate="linear" if role == "torque" else "quintic", derivatives=derivatives)
 
