@@ -49,6 +49,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "coupling-beyond-table": (
         WARN, "The driver of a coupling may leave the range of its table. Extend the table, or give the driver limits."),
     "table-units": (WARN, "A table of a coupling seems to be in degrees or mm. Give its columns units, or convert it."),
+    "couplings-fix-joints": (
+        WARN, "Couplings leave joints no freedom. Give couplings that are meant to be the same the same coefficients."),
     "mimic": (WARN, "A joint mimics a joint that does not exist; it moves independently. Correct the name."),
     "singular-at-zero": (
         WARN, "A joint is singular at zero, the default initial position. Start elsewhere, or choose other axes."),

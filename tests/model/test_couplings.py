@@ -1,8 +1,12 @@
 """The choice of followers, and couplings that contradict each other."""
+import re
+
+import numpy as np
 import pytest
 
 import liedyn as ld
 from command_line import run
+from liedyn.simulation.constraint_setup import solve_coupled_position, solve_coupled_velocity
 
 ROBOT = """
 links: {{a: {{mass: 1, inertia: [1, 1, 1]}}, b: {{mass: 1, inertia: [1, 1, 1]}}, c: {{mass: 1, inertia: [1, 1, 1]}}}}
@@ -23,10 +27,52 @@ def test_contradictory_couplings_are_an_error_of_the_file(mimic, couplings, name
     """`check` reported no warnings, and the error came with the first use."""
     path = tmp_path / "robot.yaml"
     path.write_text(ROBOT.format(mimic=mimic, couplings=couplings))
-    with pytest.raises(ld.ModelError, match=f"the coupling {name} contradicts the other couplings"):
+    with pytest.raises(ld.ModelError, match=f"the coupling {name} contradicts coupling"):
         ld.load(path)
     result = run("check", path)
     assert result.exit_code != 0 and f"the coupling {name} contradicts" in result.output
     consistent = couplings.replace("offset: 1}", "offset: 0}").replace("offset: 0.5", "offset: 0")
     path.write_text(ROBOT.format(mimic=mimic, couplings=consistent))
     assert len(ld.load(path).independent) == (2 if name != "three" else 1)
+
+
+@pytest.mark.parametrize(("terms", "offset", "message"), [
+    ("{i: 1, j: -2.000000002}", 0.1, "nearly repeats coupling one: the coefficient of i is 1, and 1.000000001 follows from"),
+    ("{i: 3, j: -6.00003}", 0.3, "nearly repeats coupling one: the coefficient of i is 3, and 3.000015 follows from"),
+    ("{i: 0.5, j: -1}", 0.0500000005, "contradicts coupling one: the offset is 0.0500000005, and 0.05 follows from")])
+def test_couplings_that_nearly_repeat_each_other_are_an_error(terms, offset, message, tmp_path):
+    """Both were independent for the elimination, so that the joints stood still, and one for mobility."""
+    path = tmp_path / "robot.yaml"
+    path.write_text(ROBOT.format(mimic="", couplings=f"{{one: {{terms: {{i: 1, j: -2}}, offset: 0.1}}, "
+                                                     f"two: {{terms: {terms}, offset: {offset}}}}}"))
+    with pytest.raises(ld.ModelError, match=re.escape(f"couplings.two: the coupling two {message}")):
+        ld.load(path)
+
+
+def test_several_couplings_that_nearly_give_another_are_named(tmp_path):
+    path = tmp_path / "robot.yaml"
+    path.write_text(ROBOT.format(mimic=MIMIC, couplings="{one: {terms: {j: 1, k: 1}}, two: {terms: {i: 2.0000001, k: 1}}}"))
+    with pytest.raises(ld.ModelError, match="the coupling j nearly repeats couplings one, two: the coefficient of"):
+        ld.load(path)
+
+
+def test_rounding_of_a_repeated_coupling_keeps_the_state(tmp_path):
+    """The initial state went to the intersection of both."""
+    path = tmp_path / "robot.yaml"
+    path.write_text(ROBOT.format(mimic="", couplings="{one: {terms: {i: 1, j: -2}}, two: {terms: {i: 1, j: -2.000000000001}}}"))
+    model = ld.load(path)
+    assert model.independent == ("i", "k")
+    x, masks = np.array([1.0, 0.0, 0.0]), (np.zeros(3, dtype=bool),)
+    for closed in solve_coupled_position(model, x, masks, None), solve_coupled_velocity(model, np.zeros(3), x, masks, None):
+        np.testing.assert_allclose(closed, [0.8, 0.4, 0.0], atol=1e-9)
+
+
+def test_couplings_that_fix_joints_together_are_a_warning(tmp_path):
+    """A third, rounded to four digits, made a simulation stand still."""
+    path = tmp_path / "robot.yaml"
+    path.write_text(ROBOT.format(mimic=", mimic: {joint: i, multiplier: 0.3333}", couplings="{one: {terms: {i: 1, j: -3}}}"))
+    warning, = ld.load(path).warnings
+    assert warning.code == "couplings-fix-joints"
+    assert "j: the couplings one, j together fix i, j: a simulation does not move them" in str(warning)
+    path.write_text(ROBOT.format(mimic=MIMIC, couplings="{lock: {terms: {i: 1}, offset: 0.3}, k: {terms: {k: 1, j: 2}}}"))
+    assert not ld.load(path).warnings                          # a coupling with one term fixes its joint as written

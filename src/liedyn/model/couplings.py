@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
-from liedyn.errors import ModelError, Place
+from liedyn.errors import ModelError, Place, list_names
 from liedyn.immutable import Immutable
 from liedyn.model.coupling_functions import FunctionProgram, evaluate
-from liedyn.model.description import Coupling
+from liedyn.model.description import RANK_TOLERANCE, Coupling, coordinate_name
 
-_VANISHING = 1e-12        # coefficients of a scaled equation below it are rounding of the elimination
+_VANISHING = 1e-12        # coefficients and offsets of a scaled equation below it are rounding
 _STRONG = 0.1             # of the largest coefficient: large enough to divide by
-_CONTRADICTION = 1e-9     # residual of an equation without terms, relative to its scale
+_RANK = RANK_TOLERANCE**0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +33,11 @@ class Elimination(Immutable):
     follower: Integers
     ratios: Array
     offset: Array
+
+    @property
+    def fixed(self) -> Integers:
+        """Indices in v of the followers that do not move."""
+        return self.follower[~self.ratios.any(axis=1)]
 
     @cached_property
     def projection(self) -> Array:
@@ -110,7 +115,8 @@ def eliminate(couplings: Iterable[Coupling], coordinates: Sequence[tuple[str, st
     mimics       (nv,) coordinates of mimic joints, which follow where possible
     prescribed   (nv,) coordinates that do not follow where possible
 
-    Otherwise the last of the coordinates with a large coefficient follows. Raises ModelError if couplings contradict each other.
+    Otherwise the last of the coordinates with a large coefficient follows. Raises ModelError if couplings contradict each other,
+    or nearly repeat each other.
     """
     couplings, nv = list(couplings), len(coordinates)
     equations = np.zeros((len(couplings), nv + 1))             # sum c q = offset
@@ -118,16 +124,11 @@ def eliminate(couplings: Iterable[Coupling], coordinates: Sequence[tuple[str, st
         for joint, label, coefficient in coupling.terms:
             equations[k, coordinates.index((joint, label))] += coefficient
         equations[k, nv] = coupling.offset
+    equations = equations[_independent_equations(equations, couplings, coordinates, unit)]
     scales = np.linalg.norm(equations[:, :nv] * unit, axis=1)
     followers: dict[int, Array] = {}
-    for k, coupling in enumerate(couplings):
-        sizes = np.abs(equations[k, :nv]) * unit / scales[k]
-        if sizes.max() <= _VANISHING:
-            if abs(equations[k, nv]) > _CONTRADICTION * scales[k]:
-                raise ModelError(f"the coupling {coupling.name} contradicts the other couplings", place=coupling.place,
-                                 hint="remove it, or change its offset")
-            continue
-        follower = _follower(sizes, mimics, prescribed)
+    for k in range(len(equations)):
+        follower = _follower(np.abs(equations[k, :nv]) * unit / scales[k], mimics, prescribed)
         scales[k] /= abs(equations[k, follower])
         equations[k] /= equations[k, follower]
         for j in np.flatnonzero(equations[:, follower]):
@@ -141,8 +142,54 @@ def eliminate(couplings: Iterable[Coupling], coordinates: Sequence[tuple[str, st
     return Elimination(np.setdiff1d(np.arange(nv), chosen), chosen, 0.0 - values[:, :nv], values[:, nv])
 
 
+def _independent_equations(equations: Array, couplings: Sequence[Coupling], coordinates: Sequence[tuple[str, str]],
+                           unit: Array) -> list[int]:
+    """Return the indices of the equations that do not depend on those before them.
+
+    Raises ModelError for a dependent equation that differs from the combination of others that it should be.
+    """
+    sizes = np.linalg.norm(equations[:, :-1] * unit, axis=1, keepdims=True) / np.append(unit, 1.0)
+    scaled = equations / sizes
+    independent: list[int] = []
+    for k, equation in enumerate(scaled):
+        weights = np.linalg.lstsq(scaled[independent, :-1].T, equation[:-1], rcond=None)[0]
+        combination = weights @ scaled[independent]
+        if np.linalg.norm(equation[:-1] - combination[:-1]) > _RANK:
+            independent.append(k)
+            continue
+        largest = np.argmax(np.abs(equation[:-1]))
+        combination *= equation[largest] / combination[largest]
+        term = int(np.argmax(np.abs(equation - combination)))
+        if abs(equation[term] - combination[term]) > _VANISHING:
+            names = [couplings[j].name for j, weight in zip(independent, weights, strict=True) if abs(weight) > _RANK]
+            part = "" if term == len(unit) else coordinate_name(*coordinates[term])
+            raise _dependence_error(couplings[k], names, part, equations[k, term], combination[term] * sizes[k, term])
+    return independent
+
+
+def _dependence_error(coupling: Coupling, names: Sequence[str], term: str, value: float, expected: float) -> ModelError:
+    """Return the error of a dependent coupling. term: the joint whose coefficient differs, or empty for the offset."""
+    relation, part = ("nearly repeats", f"the coefficient of {term}") if term else ("contradicts", "the offset")
+    return ModelError(f"the coupling {coupling.name} {relation} {'couplings' if len(names) > 1 else 'coupling'} "
+                      f"{list_names(names, 4)}: {part} is {value:.12g}, and {expected:.12g} follows from the others",
+                      place=coupling.place, hint="remove it, or change that number")
+
+
 def _follower(sizes: Array, mimics: Mask, prescribed: Mask) -> int:
     """Return the coordinate for which an equation with coefficients of these sizes is solved."""
     largest = sizes.max()
-    return int(max(np.flatnonzero(sizes > _VANISHING),
+    return int(max(np.flatnonzero(sizes >= min(_RANK, largest)),
                    key=lambda k: (not prescribed[k], mimics[k], sizes[k] >= _STRONG * largest, k)))
+
+
+def jointly_fixed(couplings: Sequence[Coupling], fixed: Iterable[str]) -> list[str]:
+    """Return which of the fixed coordinates are fixed by several couplings together, not by values of other coordinates.
+
+    A coupling with one term fixes its coordinate, and a coupling whose other coordinates are fixed follows.
+    """
+    stated: set[str] = set()
+    for _ in couplings:                                        # each pass gives what follows from those before it
+        for coupling in couplings:
+            rest = {coordinate_name(joint, label) for joint, label, coefficient in coupling.terms if coefficient} - stated
+            stated |= rest if len(rest) == 1 else set()
+    return [name for name in fixed if name not in stated]

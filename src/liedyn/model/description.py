@@ -50,6 +50,7 @@ NV = (1, 3, 6)
 # about its axis; moves along it; turns only, without armature: free of it, the body has no inertia about the axis.
 HAS_CHILDREN, LAST_CHILD, ROTATES, TRANSLATES, NO_AXIAL_INERTIA = 1, 2, 4, 8, 16
 
+RANK_TOLERANCE = 1e-10   # square of the sine between a constraint equation and those it depends on (`dynamics.constraints.rank`)
 SINGULAR_PIVOT = 1e-13   # a pivot below this part of the inertia that it is made of is rounding: the joint has nothing to act on
 FRICTION_SPEED = 1e-2    # rad/s or m/s, a number of the model of friction, in SI units as files are: Coulomb friction is smoothed
                          # below it, so that it has derivatives

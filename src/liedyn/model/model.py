@@ -24,7 +24,14 @@ from liedyn.immutable import Immutable, read_only, read_only_property
 from liedyn.model.articulated_inertia import BodyTree, joints_without_inertia, vanishing_coordinates
 from liedyn.model.constraint_arrays import ConstraintAnchors, LeverArms, ModelConstraint, pack_constraints, packed_model
 from liedyn.model.coupling_functions import function_program
-from liedyn.model.couplings import CoordinateIndex, Elimination, FunctionCoupling, check_function_couplings, eliminate
+from liedyn.model.couplings import (
+    CoordinateIndex,
+    Elimination,
+    FunctionCoupling,
+    check_function_couplings,
+    eliminate,
+    jointly_fixed,
+)
 from liedyn.model.description import (
     COUPLING,
     FREE,
@@ -58,8 +65,8 @@ from liedyn.model.spatial import (
     screw_frame,
     transform_inertia,
 )
-from liedyn.model.validate import mimic_couplings, validate, validate_changes
-from liedyn.model.warnings import inertia_warnings
+from liedyn.model.validate import linear_couplings, validate, validate_changes
+from liedyn.model.warnings import fixed_joints_warning, inertia_warnings
 from liedyn.public_calls import explained
 
 Value = TypeVar("Value")
@@ -378,8 +385,7 @@ class Model(Immutable):
         unit = np.array([length if unit == "m" else 1.0 for unit in self.v_units])
         mimics = np.array([not label and names[joint].mimic is not None if joint in names else False
                            for joint, label in coordinates], dtype=bool)
-        linear = (coupling for coupling in robot.couplings if coupling.function is None)
-        return eliminate((*linear, *mimic_couplings(robot)), coordinates, unit, mimics, prescribed)
+        return eliminate(linear_couplings(robot), coordinates, unit, mimics, prescribed)
 
     @cached_property
     def a_names(self) -> tuple[str, ...]:
@@ -519,14 +525,16 @@ def build_validated(robot: Robot) -> Model:
     without_inertia, tree.pivot_threshold = joints_without_inertia(bodies)
     model = tree.model()
     assert model.keyframes is not None                         # checks them
-    elimination = model.elimination() if model.constraints and model.has_only_linear_couplings else None
-    if model.function_couplings:
-        check_function_couplings(model.function_couplings, model.elimination(model.function_followers),
-                                 {coupling.name: coupling.place for coupling in robot.couplings})
+    elimination = model.elimination(model.function_followers) if model.constraints else None
+    if elimination is not None:
+        places, couplings = {coupling.name: coupling.place for coupling in robot.couplings}, linear_couplings(robot)
+        check_function_couplings(model.function_couplings, elimination, places)
+        if fixed := jointly_fixed(couplings, [model.v_names[k] for k in elimination.fixed]):
+            model = model._copy(warnings=tuple(WarningLog((*model.warnings, fixed_joints_warning(couplings, fixed)))))
     if not without_inertia:
         return model
     joints = [tree.joint_of_body[i - 1] for i in without_inertia]
-    if elimination is not None:                                # a follower moves the inertia of the joints that move with it
+    if elimination is not None and model.has_only_linear_couplings:          # a follower moves the inertia of its drivers
         follows = np.isin(np.arange(model.nv), elimination.follower)
         vanishing = vanishing_coordinates(bodies, follows, elimination.projection)
         joints = [moving for joint, moving in zip(model.joints, tree.moving, strict=True)

@@ -120,6 +120,11 @@ def validate_constraints(robot: Robot, tree: LinkTree) -> tuple[tuple[Loop, ...]
     return loops, couplings
 
 
+def linear_couplings(robot: Robot) -> tuple[Coupling, ...]:
+    """Return the linear couplings of a robot and the mimics of its joints."""
+    return (*(coupling for coupling in robot.couplings if coupling.function is None), *mimic_couplings(robot))
+
+
 def mimic_couplings(robot: Robot) -> tuple[Coupling, ...]:
     """Return the mimics of joints as couplings q - multiplier q_followed = offset, by the names of the joints.
 

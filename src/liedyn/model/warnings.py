@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from liedyn.arrays import Array
-from liedyn.errors import LiedynWarning, Place
+from liedyn.errors import LiedynWarning, Place, list_names
 from liedyn.model.coupling_expression import CouplingFunction
 from liedyn.model.description import Coordinate, Coupling, Joint, Loop, Robot, Screw, coordinate_name
 from liedyn.model.element_values import element_location
@@ -151,6 +151,13 @@ def _are_dependent(screws: Sequence[Screw]) -> bool:
     arm = (np.linalg.norm(S[turns, 3:], axis=1) / size[turns]).max(initial=0.0) or 1.0
     S[turns, 3:] /= arm
     return bool(np.linalg.matrix_rank(S / np.linalg.norm(S, axis=1, keepdims=True), tol=DEPENDENT) < len(screws))
+
+
+def fixed_joints_warning(couplings: Sequence[Coupling], names: Sequence[str]) -> LiedynWarning:
+    """Return the warning about coordinates that couplings fix together (`couplings.jointly_fixed`)."""
+    fixing = [coupling for coupling in couplings if {coordinate_name(*term[:2]) for term in coupling.terms} & set(names)]
+    return _warning("couplings-fix-joints", fixing[-1], f"the couplings {list_names([x.name for x in fixing], 4)} together fix "
+                    f"{list_names(names, 4)}: a simulation does not move them. Are their coefficients rounded differently?")
 
 
 # Joints without inertia --------------------------------------------------------------------------------------------------

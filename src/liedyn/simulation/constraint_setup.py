@@ -18,6 +18,7 @@ from liedyn.dynamics.constraints.constraints import (
 )
 from liedyn.dynamics.constraints.couplings import follow_couplings_unchecked
 from liedyn.dynamics.constraints.rank import (
+    RANK,
     coordinate_scales,
     equation_rank,
     equation_weights,
@@ -176,7 +177,8 @@ def _coupling_step(model: Model, q: Array, residual: Array, fixed_masks: tuple[M
         A = C[np.ix_(~follows, leaders)] - C[np.ix_(~follows, F)] @ S
         b = C[np.ix_(~follows, F)] @ s - residual[~follows]
         free, x = ~mask[leaders], np.zeros(len(leaders))
-        x[free] = unit[leaders][free] * np.linalg.lstsq(A[:, free] * unit[leaders][free], b, rcond=None)[0]
+        scale, units = 1.0 / np.linalg.norm(C[~follows] * unit, axis=1), unit[leaders][free]
+        x[free] = units * np.linalg.lstsq(scale[:, None] * A[:, free] * units, scale * b, rcond=RANK)[0]
         if np.abs(A @ x - b).max(initial=0.0) <= _CONTRADICTION * size:
             step = np.zeros(model.nv)
             step[leaders], step[F] = x, -S @ x - s

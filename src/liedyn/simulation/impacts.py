@@ -26,8 +26,8 @@ from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluate_state
 from liedyn.integrators.zero_crossings import Numbers, is_below_rounding, is_resolvable, rounding_bound
-from liedyn.kernels.constraints.solver import RANK_TOLERANCE
 from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.model.description import RANK_TOLERANCE
 from liedyn.model.model import Model
 from liedyn.model.spatial import matvec
 from liedyn.simulation.joint_stops import JointStop

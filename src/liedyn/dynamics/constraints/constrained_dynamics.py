@@ -33,8 +33,8 @@ from liedyn.dynamics.singular_joints import check_joints_move_inertia
 from liedyn.errors import ComputationError, LiedynWarning, ShapeError, warn
 from liedyn.kernels.batch_blocks import OK
 from liedyn.kernels.constraints.driver import CONTRADICTION_TOLERANCE, OUT_OF_RANGE, solve_motion_batch
-from liedyn.kernels.constraints.solver import RANK_TOLERANCE
 from liedyn.kernels.constraints.stages import EQUATIONS, SOLUTION
+from liedyn.model.description import RANK_TOLERANCE
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, inverse
 from liedyn.numba_tools.decorators import compile_entry_point

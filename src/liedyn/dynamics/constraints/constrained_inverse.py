@@ -34,7 +34,7 @@ from liedyn.dynamics.constraints.rank import (
 from liedyn.dynamics.dynamics import bias_force, inverse_dynamics, mass_matrix
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError
-from liedyn.kernels.constraints.solver import RANK_TOLERANCE
+from liedyn.model.description import RANK_TOLERANCE
 from liedyn.model.model import Model
 from liedyn.model.spatial import matvec
 

@@ -18,9 +18,8 @@ from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.scales import model_scales
 from liedyn.joints.loop_joints import BODY_A, BODY_B, COMMON, FIRST, HEADER, RECORD_SIZE, TERM, TERM_COUNT
-from liedyn.kernels.constraints.solver import RANK_TOLERANCE
 from liedyn.model.constraint_arrays import residual_weights
-from liedyn.model.description import COUPLING, NV, ONE_DOF
+from liedyn.model.description import COUPLING, NV, ONE_DOF, RANK_TOLERANCE
 from liedyn.model.model import Model
 from liedyn.model.model_cache import ModelValue
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from liedyn.joints.loop_joints import EQUATION_COUNT, FIRST
 from liedyn.lie.simd import load, number_like, store, where_less
+from liedyn.model.description import RANK_TOLERANCE
 from liedyn.numba_tools.decorators import inline_kernel, jitable
 from liedyn.numba_tools.numba_internals import split_workspace
 
-RANK_TOLERANCE = 1e-10         # of the diagonal without cancelling: a sine of 1e-5 between an equation and those it depends on
-PIVOT_TOLERANCE = 1e-3         # of the same: with a larger pivot there is no search for a better one
+PIVOT_TOLERANCE = 1e-3         # of the diagonal without cancelling: with a larger pivot there is no search for a better one
 
 
 class SolverWorkspace(NamedTuple):
