@@ -15,7 +15,7 @@ OLD_PYTHON ?= $(shell for p in python3.11 python3.12; do $$p $(NEW) 2>/dev/null 
 # Pythons for which Numba has packages, newest first.
 NEWEST ?= python3.14 python3.13 python3.12
 
-.PHONY: simulate test test-long test-avx2 test-oldest test-torch test-newest bench lint docs wheel clean
+.PHONY: simulate test test-long test-avx2 test-oldest test-torch test-newest test-wheel bench lint docs wheel dist clean
 
 simulate: .venv/installed          ## run the README's example and name what to look at
 	$(BIN)/liedyn simulate configs/panda_hybrid.yaml --force
@@ -57,9 +57,18 @@ docs: .venv/installed-docs         ## the site, in build/site; nothing is fetche
 	$(BIN)/python -m sphinx -E -W --keep-going -q docs build/site
 	@echo "Open build/site/index.html in a browser"
 
-wheel: .venv/installed             ## a wheel in dist/ with the compiled code of simulations, for this Python and system
+wheel: .venv/installed-test        ## as dist, with the compiled code of simulations for this Python and system
 	$(BIN)/python packaging/prebuild.py
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
+	@$(MAKE) --no-print-directory dist
+
+dist: .venv/installed-test         ## sdist and wheel in dist/, with checked metadata
+	rm -rf dist build/lib build/bdist.*
+	$(BIN)/python -m build --no-isolation . >build.log 2>&1 || { cat build.log; exit 1; }
+	@rm build.log
+	$(BIN)/python -m twine check --strict dist/*
+
+test-wheel: dist                   ## the README's commands from the wheel, installed into an empty environment
+	$(BIN)/python packaging/try_wheel.py
 
 clean:
 	rm -rf .venv .venv-oldest .venv-newest runs build dist src/liedyn/prebuilt src/*.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import command_line
-from document_pages import PAGES, ROOT, blocks, command_lines, name_of, outside_blocks
+from document_pages import PAGES, blocks, command_lines, name_of, outside_blocks
 from liedyn.cli.app import main
+from liedyn.io.example_files import copy_examples
 
 COMMANDS = {name: main.get_command(None, name) for name in main.list_commands(None)}
 # Programs other than liedyn
@@ -24,7 +25,7 @@ NOT_RUN_INLINE = {"simulate runs/panda_hybrid --resume": "of a run that was inte
                   "inverse --smooth auto": "no trajectory is named",
                   "parameters robots/ur5.yaml --from motion.csv --with friction": "docs/parameters.md does it"}
 # What a reader waits for, but a test need not
-SHORTER = {"simulate configs/ur5_excite.yaml": ["-S", "output_step=0.08"]}
+SHORTER = {"simulate configs/ur5_excite.yaml": ["-S", "output_step=0.08"], "demo arm --force": ["--no-open"]}
 # Files of the reader, each made from one of the repository, and what stands for names in them
 STAND_INS = {"motion.csv": "robots/double_pendulum.yaml", "recording.csv": "robots/ur5.yaml",
              "runs/panda_hybrid": "configs/panda_hybrid.yaml", "runs/quadruped_walks": "configs/quadruped_walks.yaml",
@@ -38,9 +39,8 @@ _FILE = re.compile(r"# ([\w/.]+\.(?:yaml|csv))\n")
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The current folder, with what a page finds in the repository."""
-    for name in ("configs", "robots"):
-        (tmp_path / name).symlink_to(ROOT / name)
+    """The current folder, with the example files, which the package has when it is installed."""
+    copy_examples(tmp_path)
     monkeypatch.chdir(tmp_path)
     logger = logging.getLogger("liedyn")
     level = logger.level

@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
+import os
 import sys
 import threading
 import time
@@ -167,6 +168,11 @@ class Console:
         if path != STDIO:
             self.message(f"wrote {escape_nonprintable(path)}{f': {content}' if content else ''}")
 
+    def open_page(self, path: Path, *, no_open: bool = False) -> None:
+        """Open a page in the browser of the desktop, or print where it is if there is none or `no_open` is true."""
+        if no_open or not _opened_in_browser(path):
+            self.message(f"open {escape_nonprintable(str(path))} in a browser")
+
     def result(self, text: str) -> None:
         """Write a result to stdout."""
         print_result(text)
@@ -211,6 +217,15 @@ class Console:
             self.warn(LiedynWarning("robot-warnings",
                                     f"{count} warning{'s' * (count > 1)} about the robot {model.name}; `liedyn check "
                                     f"{model.source}` lists {'them' if count > 1 else 'it'}"))
+
+
+def _opened_in_browser(path: Path) -> bool:
+    """Open a file in the browser. Return False without a desktop: a browser in the terminal cannot draw it."""
+    if sys.platform.startswith(("linux", "freebsd")) and not ({"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} & set(os.environ)):
+        return False
+    import webbrowser
+
+    return webbrowser.open(path.absolute().as_uri())
 
 
 def check_drawn(failures: Mapping[str, str]) -> None:

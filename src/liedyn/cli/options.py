@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,10 +33,13 @@ class Existing(click.Path):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            suggestion = _suggestion(Path(value))
-            if suggestion is None:
+            if (suggestion := _suggestion(Path(value))) is not None:
+                advice = f"Did you mean '{suggestion}'?"
+            elif not os.path.exists(value) and _is_example(Path(value)):      # noqa: PTH110 - false for a name that is too long
+                advice = "It is an example file: `liedyn examples --copy .` writes all of them."
+            else:
                 raise
-            raise click.BadParameter(f"{error.message.rstrip('.')}. Did you mean '{suggestion}'?", ctx, param) from None
+            raise click.BadParameter(f"{error.message.rstrip('.')}. {advice}", ctx, param) from None
 
 
 def _suggestion(path: Path) -> Path | None:
@@ -49,6 +53,16 @@ def _suggestion(path: Path) -> Path | None:
         return None
     close = close_to(path.name, names, cutoff=0.7)
     return path.with_name(close[0]) if close else None
+
+
+def _is_example(path: Path) -> bool:
+    """Return whether an example file has this relative path."""
+    from liedyn.errors import UsageError
+    from liedyn.io.example_files import example_files
+    try:
+        return path in example_files()
+    except UsageError:                                      # an installation without them
+        return False
 
 
 class TrajectoryPath(Existing):
