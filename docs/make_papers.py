@@ -10,20 +10,31 @@ names what it checks in the same form after the word `Checks:` in its docstring.
 from __future__ import annotations
 
 import ast
+import inspect
 import re
+import sys
 import tomllib
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+
+from site_pages.python_api import SUBJECTS  # noqa: E402
+
+import liedyn  # noqa: E402
+
 PAPERS = ("K1", "K2", "PBP", "PL", "AGF")
 KINDS = {"Table": "tables", "Algorithm": "algorithms", "Figure": "figures"}
 INTRODUCTION = """\
 <!-- written by docs/make_papers.py from docs/papers.toml and docstrings; a test holds that it is up to date -->
 
-Every numbered equation, table, algorithm and figure of the five papers behind the library, with the functions that compute it,
-the tests that check it, and the commands that use it. Short names are those of [conventions](conventions.md#letters-in-the-code).
+[Reading the papers](papers/index.md) explains the formulas. This page is the complete list: every numbered equation, table,
+algorithm and figure, with the functions that compute it, the tests that check it, and the commands that use it. Names in `code`
+are public and lead to their documentation. Other names are internal and lead to their source. Short names are those of
+[conventions](conventions.md#letters-in-the-code).
+
 In `tests/papers/` each formula is evaluated as printed and held against the library. Where no command is named, it is for Python:
 `ld.closed_form`, `ld.spatial_closed_form`, `ld.coriolis_matrix`, `ld.christoffel_symbols`, `ld.curvature_tensor`.
 
@@ -48,6 +59,9 @@ class Place(NamedTuple):
     path: str
 
     def __str__(self) -> str:
+        subject = PUBLIC.get(self)
+        if subject:
+            return f"[`{self.name}`](reference/python/{subject.replace(' ', '-')}.md)"
         return f"[{self.name}](../{self.path})"
 
 
@@ -96,6 +110,11 @@ def places(folders: tuple[str, ...], after: str = "") -> dict[tuple[str, str], l
             for cited in citations(text):
                 out.setdefault(cited, []).append(Place(name, path.relative_to(ROOT).as_posix()))
     return out
+
+
+# The subjects of public names, each with its file.
+PUBLIC = {Place(name, Path(inspect.getfile(inspect.unwrap(getattr(liedyn, name)))).relative_to(ROOT).as_posix()): subject
+          for subject, names in SUBJECTS.items() for name in names}
 
 
 class Row(NamedTuple):

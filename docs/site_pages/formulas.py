@@ -44,7 +44,7 @@ def write_font(app) -> None:
 def _written(node, block: bool) -> str:
     try:
         return mathml(node.astext().strip(), block)
-    except MathError as error:
+    except (MathError, LookupError) as error:             # docutils raises the second for scripts without a base
         from sphinx.util import logging
 
         logging.getLogger(__name__).warning("%s in the formula %r", error, node.astext(), location=node)

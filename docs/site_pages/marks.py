@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import re
 
+import liedyn
 from site_pages.commands import commands_page
 from site_pages.contributing import contributing_page
 from site_pages.keys import keys_page
@@ -14,6 +15,8 @@ _MAKERS = {"commands": commands_page, "contributing": contributing_page, "keys":
            "tasks": tasks_page}
 # Links to files outside docs/, which the site does not have, and the pages that it has instead.
 _REPLACED_LINKS = {"../README.md#python": "tutorials/first-motion.md", "../CONTRIBUTING.md": "contributing.md"}
+# A link to the page of a public name: on the site, to its entry on that page.
+_NAME = re.compile(r"\[`?(\w+)`?\]\([./\w]*reference/python/[\w-]+\.md\)")
 
 
 def filled(text: str) -> str:
@@ -21,7 +24,7 @@ def filled(text: str) -> str:
     text = _MARK.sub(lambda mark: made(mark[1]), text)
     for link, page in _REPLACED_LINKS.items():
         text = text.replace(f"]({link})", f"]({page})")
-    return text
+    return _NAME.sub(lambda link: f"{{py:obj}}`{link[1]} <liedyn.{link[1]}>`" if link[1] in liedyn.__all__ else link[0], text)
 
 
 def made(what: str) -> str:

@@ -2,6 +2,7 @@
 import ast
 import importlib
 import importlib.util
+import re
 from functools import cache
 from pathlib import Path
 
@@ -25,7 +26,19 @@ ROWS = [(paper, row) for paper in PAPERS for row in paper.rows]
 
 
 def test_the_page_is_up_to_date():
+    assert "[`joint_wrenches`](reference/python/dynamics.md)" in make.page()          # public names lead to their documentation
     assert (ROOT / "docs/papers.md").read_text(encoding="utf-8") == make.page(), "run python docs/make_papers.py"
+
+
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.name)
+def test_the_guide_of_a_paper_has_all_its_numbers(paper):
+    """Each numbered item is in the first column of a table, or named in the text between the tables."""
+    text = (ROOT / f"docs/papers/{paper.name.lower()}.md").read_text(encoding="utf-8")
+    text = re.sub(r"\band (?=\d)", ", ", text)
+    named = set(make.items(text)) | ({"(60)", "(61)", "(62)", "(63)", "(64)"} if "(60) to (64)" in text else set())
+    without = {member for item in paper.without for member in make.items(item)}
+    missing = [member for row in paper.rows for member in row.members if member not in named | without]
+    assert not missing
 
 
 @pytest.mark.parametrize("paper, count", [("K1", 64), ("K2", 66), ("PBP", 83), ("PL", 38), ("AGF", 70)])
