@@ -28,7 +28,7 @@ from liedyn.codegen.trace_derivatives import tangent
 from liedyn.codegen.tracer import Operations, Tracer, zeros
 from liedyn.kernels.constraints import stages
 from liedyn.kernels.constraints.stages import constraint_workspace_size
-from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size, mass_matrix_workspace_size
+from liedyn.kernels.hybrid_dynamics import coupled_motion_workspace_size
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
 from liedyn.kernels.simulation.signals import CLOCK, CONSTANT, FROZEN_CLOCK, ORDER, PROGRAM, SWITCH_SIZE, SWITCH_VALUE, TIME
 from liedyn.numba_tools import compile_cache
@@ -239,10 +239,9 @@ class RhsTracing:
             constants = constants.astype(object)
             constants[list(tables.varying)] = self.inputs["values"][-len(tables.varying):]
         self.tree = traced_module("joints.joint_model").tree_views(model.index, constants)
-        coupled = 0 if plant.couplings is None else mass_matrix_workspace_size(model.n_bodies, nv)
         self.workspace = self.motion.MotionWorkspace(*map(zeros, (
             nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * tables.signals.code.size, 2,
-            hybrid_workspace_size(model.n_bodies, nv) + coupled, 2 * len(tables.schedule.integral))))
+            coupled_motion_workspace_size(model.n_bodies, nv, plant.couplings), 2 * len(tables.schedule.integral))))
 
 
 class _ScenarioTracing(RhsTracing):

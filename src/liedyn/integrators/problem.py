@@ -36,7 +36,7 @@ from liedyn.kernels.constraints.stages import (
     TOLERANCE,
 )
 from liedyn.kernels.couplings import coupling_views
-from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size, mass_matrix_workspace_size
+from liedyn.kernels.hybrid_dynamics import coupled_motion_workspace_size
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_joint_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import COMPUTED, GRAVITY, JointLaws, Stops
@@ -276,10 +276,9 @@ class InitialValueProblem:
     def workspace(self) -> MotionWorkspace:
         """Return a new workspace of the right-hand side."""
         m, slots = self.model, len(self.forced_links)
-        coupled = 0 if self.elimination is None else mass_matrix_workspace_size(m.n_bodies, m.nv)
         return MotionWorkspace(np.zeros(m.nq), np.zeros(m.nv), np.zeros(m.nv), np.zeros(m.nv),
                           np.zeros(6 * m.n_bodies if slots else 0), np.zeros(6 * slots), np.zeros(max(self.stack_size, 3)),
-                          np.array([-1.0, 0.0]), np.zeros(hybrid_workspace_size(m.n_bodies, m.nv) + coupled),
+                          np.array([-1.0, 0.0]), np.zeros(coupled_motion_workspace_size(m.n_bodies, m.nv, self.elimination)),
                           np.zeros(2 * len(self.schedule.integral)))
 
     def constrained_system(self) -> ConstrainedSystem | None:

@@ -46,7 +46,7 @@ from liedyn.kernels.couplings import (
     subtract_follower_forces,
     with_pattern,
 )
-from liedyn.kernels.kinematics import load_wrenches
+from liedyn.kernels.kinematics import body_twists, joint_poses, load_wrenches
 from liedyn.kernels.mass_matrix import composite_rigid_body, composite_workspace, composite_workspace_size
 from liedyn.kernels.newton_euler import newton_euler, newton_euler_workspace, newton_euler_workspace_size, store_ground
 from liedyn.lie.inertia import momentum, rigid_to_sym6, symv6
@@ -107,6 +107,32 @@ def complete_motion(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
     Generated code of robots with short chains uses `mass_matrix_hybrid` instead.
     """
     return hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
+
+
+@inline_kernel
+def complete_coupled_motion(tree, couplings, prescribed, q, v, a, tau, f_ext, passive, memory):
+    """Run `complete_motion` with eliminated couplings. With wrenches, V of `hybrid_workspace(memory)` is written, too.
+
+    couplings   of the robot; None: it has none, and they are not compiled
+    prescribed  True for all followers
+    memory      of `coupled_motion_workspace_size`
+    """
+    n, nv = tree.parent.size, prescribed.size
+    ws = hybrid_workspace(memory, n, nv)
+    if couplings is None:
+        deficit = complete_motion(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
+    else:
+        if f_ext.size:
+            joint_poses(tree, q, ws.T)
+            body_twists(tree, ws.T, v, ws.V)
+        other = mass_matrix_workspace(split_workspace(memory, hybrid_sizes(n, nv))[-1], nv)
+        deficit = mass_matrix_hybrid(with_pattern(tree, couplings), couplings, prescribed, q, v, a, tau, f_ext, passive, other)
+    return deficit
+
+
+def coupled_motion_workspace_size(n, nv, couplings):
+    """Return the size (numbers) of the memory of `complete_coupled_motion`."""
+    return hybrid_workspace_size(n, nv) + (0 if couplings is None else mass_matrix_workspace_size(n, nv))
 
 
 @inline_kernel

@@ -20,8 +20,8 @@ import numpy as np
 from liedyn.kernels.batch_blocks import OK
 from liedyn.kernels.constraints.driver import SOLVE_MOTION, call_operation, copy_array, is_contradicted
 from liedyn.kernels.constraints.stages import constraint_workspace_of
-from liedyn.kernels.couplings import Couplings, with_pattern
-from liedyn.kernels.hybrid_dynamics import complete_motion, hybrid_workspace, mass_matrix_hybrid, mass_matrix_workspace
+from liedyn.kernels.couplings import Couplings
+from liedyn.kernels.hybrid_dynamics import complete_coupled_motion
 from liedyn.kernels.manifold import difference
 from liedyn.kernels.simulation.signals import (
     MAX,
@@ -152,12 +152,8 @@ def law_dynamics(laws, couplings, loops, prescribed, tree, passive, q, v):
     """Complete laws.a and laws.tau by hybrid dynamics without external wrenches. couplings, loops: of the laws, or None."""
     if loops is not None:
         loop_law_dynamics(laws, loops, q, v)
-    elif couplings is None:
-        ws = hybrid_workspace(laws.memory, tree.parent.size, prescribed.size)
-        complete_motion(tree, prescribed, q, v, laws.a, laws.tau, laws.none, passive, ws)
     else:
-        reduced, ws = with_pattern(tree, couplings), mass_matrix_workspace(laws.memory, prescribed.size)
-        mass_matrix_hybrid(reduced, couplings, prescribed, q, v, laws.a, laws.tau, laws.none, passive, ws)
+        complete_coupled_motion(tree, couplings, prescribed, q, v, laws.a, laws.tau, laws.none, passive, laws.memory)
 
 
 @kernel

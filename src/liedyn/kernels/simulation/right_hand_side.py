@@ -25,15 +25,8 @@ from liedyn.kernels.constraints.driver import (
     max_abs,
 )
 from liedyn.kernels.constraints.stages import TIME, constraint_workspace_of
-from liedyn.kernels.couplings import Couplings, follow, with_pattern
-from liedyn.kernels.hybrid_dynamics import (
-    complete_motion,
-    hybrid_sizes,
-    hybrid_workspace,
-    mass_matrix_hybrid,
-    mass_matrix_workspace,
-)
-from liedyn.kernels.kinematics import body_twists, joint_poses
+from liedyn.kernels.couplings import Couplings, follow
+from liedyn.kernels.hybrid_dynamics import complete_coupled_motion, hybrid_workspace
 from liedyn.kernels.manifold import chart_rate, retract
 from liedyn.kernels.simulation.contact import Contacts, contact_wrenches
 from liedyn.kernels.simulation.elastic_joint_law import MotorLaw, apply_motor_law
@@ -67,7 +60,6 @@ from liedyn.lie.vectors import (
     transpose,
 )
 from liedyn.numba_tools.decorators import inline_kernel, kernel
-from liedyn.numba_tools.numba_internals import split_workspace
 
 RUNNING, FINISHED, BAD_SIGNAL, SINGULAR, NOT_FINITE, STEP_TOO_SMALL = range(6)
 NOT_CONVERGED = 20           # the iteration for the end of an implicit step did not converge
@@ -112,32 +104,15 @@ def right_hand_side(tree, system, schedule, signals, t, q0, y, dy, ws):
     t may be just below a break point.
     """
     evaluate_inputs(tree, system, schedule, signals, t, q0, y, ws)
-    inner = hybrid_workspace(ws.memory, tree.parent.size, system.prescribed.size)
-    deficit = complete_system_motion(tree, system.couplings, system, inner, ws)
+    deficit = complete_coupled_motion(tree, system.couplings, system.acceleration_known, ws.q, ws.v, ws.a, ws.tau, ws.F,
+                                      system.passive[0], ws.memory)
     evaluate_events(schedule, signals, t, ws)
     power = number_like(y, 0.0)
     if ws.F.size:
+        inner = hybrid_workspace(ws.memory, tree.parent.size, system.prescribed.size)
         for i in range(1, tree.parent.size):
             power = power + dot(load_twist(ws.F, i), load_twist(inner.V, i))
     return store_rates(tree, system, signals, y, deficit, power, dy, ws)
-
-
-@inline_kernel
-def complete_system_motion(tree, couplings, system, inner, ws):
-    """Complete ws.a and ws.tau by hybrid dynamics, and write the twists of bodies to inner.V; return a positive number as there.
-
-    couplings: of `system`, or None
-    """
-    if couplings is None:
-        deficit = complete_motion(tree, system.prescribed, ws.q, ws.v, ws.a, ws.tau, ws.F, system.passive[0], inner)
-    else:
-        n, nv = tree.parent.size, system.prescribed.size
-        joint_poses(tree, ws.q, inner.T)
-        body_twists(tree, inner.T, ws.v, inner.V)
-        memory = split_workspace(ws.memory, hybrid_sizes(n, nv))[-1]
-        deficit = mass_matrix_hybrid(with_pattern(tree, couplings), couplings, system.acceleration_known, ws.q, ws.v, ws.a,
-                                     ws.tau, ws.F, system.passive[0], mass_matrix_workspace(memory, nv))
-    return deficit
 
 
 @inline_kernel

@@ -18,7 +18,7 @@ from liedyn.errors import Place, ScenarioError, WarningLog
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import ROBOT_LIMITS, Expression, Motor, Pd, Prescribe, Rule, Scenario
 from liedyn.kernels.couplings import coupling_views
-from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size, mass_matrix_workspace_size
+from liedyn.kernels.hybrid_dynamics import coupled_motion_workspace_size
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.model import Model, build
@@ -257,7 +257,7 @@ def with_couplings(model: Model, laws: JointLaws) -> JointLaws:
     reduced = reduced_model(model, "control", prescribed=np.ascontiguousarray(laws.prescribed))
     couplings = coupling_views.py_func(reduced.model.index, reduced.model.constants)
     return laws._replace(acceleration_known=reduced.mask, couplings=couplings,
-                         memory=np.zeros(mass_matrix_workspace_size(model.n_bodies, model.nv)))
+                         memory=np.zeros(coupled_motion_workspace_size(model.n_bodies, model.nv, couplings)))
 
 
 def empty_joint_laws(model: Model, limit: Array, prescribed: Mask, gravity: Mask) -> JointLaws:
@@ -268,8 +268,8 @@ def empty_joint_laws(model: Model, limit: Array, prescribed: Mask, gravity: Mask
                      switch=np.full(nv, -1),
                      top=np.full(nv, -1), bottom=np.full(nv, -1), integral=np.full(nv, -1), antiwindup_switch=np.full(nv, -1),
                      all=np.ones(nv, dtype=bool), v=np.zeros(nv), a=np.zeros(nv), tau=np.zeros(nv), x=np.zeros(nv),
-                     memory=np.zeros(hybrid_workspace_size(model.n_bodies, nv)), none=none, acceleration_known=prescribed.copy(),
-                     couplings=None, task=None, gravity_loops=None, computed_loops=None)
+                     memory=np.zeros(coupled_motion_workspace_size(model.n_bodies, nv, None)), none=none,
+                     acceleration_known=prescribed.copy(), couplings=None, task=None, gravity_loops=None, computed_loops=None)
 
 
 def _with_switches(laws: JointLaws, integrals: Integers, places: dict[int, Place], compiler: SignalCompiler) -> JointLaws:
