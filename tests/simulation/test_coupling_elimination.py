@@ -4,6 +4,8 @@ import pytest
 
 import liedyn as ld
 from coupled_robots import coupled_robot, coupled_state, reduction
+from liedyn.integrators.segment import RightHandSide
+from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.simulation.preparation import prepare
 
 LEVELS = {"free": "", "acceleration": "2*cos(3*t)", "velocity": "0.3*sin(3*t)", "position": "0.2*sin(3*t)**2 + {}"}
@@ -61,6 +63,21 @@ def test_a_located_event_keeps_the_couplings(method):
     at = run.t.searchsorted(run.events[0].t)
     assert run.q[at, 0] == pytest.approx(0.1, abs=1e-9)
     assert np.abs(ld.constraint_residual(model, run.q)).max() < 1e-14
+
+
+def test_a_right_hand_side_without_projection_brings_followers_back(monkeypatch):
+    """The caller did it, and a call of the projection, which does not exist, would have ended the process."""
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
+    problem = prepare({"robot": "robots/hand.yaml", "duration": 1}, {}).problem
+    model, rng, q = problem.model, np.random.default_rng(0), problem.q.copy()
+    y, drivers = rng.standard_normal(2 * model.nv + 1), model.elimination().independent
+    expected = problem.q + y[:model.nv], y[model.nv:-1].copy()
+    assert RightHandSide(problem, problem.signals).bring_back(0.0, False, problem.q, y, q, problem.workspace()) == RUNNING
+    for x, value in zip((q, y[model.nv:-1]), expected, strict=True):
+        np.testing.assert_allclose(x[drivers], value[drivers], rtol=0, atol=1e-15)
+    assert not y[:model.nv].any()
+    for residual in ld.constraint_residual(model, q), ld.constraint_velocity(model, q, y[model.nv:-1]):
+        assert np.abs(residual).max() < 1e-15
 
 
 @pytest.mark.parametrize("base", ["fixed", "floating"])

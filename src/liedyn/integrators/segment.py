@@ -12,7 +12,7 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike
 from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.constraints.constraints import use_generic_kernels
-from liedyn.dynamics.manifold import difference
+from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError, LiedynWarning
 from liedyn.integrators.diagnosis import early_end_error, failure
 from liedyn.integrators.problem import (
@@ -112,9 +112,17 @@ class RightHandSide:
         """Evaluate (method, t, h, ceiling, state, stages, first, last, ws): see `stage_rates`."""
         return self._call_or_fall_back(stage_rates_compiled, arguments)
 
-    def bring_back(self, *arguments: Any) -> int:
-        """Project (t, counted, q0, y, q, ws) onto the constraints: see `project_state`."""
-        return self._call_or_fall_back(project_state, arguments)
+    def bring_back(self, t: float, count_drift: bool, q0: Array, y: Array, q: Array, ws: MotionWorkspace) -> int:
+        """Move the state q0 (+) x, v of y onto the constraints, write q, and y with x = 0. Return a code: `project_state`.
+
+        Where the right-hand side eliminates couplings, it has no projection, and followers get their values.
+        """
+        if self.constraints is not None:
+            return self._call_or_fall_back(project_state, (t, count_drift, q0, y, q, ws))
+        nv = self.problem.model.nv
+        q[:], y[:nv] = integrate(self.problem.model, q0, y[:nv]), 0.0
+        traced_module("kernels.couplings").follow(self.problem.system().couplings, q, y[nv:2 * nv])
+        return RUNNING
 
     def _call_or_fall_back(self, function: Callable[..., int], arguments: tuple[Any, ...]) -> int:
         code = function(self.generated, self.generic, *arguments)
@@ -558,10 +566,6 @@ class ImplicitStepper(Stepper):
         self._make_part(h)
         state.count[STEPS] += 1
         if self.constraints is None or h >= state.clock[H_TRIED]:
-            return RUNNING
-        couplings, nv = self.problem.system().couplings, self.problem.model.nv
-        if couplings is not None:                       # which the right-hand side eliminates: it has no projection
-            traced_module("kernels.couplings").follow(couplings, state.q, state.y[nv:2 * nv])
             return RUNNING
         return self.rhs.bring_back(float(state.clock[T_NOW]), False, state.q, state.y, state.q, self.evaluation)
 
