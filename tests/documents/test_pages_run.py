@@ -1,11 +1,13 @@
 """What README and docs/ show is run: Python and commands of a page in their order, in a folder with configs/ and robots/.
 
-A block after a comment `<!-- not run: REASON -->` is not run. A YAML block whose first line is `# NAME.yaml` is written to that
-file, as a reader would. Commands in a line of text are run after the blocks of their page."""
+A block after a comment `<!-- not run: REASON -->` is not run, nor one after `<!-- requires: PACKAGE -->` without this package.
+A YAML block whose first line is `# NAME.yaml` is written to that file, as a reader would. Commands in a line of text are run
+after the blocks of their page."""
 import logging
 import os
 import re
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -52,7 +54,7 @@ def folder(tmp_path, monkeypatch):
 def test_a_page_runs(page, folder):
     names: dict = {"__name__": "__main__"}
     for block in blocks(page):
-        if block.not_run:
+        if block.not_run or (block.requires and not find_spec(block.requires)):
             continue
         if block.language == "python":
             exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)

@@ -117,3 +117,5 @@ def test_places_that_errors_and_docstrings_name_exist():
 def test_blocks_that_are_not_run_have_a_reason():
     reasons = [block.not_run for page in PAGES for block in blocks(page) if block.not_run is not None]
     assert all(len(reason.split()) > 2 for reason in reasons) and len(reasons) < 12
+    required = {block.requires for page in PAGES for block in blocks(page)}
+    assert required == {None, "pydrake", "exudyn"}          # too large for `make test`

@@ -5,17 +5,19 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-_BLOCK = re.compile(r"^(?:<!-- not run: ([^\n]+) -->\n+)?^```([a-z]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^(?:<!-- not run: ([^\n]+) -->\n+)?^(?:<!-- requires: (\w+) -->\n+)?^```([a-z]*)\n(.*?)^```$",
+                    re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"```.*?```|`[^`]+`", re.DOTALL)
 
 
 class Block(NamedTuple):
-    """A fenced block. not_run: the reason in the comment before it, None where it is run."""
+    """A fenced block. not_run: the reason in the comment before it, None where it is run. requires: a package that it imports."""
 
     language: str
     text: str
     line: int
     not_run: str | None
+    requires: str | None = None
 
 
 def name_of(page: Path) -> str:
@@ -24,7 +26,8 @@ def name_of(page: Path) -> str:
 
 def blocks(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
-    return [Block(found[2], found[3], text.count("\n", 0, found.start(3)) + 1, found[1]) for found in _BLOCK.finditer(text)]
+    return [Block(found[3], found[4], text.count("\n", 0, found.start(4)) + 1, found[1], found[2])
+            for found in _BLOCK.finditer(text)]
 
 
 def command_lines(block: str) -> list[str]:
