@@ -60,7 +60,7 @@ def test_information_is_in_results_but_is_no_python_warning():
 
 def test_commands_name_the_level(capsys):
     console.Console().warn(LiedynWarning("rerun", "run 2: mass = 3"), LiedynWarning("mimic", "text"))
-    assert capsys.readouterr().err == "liedyn: information: run 2: mass = 3 [rerun]\nliedyn: warning: text [mimic]\n"
+    assert capsys.readouterr().err == "information: run 2: mass = 3 [rerun]\nwarning: text [mimic]\n"
 
 
 def test_codes_are_kebab_case_and_say_what_to_do():
@@ -140,5 +140,5 @@ def test_run_folder_and_terminal_have_the_warnings_of_the_result(tmp_path):
     assert tuple(map(LiedynWarning.from_dict, told["warnings"])) == result.warnings
     assert tuple(map(LiedynWarning.from_dict, told["robot_warnings"])) == result.model.warnings
     assert told["warnings"][0].keys() == {"level", "code", "message"} and told["robot_warnings"][0]["key"] == "arm"
-    assert f"liedyn: warning: {result.warnings[0]}" in done.stderr.splitlines()
+    assert f"warning: {result.warnings[0]}" in done.stderr.splitlines()
     assert done.stderr.count("[beyond-limits]") == done.stderr.count("[robot-warnings]") == 1

@@ -101,5 +101,5 @@ def test_commands_print_each_note_once(suspicious, tmp_path):
     result = ok("simulate", str(suspicious), "-S", "duration=0.1", "-S", "initial.q.hinge=2", "-o", str(tmp_path / "run"),
                 "--no-plots")
     lines = [line for line in result.stderr.splitlines() if "hinge" in line or "warning" in line]
-    assert lines and len(lines) == len(set(lines)) and all(line.startswith("liedyn: warning: ") for line in lines)
+    assert lines and len(lines) == len(set(lines)) and all(line.startswith("warning: ") for line in lines)
     assert "Warning" not in result.stderr

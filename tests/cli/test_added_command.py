@@ -29,7 +29,7 @@ def test_an_added_command_runs_and_is_listed(monkeypatch):
     assert ok("count", "robots/double_pendulum.yaml").stdout == "2\n"
     assert "Print the number of joints." in ok("--help").stdout
     done = run("count", "robots/ur5.yaml")
-    assert done.exit_code == 1 and "liedyn: error: too many joints" in done.stderr
+    assert done.exit_code == 1 and "error: too many joints" in done.stderr
     assert "did you mean" in run("cuont", "robots/ur5.yaml").stderr.lower()
 
 

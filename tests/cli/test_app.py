@@ -117,7 +117,7 @@ def test_strict_refuses_findings(folder):
     result = run("simulate", "swing.yaml", "--strict")
     assert result.exit_code == 4 and "limits-missing" in result.stderr and not (folder / "runs").exists()
     result = ok("simulate", "swing.yaml", "--no-plots")
-    assert "liedyn: warning: 1 warning about the robot bars; `liedyn check " in result.stderr
+    assert "warning: 1 warning about the robot bars; `liedyn check " in result.stderr
     assert "robots/bars.yaml` lists it" in result.stderr
 
 
@@ -194,7 +194,7 @@ def test_derived_velocities_are_said(folder):
     report = json.loads(result.stdout)
     assert report["output"] == "q_inverse.csv" and report["rows"] == 20 and "tau.hip" in report["columns"]
     assert any("velocities and accelerations are derived" in one["message"] for one in report["warnings"])
-    assert "liedyn: warning: velocities and accelerations are derived" in result.stderr
+    assert "warning: velocities and accelerations are derived" in result.stderr
 
 
 @pytest.mark.parametrize("old, new, words", [
@@ -233,12 +233,12 @@ def test_check(folder):
     result = run("check", "robots/bars.yaml", "odd.yaml")
     assert result.exit_code == 4
     assert "odd.yaml:8: knee: " in result.stdout and "[limits-missing]" in result.stdout
-    assert result.stderr == "liedyn: error: 1 warning in 1 robot of 2\n"
+    assert result.stderr == "error: 1 warning in 1 robot of 2\n"
     result = run("check", "bad.yaml", "odd.yaml", "--json")
     assert result.exit_code == 3
     bad, odd = json.loads(result.stdout)
     assert "mass" in bad["error"] and [warning["code"] for warning in odd["warnings"]] == ["limits-missing"]
-    assert result.stderr == "liedyn: error: 1 robot of 2 cannot be used: bad.yaml\n"
+    assert result.stderr == "error: 1 robot of 2 cannot be used: bad.yaml\n"
 
 
 def test_info_and_check_with_loops_beside_the_robot(folder):
@@ -268,4 +268,4 @@ def test_plot_a_run_folder_and_a_file(swing):
 def test_as_a_process(folder):
     done = subprocess.run([sys.executable, "-m", "liedyn", "check", "swing.yaml"], capture_output=True, text=True, cwd=folder)
     assert done.returncode == 3 and "Traceback" not in done.stderr
-    assert done.stderr.startswith("liedyn: error: ") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1

@@ -122,7 +122,7 @@ def refused(folder, start: str, *args, status: int = 3) -> None:
     result = run(*args)
     assert result.exit_code == status, result.output
     lines = [line for line in result.stderr.splitlines() if "… " not in line]              # less the progress of a compilation
-    assert len(lines) == 1 and lines[0].startswith("liedyn: error: " + start), result.stderr
+    assert len(lines) == 1 and lines[0].startswith("error: " + start), result.stderr
     assert result.stdout == "" and sorted(folder.rglob("*")) == before
 
 
@@ -197,5 +197,5 @@ def test_as_a_process(folder, file):
     before = sorted(folder.rglob("*"))
     done = subprocess.run([sys.executable, "-m", "liedyn", "simulate", file], capture_output=True, text=True, cwd=folder)
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr.startswith(f"liedyn: error: {file}:1: ") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"error: {file}:1: ") and done.stderr.count("\n") == 1
     assert sorted(folder.rglob("*")) == before

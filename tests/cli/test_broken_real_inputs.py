@@ -87,6 +87,6 @@ def test_a_broken_input_is_told_in_one_line(tmp_path, monkeypatch, command, mess
     before = sorted(tmp_path.rglob("*"))
     result = run(*command)
     *others, line = said(result)
-    assert result.exit_code in (2, 3) and not others and re.match("liedyn: error: ", line)
+    assert result.exit_code in (2, 3) and not others and re.match("error: ", line)
     assert re.search(message, line), line
     assert sorted(tmp_path.rglob("*")) == before

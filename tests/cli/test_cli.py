@@ -37,7 +37,13 @@ def test_help_lists_the_commands():
 def test_every_help_shows_an_example(command):
     result = run(command, "-h")
     assert result.exit_code == 0
-    assert f"Example:  liedyn {command} " in result.output
+    assert "  Examples:\n    liedyn " in result.output and f"\n    liedyn {command}" in result.output
+
+
+@pytest.mark.parametrize("args", [["-h"], *([command, "-h"] for command in COMMANDS)], ids=" ".join)
+def test_help_fits_into_80_columns(args):
+    result = run(*args, env={"COLUMNS": "200"})
+    assert [line for line in result.output.splitlines() if len(line) > 80] == []
 
 
 @pytest.mark.parametrize("args", [["--help"], *([command, "--help"] for command in COMMANDS)], ids=" ".join)
@@ -69,7 +75,7 @@ def test_a_liedyn_error_is_one_line_and_its_status(monkeypatch, error, status):
     monkeypatch.setattr(app._Commands, "get_command", lambda *_: info)
     result = run("info")
     assert result.exit_code == status
-    assert result.stderr == f"liedyn: error: {error}\n" and result.stdout == ""
+    assert result.stderr == f"error: {error}\n" and result.stdout == ""
 
 
 def test_other_exceptions_keep_their_traceback(monkeypatch):
@@ -186,7 +192,7 @@ def test_a_bad_trajectory(folder, command, content, words):
     result = run(*command, "motion.csv")
     assert result.exit_code == 3
     (line,) = said(result)                                  # whatever the progress says on a busy machine
-    assert line.startswith("liedyn: error: motion.csv") and words in line
+    assert line.startswith("error: motion.csv") and words in line
     assert {p.name for p in folder.iterdir()} == {"arm.yaml", "motion.csv"}
 
 
@@ -203,7 +209,7 @@ def test_a_bad_robot(folder):
                  ["inverse", "motion.csv", "-r", "arm.yaml"]):
         result = run(*args)
         assert result.exit_code == 3, result.output
-        assert "arm.yaml" in result.stderr and "liedyn: error: " in result.stderr
+        assert "arm.yaml" in result.stderr and "error: " in result.stderr
     assert {p.name for p in folder.iterdir()} == {"arm.yaml", "motion.csv"}
 
 
@@ -211,7 +217,7 @@ def test_a_bad_robot(folder):
                                   ["inverse", "motion.csv", "-o", "none/x.csv"]])
 def test_wrong_usage_is_one_line(folder, args):
     result = run(*args)
-    assert result.exit_code == 2 and result.stderr.startswith("liedyn: error: ") and result.stderr.count("\n") == 1
+    assert result.exit_code == 2 and result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
     assert args[0] != "info" or "(see `liedyn info --help`)" in result.stderr
 
 
@@ -229,7 +235,7 @@ def test_ctrl_c_is_one_line_and_leaves_nothing(folder, monkeypatch):
                                      "joints: {j: {type: continuous, parent: world, child: a, axis: [1, 0, 0]}}\n")
     result = run("simulate", "one.yaml", "--no-plots")
     assert result.exit_code == 130
-    assert result.stderr.splitlines()[-1] == "liedyn: error: interrupted; nothing is written"
+    assert result.stderr.splitlines()[-1] == "error: interrupted; nothing is written"
     assert sorted(folder.rglob("*")) == sorted([*before, folder / "one.yaml"])
 
 
@@ -241,7 +247,7 @@ def test_a_full_disk_is_one_line(unbuffered):
         done = subprocess.run([sys.executable, "-m", "liedyn", "info", robot], stdout=full, stderr=subprocess.PIPE, text=True,
                               env={**os.environ, "PYTHONUNBUFFERED": unbuffered})
     assert done.returncode == 1
-    assert done.stderr == "liedyn: error: the output cannot be written: No space left on device\n"
+    assert done.stderr == "error: the output cannot be written: No space left on device\n"
 
 
 # --- over a pipe -----------------------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def test_a_csv_on_stdout_is_utf8(folder):
 
 
 @pytest.mark.parametrize("closed, status, told", [
-    ("2>&-", 0, b""), (">&-", 1, b"liedyn: error: the output cannot be written: standard output is closed\n"),
+    ("2>&-", 0, b""), (">&-", 1, b"error: the output cannot be written: standard output is closed\n"),
     (">&- 2>&-", 1, b""), ("<&-", 0, b""), ("<&- 2>&-", 0, b"")])
 @pytest.mark.parametrize("more", ["", "--json"])
 def test_closed_streams(folder, closed, status, told, more):

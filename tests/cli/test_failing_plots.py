@@ -43,7 +43,7 @@ def test_the_data_of_a_run_stand(folder, monkeypatch, error):
     result = run("simulate", "run.yaml", "--json")
     assert result.exit_code == 1 and json.loads(result.stdout)["robot"] == "arm"
     why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    assert last(result) == f"liedyn: error: not drawn: plots ({why}); all other results are written"
+    assert last(result) == f"error: not drawn: plots ({why}); all other results are written"
     assert "wrote runs/run/trajectory.csv" in result.stderr
     assert sorted(os.listdir("runs/run")) == ["model.yaml", "replay.html", "run.json", "trajectory.csv"]
     assert len(read_trajectory("runs/run/trajectory.csv").t) > 1
@@ -53,7 +53,7 @@ def test_the_replay_fails(folder, monkeypatch):
     monkeypatch.setattr("liedyn.report.run_folder.replay_page", fails(ArithmeticError("no page today")))
     result = run("simulate", "run.yaml")
     assert result.exit_code == 1
-    assert last(result) == "liedyn: error: not drawn: replay.html (ArithmeticError: no page today); all other results are written"
+    assert last(result) == "error: not drawn: replay.html (ArithmeticError: no page today); all other results are written"
     assert sorted(os.listdir("runs/run")) == ["model.yaml", "plots", "run.json", "trajectory.csv"]
 
 
@@ -62,7 +62,7 @@ def test_one_of_the_pictures_fails(folder, monkeypatch):
     monkeypatch.setattr("liedyn.report.plots.save_plots.draw_energy", fails(ArithmeticError("no plot today")))
     result = run("plot", "runs/run", "-f", "svg")
     assert result.exit_code == 1
-    assert last(result) == "liedyn: error: not drawn: energy (ArithmeticError: no plot today); all other results are written"
+    assert last(result) == "error: not drawn: energy (ArithmeticError: no plot today); all other results are written"
     assert "positions.svg" in os.listdir("runs/run/plots") and "energy.svg" not in os.listdir("runs/run/plots")
 
 
@@ -70,7 +70,7 @@ def test_the_matrices_of_a_linearization_stand(folder, monkeypatch):
     monkeypatch.setattr("liedyn.report.linearization_report.draw_modes", fails(ArithmeticError("no plot today")))
     result = run("linearize", "run.yaml")
     assert result.exit_code == 1 and "controllable: 2 of 2 states" in result.stdout
-    assert last(result) == "liedyn: error: not drawn: modes (ArithmeticError: no plot today); all other results are written"
+    assert last(result) == "error: not drawn: modes (ArithmeticError: no plot today); all other results are written"
     files = set(os.listdir("runs/run_linear"))
     assert {"A.csv", "linear.json", "system.npz"} < files and "plots" not in files
 
@@ -79,7 +79,7 @@ def test_ctrl_c_while_drawing_says_what_stands(folder, monkeypatch):
     monkeypatch.setattr("liedyn.report.run_folder.recording_of", fails(KeyboardInterrupt()))
     result = run("simulate", "run.yaml")
     assert result.exit_code == 130
-    assert last(result) == "liedyn: error: interrupted; the data are in runs/run, the plots are not drawn"
+    assert last(result) == "error: interrupted; the data are in runs/run, the plots are not drawn"
     assert sorted(os.listdir("runs/run")) == ["model.yaml", "run.json", "trajectory.csv"]
 
 

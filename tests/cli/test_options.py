@@ -194,5 +194,5 @@ def test_wrong_arguments_are_reported_before_an_existing_run(folder, command, me
 def test_a_run_in_which_nothing_moves_says_so(folder):
     (folder / "rest.yaml").write_text("robot: robot.yaml\nduration: 0.1\ngravity: [0, 0, 0]\n")
     said = ok("simulate", "rest.yaml", "--no-plots").stderr
-    assert "liedyn: information: nothing moves: the robot starts at rest" in said and "; gravity is zero (set initial.q" in said
+    assert "information: nothing moves: the robot starts at rest" in said and "; gravity is zero (set initial.q" in said
     assert "nothing moves" not in ok("simulate", "rest.yaml", "--no-plots", "--force", "-S", "gravity=[1, 0, -9.81]").stderr

@@ -134,7 +134,7 @@ def test_warnings_of_a_bag_are_printed(model):
     found = [warning["code"] for warning in json.loads(result.stdout)["warnings"]]
     assert found[:2] == ["topics-not-read", "time-gaps"]
     text = "gap: messages of /joint_states are missing: a step of 0.52 s at t = 0.6 s instead of 0.02 s [time-gaps]"
-    assert [line for line in said(result) if "time-gaps" in line] == [f"liedyn: warning: {text}"]
+    assert [line for line in said(result) if "time-gaps" in line] == [f"warning: {text}"]
 
 
 def test_a_scenario_and_a_sweep_read_a_bag(model):
@@ -165,7 +165,7 @@ def test_a_scenario_and_a_sweep_read_a_bag(model):
 
 def test_options_of_bags_need_a_bag(model):
     result = run("inverse", "own.csv", "--topic", "/joint_states")
-    assert result.exit_code == 2 and said(result)[0].startswith("liedyn: error: own.csv is no ROS bag")
+    assert result.exit_code == 2 and said(result)[0].startswith("error: own.csv is no ROS bag")
     result = run("parameters", UR5, "--topic", "/joint_states")
     assert result.exit_code == 2 and "--topic requires --from" in said(result)[0]
     result = run("inverse", "sqlite3", "-r", UR5)                            # a folder, but no bag
@@ -257,7 +257,7 @@ def test_odometry_of_another_frame_and_of_a_fixed_base(tmp_path, monkeypatch):
         bag.odometry(stamp, pose[k], twist[k], child="base_footprint")
     path, topics = bag.write("bag"), ["--topic", "/joint_states", "--topic", "/odom"]
     result = ok("inverse", path, "-r", QUADRUPED, *topics, "-o", "a.csv")
-    assert ("liedyn: warning: bag has the motion of the frame base_footprint as that of the base, which is the link "
+    assert ("warning: bag has the motion of the frame base_footprint as that of the base, which is the link "
             f"{dog.joints[0].child} of the robot quadruped [other-base-frame]") in said(result)
     result = run("inverse", path, "-r", QUADRUPED, *topics, "--base", "fixed", "-o", "b.csv")
     assert "q.base.px" in result.stderr                                      # never silently

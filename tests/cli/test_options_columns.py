@@ -53,7 +53,7 @@ def test_a_log_and_our_own_file_give_the_same_results(model, command, kinds):
     name, *options = command
     ok(name, "own.csv", *options, "-o", "expected.csv")
     result = ok(name, "log.csv", "--columns", MAP, "-r", UR5, *options, "-o", "found.csv")
-    assert said(result)[0] == ("liedyn: information: the columns of log.csv are mapped; others are ignored: mode "
+    assert said(result)[0] == ("information: the columns of log.csv are mapped; others are ignored: mode "
                                "[columns-mapped]")
     expected, found = read_trajectory("expected.csv"), read_trajectory("found.csv")
     assert list(found.columns) == list(expected.columns) and found.units == expected.units
@@ -140,7 +140,7 @@ def test_a_changed_map_is_another_batch(model):
 def test_maps_that_do_not_fit_the_robot(model, columns, words):
     result = run("inverse", "log.csv", "--columns", columns, "-r", UR5)
     assert result.exit_code == 3 and len(said(result)) == 1, result.stderr
-    assert result.stderr.startswith(f"liedyn: error: {words}"), result.stderr
+    assert result.stderr.startswith(f"error: {words}"), result.stderr
     assert not Path("log_inverse.csv").exists()
 
 

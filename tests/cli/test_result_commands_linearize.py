@@ -57,7 +57,7 @@ def table(name, folder="runs/swing_linear"):
 
 
 def test_help_shows_an_example():
-    assert "Example:  liedyn linearize configs/panda_hybrid.yaml --at 2.0" in run("-h").output
+    assert "    liedyn linearize configs/panda_hybrid.yaml --at 2.0" in run("-h").output
 
 
 def test_it_writes_a_folder_and_prints_the_modes(folder):
@@ -140,7 +140,7 @@ def test_an_equilibrium_and_what_holds_it(folder):
 
 def test_notes_are_said(folder):
     result = ok("swing.yaml", "--equilibrium", "--no-plots")
-    assert "liedyn: warning: hip: the prescribed motion is not at rest at t = 0 s" in " ".join(result.stderr.split())
+    assert "warning: hip: the prescribed motion is not at rest at t = 0 s" in " ".join(result.stderr.split())
     assert "warning: forces depend on time" in result.stderr
 
 
@@ -150,9 +150,8 @@ def test_what_takes_long_is_told_part_by_part(folder, monkeypatch):
     stage = console.Progress.stage
     monkeypatch.setattr(console.Progress, "stage", lambda self, text: (stages.append(text), stage(self, text))[1])
     ok("swing.yaml", "--equilibrium", "--verify", "--no-plots")
-    compiling = "(the first run compiles code for this processor)"
-    assert stages == [f"simulating up to the operating point {compiling}", f"searching for an equilibrium {compiling}",
-                      f"linearizing {compiling}", "comparing with finite differences", "writing results"]
+    assert stages == ["simulating up to the operating point", "searching for an equilibrium", "linearizing",
+                      "comparing with finite differences", "writing results"]
 
 
 def test_a_failed_comparison_is_status_4_and_writes_nothing(folder):
@@ -183,7 +182,7 @@ def test_what_is_refused_leaves_nothing(folder, args, status, words):
     result = run(*args, "--no-plots")
     assert result.exit_code == status, result.output
     assert words in " ".join(result.stderr.split()) and result.stdout == ""
-    assert result.stderr.startswith("liedyn: ") and not Path("runs").exists()
+    assert result.stderr.startswith("error: ") and not Path("runs").exists()
 
 
 def test_patterns_are_refused_before_anything_is_computed(folder, monkeypatch):

@@ -95,11 +95,11 @@ def test_loops_of_a_file(bars, tmp_path):
 def test_notes_on_a_singular_configuration_and_a_start_beside_the_guess(bars, tmp_path):
     (tmp_path / "flat.yaml").write_text(BARS.replace("xyz: [1.1", "xyz: [1.0").replace("xyz: [0.8", "xyz: [0.4"))
     assert said(ok("flat.yaml"))[-1] == (
-        "liedyn: warning: singular: the constraint Jacobian has rank 1 here and 2 nearby; degrees "
+        "warning: singular: the constraint Jacobian has rank 1 here and 2 nearby; degrees "
         "of freedom nearby: 1 [singular-configuration]")
     (tmp_path / "stiff.yaml").write_text(BARS + "couplings: {lock: {terms: {crank: 1}, offset: 0.7}}\n")
     assert said(ok("stiff.yaml",
-                   *GUESS))[-1] == ("liedyn: warning: the mechanism is immobile: the constraints leave no degree of "
+                   *GUESS))[-1] == ("warning: the mechanism is immobile: the constraints leave no degree of "
                                 "freedom [immobile]")
     assert "the initial guess led to no solution, but random start" in ok(bars, "--seed", "3").stderr
 
@@ -127,7 +127,7 @@ def test_a_driven_closure_is_given_its_place(bars, tmp_path):
     result = ok("led.yaml", "--q", "crank=0.7", "--q", "rocker=2", "--constraint-motion", "hand=0,0.4,0", "--json")
     assert json.loads(result.stdout)["q"]["crank"] == pytest.approx(math.pi / 2,
                                                                     abs=1e-12) and "--constraint-motion" not in result.stderr
-    assert said(result)[-1] == "liedyn: warning: the driven loops determine all motion [immobile]"
+    assert said(result)[-1] == "warning: the driven loops determine all motion [immobile]"
     assert "--constraint-motion hand=0,1: a driven loop requires 3 numbers (x, y, z) or 6 (also" in run(
         "led.yaml", "--constraint-motion", "hand=0,1").stderr
     assert 'hand" cannot be closed: its smallest residual in ' in run("led.yaml", "--q", "rocker=2").stderr

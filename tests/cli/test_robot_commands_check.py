@@ -44,7 +44,7 @@ def test_a_robot_with_parts_for_other_programs_passes(arm):
 
 def test_warnings_come_before_information_and_alone_count(arm):
     result = run("check", arm(type="revolute", **FOREIGN), arm("other.urdf", **FOREIGN))
-    assert result.exit_code == 4 and result.stderr == "liedyn: error: 1 warning in 1 robot of 2\n"
+    assert result.exit_code == 4 and result.stderr == "error: 1 warning in 1 robot of 2\n"
     first, second, third, *_ = result.stdout.splitlines()
     assert first == "arm.urdf: 1 warning" and second.endswith("[limits-missing]") and third.startswith("  information: 3 ")
 

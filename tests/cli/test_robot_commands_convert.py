@@ -36,11 +36,11 @@ def test_losses_are_listed_and_refused(tmp_path):
     done = run("convert", robot, "-o", path)
     assert done.exit_code == 3 and not path.exists()
     assert said(done) == [
-        f"liedyn: error: {robot}: a URDF cannot describe the dynamics of this robot: j: the spring of stiffness 2 is left out; "
+        f"error: {robot}: a URDF cannot describe the dynamics of this robot: j: the spring of stiffness 2 is left out; "
         "j: the armature 0.1 is left out (--lossy or lossy=True omits these parts and lists them)"]
     done = ok("convert", robot, "-o", path, "--lossy", "--json")
-    assert said(done)[1:3] == ["liedyn: warning: j: the spring of stiffness 2 is left out [not-written]",
-                               "liedyn: warning: j: the armature 0.1 is left out [not-written]"]
+    assert said(done)[1:3] == ["warning: j: the spring of stiffness 2 is left out [not-written]",
+                               "warning: j: the armature 0.1 is left out [not-written]"]
     assert json.loads(done.stdout)["losses"][1] == {"element": "j", "message": "the armature 0.1 is left out", "dynamics": True}
 
 
@@ -76,5 +76,5 @@ def test_wrong_usage(tmp_path):
         assert done.exit_code == 2 and message in done.stderr, done.stderr
     ok("convert", robot, "-o", path)
     done = run("convert", robot, "-o", path)
-    assert done.exit_code == 2 and said(done) == [f"liedyn: error: {path} exists already; --force or force=True overwrites it"]
+    assert done.exit_code == 2 and said(done) == [f"error: {path} exists already; --force or force=True overwrites it"]
     ok("convert", robot, "-o", path, "--force")

@@ -67,7 +67,7 @@ def test_a_signal_leaves_a_folder_that_resumes(folder, signalled, monkeypatch, n
     told = json.loads(Path("runs/swing/run.json").read_text())
     assert told["status"] == "interrupted" and told["reason"].startswith("interrupted at t = ")
     assert result.stderr.splitlines()[-1] == (
-        f"liedyn: error: {told['reason']}; {len(left.t)} rows, up to t = {left.t[-1]:.6g} s, in runs/swing "
+        f"error: {told['reason']}; {len(left.t)} rows, up to t = {left.t[-1]:.6g} s, in runs/swing "
         "(`liedyn simulate runs/swing --resume` continues)")
     assert bytes_of("runs/alone").startswith(bytes_of("runs/swing"))
 

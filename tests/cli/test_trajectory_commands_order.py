@@ -67,7 +67,7 @@ def test_from_positions(model):
     first, second = (one["message"] for one in report["warnings"])
     assert first == "v, a, d1a and d2a are derived from q by splines of degree 9 through every row"
     assert second.startswith("estimated error (maximum): tau ") and "within 5 rows of the ends" in second
-    assert f"liedyn: warning: {first}" in result.stderr
+    assert f"warning: {first}" in result.stderr
     ok("inverse", "all.csv", "--order", 2)
     exact, found = (table(model, read_trajectory(f"{name}_inverse.csv").columns, "tau", 3)[10:-10] for name in ("all", "q"))
     assert (np.abs(found - exact).max(axis=(0, 2)) < [1e-9, 1e-7, 1e-5]).all()
@@ -77,7 +77,7 @@ def test_from_positions(model):
 def test_noise_is_said_and_smoothed(model):
     rough, smooth = (ok("inverse", "noisy.csv", "--order", 2, "-o", f"{name}.csv", *options)
                      for name, *options in (("rough",), ("smooth", "--smooth", "auto")))
-    assert "liedyn: warning: NOT RELIABLE: " in rough.stderr and "NOT RELIABLE" not in smooth.stderr
+    assert "warning: NOT RELIABLE: " in rough.stderr and "NOT RELIABLE" not in smooth.stderr
     assert "derived from q by splines of degree 9 with a knot every " in smooth.stderr
     ok("inverse", "all.csv", "--order", 2)
     exact, rough, smooth = (table(model, read_trajectory(f"{name}.csv").columns, "tau", 3)[50:-50, 2]
@@ -163,7 +163,7 @@ def test_too_few_rows(model):
     Path("short.csv").write_text("".join(lines[:-190]))
     result = run("inverse", "short.csv", "--order", 2)
     assert result.exit_code == 3
-    assert result.stderr == ("liedyn: error: short.csv: 10 row(s) are not enough for derivatives of order 4 with a spline of "
+    assert result.stderr == ("error: short.csv: 10 row(s) are not enough for derivatives of order 4 with a spline of "
                              "degree 9; at "
                              "least 12 are needed, or a smaller order\n")
 

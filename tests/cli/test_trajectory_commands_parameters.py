@@ -191,8 +191,8 @@ def test_what_is_refused(folder, args, status, words):
     before = sorted(folder.rglob("*"))
     result = run("parameters", *args)
     assert result.exit_code == status and words in result.stderr, result.output
-    lines = [line for line in result.stderr.splitlines() if "… " not in line and "liedyn: note" not in line]
-    assert len(lines) == 1 and lines[0].startswith("liedyn: error: ") and result.stdout == ""
+    lines = [line for line in result.stderr.splitlines() if "… " not in line and not line.startswith("information: ")]
+    assert len(lines) == 1 and lines[0].startswith("error: ") and result.stdout == ""
     assert sorted(folder.rglob("*")) == before
 
 

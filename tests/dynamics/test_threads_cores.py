@@ -88,5 +88,5 @@ def test_the_command_line_refuses_before_it_runs(monkeypatch):
     monkeypatch.setenv("LIEDYN_THREADS", "abc")
     result = run("info", "no such file")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == ("liedyn: error: LIEDYN_THREADS is not a number of threads; found 'abc', expected an integer "
+    assert result.stderr == ("error: LIEDYN_THREADS is not a number of threads; found 'abc', expected an integer "
                              ">= 1 (unset it for all cores)\n")

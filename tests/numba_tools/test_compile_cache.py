@@ -617,16 +617,25 @@ def test_scripts_can_ask_for_quiet(tmp_path, ask, lines):
     done = subprocess.run([sys.executable, "-c", SLOW.format(ask=ask)], env=os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path)},
                           capture_output=True, text=True, timeout=600, check=True)
     assert done.stdout == "" and len(done.stderr.splitlines()) == lines, done.stderr
-    assert all(line.startswith(f"liedyn: {compile_cache.FIRST_RUN_MESSAGE}: {compile_cache.FIRST_RUN_TIME};")
+    assert all(line.startswith(f"liedyn: compiling for this processor, once: {compile_cache.FIRST_RUN_TIME};")
                for line in done.stderr.splitlines())
 
 
 def test_messages_and_documents_say_the_same_of_first_runs():
-    from liedyn.simulation.run import LOADING
     root = Path(__file__).parents[2]
-    texts = [LOADING, *((root / name).read_text() for name in ("README.md", "docs/running.md", "docs/tutorials/first-motion.md"))]
+    texts = [(root / name).read_text() for name in ("README.md", "docs/running.md", "docs/tutorials/first-motion.md")]
     assert all(compile_cache.FIRST_RUN_TIME in text for text in texts)
-    assert all(compile_cache.FIRST_RUN_MESSAGE in text.replace("The first run", "the first run") for text in texts)
+
+
+def test_compilation_is_named_while_it_lasts_and_only_then(tmp_path, monkeypatch):
+    monkeypatch.setattr(compile_cache, "root", lambda: tmp_path)
+    with compile_cache.compiling():
+        assert compile_cache.compilation() == ""                         # the code may be in the cache
+        compile_cache._notice.start()
+        assert compile_cache.compilation().startswith("compiling for this processor, once: ")
+    assert compile_cache.compilation() == ""
+    said = [compile_cache.load_or_build("folder", "name", compile_cache.compilation) for _ in range(2)]
+    assert said == ["generating code for this robot, once"] * 2 and compile_cache.compilation() == ""
 
 
 # Forks

@@ -55,7 +55,6 @@ from liedyn.io.yaml_values import Overrides
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
-from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 from liedyn.robot_files import robot_file_warnings
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.law_derivatives import friction_warnings
@@ -226,15 +225,15 @@ def linearize_scenario(  # noqa: PLR0913 (independent options of a public functi
     setup = check_linearization(path, at=at, equilibrium=equilibrium, hold=hold, inputs=inputs, outputs=outputs,
                                 overrides=overrides, strict=strict)
     offset, u = None, None
-    with show.stage(f"simulating up to the operating point ({FIRST_RUN_MESSAGE})"):
+    with show.stage("simulating up to the operating point"):
         setup, t, q, v = state_at(setup, float(at), show.update)
     warnings, selected_outputs = list(setup.warnings), _default_outputs(setup) if outputs is None else outputs
     if equilibrium:
-        with show.stage(f"searching for an equilibrium ({FIRST_RUN_MESSAGE})"):
+        with show.stage("searching for an equilibrium"):
             equilibrium_point = solve_equilibrium(setup, t, q, v, hold)
         q, v, u, offset = equilibrium_point.q, np.zeros(setup.model.nv), equilibrium_point.u, equilibrium_point.offset
         warnings, setup = [*warnings, *equilibrium_point.warnings], replace(setup, integral=equilibrium_point.integral)
-    with show.stage(f"linearizing ({FIRST_RUN_MESSAGE})"):
+    with show.stage("linearizing"):
         integral = setup.integral
         problem = with_fixed_inputs(setup.problem, instant(setup.problem, t, q, v, None, integral), rest=equilibrium)
         point = instant(problem, t, q, v, u, integral)

@@ -70,7 +70,6 @@ from liedyn.errors import ComputationError, ConfigurationError, LiedynWarning, P
 from liedyn.io.trajectory_csv import Trajectory, check_no_events
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
-from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 from liedyn.simulation.name_binding import joint_coordinates
 from liedyn.simulation.run_checks import slow_friction_warnings
 from liedyn.simulation.trajectory_columns import (
@@ -517,7 +516,7 @@ def higher_order_along(model: Model, trajectory: Trajectory, order: int, *, of: 
     def compute(fit: SmoothingFit) -> tuple[State, Array, Array]:
         with show.stage("deriving what the file lacks"):
             state = _state(model, chains, t, fit)
-        with show.stage(f"computing ({FIRST_RUN_MESSAGE})"):
+        with show.stage("computing"):
             return state, *_compute(model, request, state, show)
 
     def results_of(fit: SmoothingFit) -> Array:

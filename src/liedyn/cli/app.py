@@ -8,7 +8,10 @@ import errno
 import functools
 import importlib
 import os
+import re
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -45,10 +48,53 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+WIDTH = 80                              # columns of messages on a terminal
+_LONG = 2 * WIDTH                       # characters of a warning on a terminal; -v prints all of it
+_COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
+
+
 def print_message(text: str) -> None:
-    """Write lines to stderr. Errors of the stream are ignored, so that no work is lost."""
+    """Write lines to stderr, on a terminal at most 80 columns wide. Errors of the stream are ignored, so that no work is lost."""
     with suppress(OSError, ValueError):
-        _write(sys.stderr, escape_lines(text))
+        lines = escape_lines(text)
+        _write(sys.stderr, "\n".join(map(wrap, lines.split("\n"))) if sys.stderr.isatty() else lines)
+
+
+def print_report(level: str, text: str, *, verbose: bool = True) -> None:
+    """Write an error, a warning or information to stderr: one line; on a terminal coloured, wrapped, and short unless `verbose`."""
+    with suppress(OSError, ValueError):
+        line, prefix = escape_nonprintable(" ".join(text.split())), f"{level}:"
+        if sys.stderr.isatty():
+            line = wrap(f"{prefix} {line if verbose else shorten(line)}").removeprefix(prefix + " ")
+        if has_colours(sys.stderr):
+            prefix = click.style(prefix, fg=_COLOURS[level], bold=True)
+        _write(sys.stderr, f"{prefix} {line}")
+
+
+def has_colours(stream: TextIO) -> bool:
+    """Return whether text is coloured: on a terminal, unless NO_COLOR is set (no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def wrap(line: str) -> str:
+    """Return a line as lines of at most 80 columns, or of the terminal's width, indented from the second on."""
+    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
+    if len(line) <= width:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def shorten(text: str) -> str:
+    """Return a message that is not longer than two lines: whole clauses of its beginning, and the code at its end."""
+    if len(text) <= _LONG:
+        return text
+    code = text[text.rindex(" ["):] if text.endswith("]") and " [" in text else ""
+    ends = [m.start() for m in re.finditer(r"[;,] |\. |: ", text[:_LONG]) if m.start() <= _LONG - len(code) - len(_MORE)]
+    return f"{text[:ends[-1]]}{_MORE}{code}" if ends else text
+
+
+_MORE = " … (-v prints all)"
 
 
 def print_result(text: str) -> None:
@@ -119,7 +165,7 @@ def _report_errors() -> Iterator[None]:
         _discard_output()
     else:
         return
-    print_message(f"liedyn: error: {escape_nonprintable(' '.join(message.split()))}")
+    print_report("error", message)
     raise click.exceptions.Exit(status)
 
 
@@ -185,15 +231,15 @@ class _Commands(click.Group):
             return super().invoke(ctx)
 
 
-@click.group("liedyn", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group("liedyn", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def main() -> None:
     """Inverse, forward and hybrid dynamics of robots from URDF, YAML and MJCF files.
 
     \b
-    liedyn simulate configs/panda_hybrid.yaml          simulate a scenario; results in runs/panda_hybrid/
-    liedyn inverse runs/panda_hybrid/trajectory.csv    compute generalized forces along a motion
-    liedyn info robots/panda.yaml                      show the content of a robot file
+    liedyn simulate configs/panda_hybrid.yaml         simulate a scenario
+    liedyn inverse runs/panda_hybrid/trajectory.csv   joint torques of a motion
+    liedyn info robots/panda.yaml                     content of a robot file
 
     Exit status: 0 success, 1 the computation failed, 2 wrong usage, 3 invalid input, 4 a check failed,
     130 interrupted, 143 ended by SIGTERM.

@@ -46,10 +46,12 @@ def batch(sweep: str, output: str | None, overrides: tuple[str, ...], dry_run: b
     """Run the scenario of a sweep many times, with different values each time, and write one table of results.
 
     \b
-    Example:  liedyn batch configs/sweeps/pendulum_release.yaml
-    writes    runs/pendulum_release/: runs.parquet, batch.json, and trajectories/ if the sweep has `trajectories: true`
-    Example:  liedyn batch configs/sweeps/pendulum_release.yaml --dry-run
-    Example:  liedyn batch configs/sweeps/pendulum_release.yaml --rerun 17
+    Examples:
+      liedyn batch configs/sweeps/pendulum_release.yaml
+          # writes runs/pendulum_release/: runs.parquet, batch.json, and
+          # trajectories/ if the sweep has `trajectories: true`
+      liedyn batch configs/sweeps/pendulum_release.yaml --dry-run
+      liedyn batch configs/sweeps/pendulum_release.yaml --rerun 17
     """
     from liedyn.io.atomic_output import path_part
     from liedyn.io.sweep_file import read_sweep

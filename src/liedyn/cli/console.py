@@ -5,6 +5,7 @@ import functools
 import json
 import logging
 import os
+import shutil
 import sys
 import threading
 import time
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import click
 
-from liedyn.cli.app import print_message, print_result
+from liedyn.cli.app import print_message, print_report, print_result
 from liedyn.errors import ComputationError, LiedynError, LiedynWarning, UsageError, escape_nonprintable, list_names, of_level
 from liedyn.io.atomic_output import STDIO, open_output
 
@@ -29,6 +30,12 @@ if TYPE_CHECKING:                       # NumPy takes a tenth of a second to imp
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # Progress of long computations: nothing in the first two seconds, then stage and progress -------------------------------
+
+def compilation() -> str:
+    """Return what is being compiled at the moment; "" if nothing."""
+    module = sys.modules.get("liedyn.numba_tools.compile_cache")        # takes a second to import
+    return module.compilation() if module is not None else ""
+
 
 DELAY = 2.0                              # s before the first message
 _REDRAW, _REPEAT = 0.25, 5.0             # s between updates on a terminal, between lines elsewhere
@@ -94,11 +101,12 @@ class Progress:
             return
         (text, start), time_now = stages[0], time.monotonic()
         percent = "" if fraction is None else f" {100 * min(max(fraction, 0.0), 1.0):.0f}%"
-        text_of_details = self._details() if callable(self._details) else self._details
-        details = f"; {text_of_details}" if text_of_details else ""
+        details = "".join(f"; {part}" for part in (self._details() if callable(self._details) else self._details, compilation())
+                          if part)
         line = f"{escape_nonprintable(text)} …{percent} ({time_now - start:.0f} s{details})"
-        if self._terminal:
-            self._write("\r\x1b[K" + line)
+        if self._terminal:                                   # a longer line could not be redrawn
+            columns = shutil.get_terminal_size().columns
+            self._write("\r\x1b[K" + (line if len(line) < columns else line[:columns - 2] + "…"))
         elif text != self._written[0] or time_now - self._written[1] >= _REPEAT:
             self._write(line + "\n")
             self._written = (text, time_now)
@@ -147,7 +155,8 @@ class Console:
     def warn(self, *warnings: LiedynWarning) -> None:
         """Print warnings and information about a result."""
         for warning in warnings:
-            self.message(f"liedyn: {warning.level}: {warning}")
+            if not self.quiet:
+                print_report(warning.level, str(warning), verbose=self.verbose)
 
     def files(self, paths: Iterable[Path]) -> None:
         """Print the names of written files, with one line for those that differ in their extension only."""

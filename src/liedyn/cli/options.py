@@ -209,7 +209,7 @@ class Order(click.IntRange):
 
 
 order_option = click.option("--order", type=Order(0, 170), default=0, show_default=True, metavar="R",      # 171! is no double
-                            help="Also compute time derivatives up to this order: columns d1tau, d2tau, …, d1a, d2a, …")
+                            help="Also compute time derivatives up to this order: columns d1tau, d2tau … and d1a, d2a …")
 smooth_option = click.option("--smooth", type=seconds_or("auto"), metavar="SECONDS|auto",
                              help="Compute missing derivatives with least-squares splines of this knot spacing (auto: for each "
                                   "coordinate the one with the smallest estimated error) instead of interpolating splines.")
@@ -256,12 +256,11 @@ def along_command(short_help: str, *options: Decorator, check: Callable[..., obj
 
             # imported here: Numba takes half a second to import
             from liedyn.analysis.recorded_robot import MIMIC_IGNORED, comments_for, ignores_mimic, reading_comment, robot_of
-            from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 
             model, robot_warnings = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic,
                                              reading=reading)
             console.robot(model)
-            with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
+            with console.progress.stage("computing"):
                 result = compute(model, motion, **values, progress=console.progress)
             comments = comments_for(result.header, model, target, motion if robot is None else None)
             comments |= reading_comment(motion, robot, reading)

@@ -56,8 +56,9 @@ def plot(trajectory: str, robot: str | None, columns: str | None, bag: BagOption
     Joint limits and snapshots need the robot file. Without it, only the columns are plotted.
 
     \b
-    Example:  liedyn plot runs/panda_hybrid --force
-    Example:  liedyn plot motion.csv --robot arm.urdf -f pdf -o figures
+    Examples:
+      liedyn plot runs/panda_hybrid --force
+      liedyn plot motion.csv --robot arm.urdf -f pdf -o figures
     """
     from liedyn.report.replay.sources import is_batch
     from liedyn.report.run_folder import check_no_plots, plot_trajectory, sources
@@ -149,10 +150,12 @@ def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOpti
     of a batch, some of its runs are simulated again and shown next to each other.
 
     \b
-    Example:  liedyn replay runs/panda_hybrid --force
-    Example:  liedyn replay runs/panda_hybrid --against runs/stiff --trace panda_hand -o compare.html
-    Example:  liedyn replay runs/panda_hybrid --video panda.mp4 --speed 0.5
-    Example:  liedyn replay runs/panda_gains --runs min:error_rms,max:error_rms
+    Examples:
+      liedyn replay runs/panda_hybrid --force
+      liedyn replay runs/panda_hybrid --against runs/stiff \\
+          --trace panda_hand -o compare.html
+      liedyn replay runs/panda_hybrid --video panda.mp4 --speed 0.5
+      liedyn replay runs/panda_gains --runs min:error_rms,max:error_rms
     """
     from liedyn.report.replay.page import ReplayOptions
     from liedyn.report.replay.replay import page_output, write_replay
@@ -211,9 +214,12 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
     and thrusts for all other joints and actuators.
 
     \b
-    Example:  liedyn linearize configs/panda_hybrid.yaml --at 2.0
-    writes    runs/panda_hybrid_linear/: A.csv … D.csv, Ad.csv, Bd.csv, system.npz, linear.json, plots/
-    Example:  liedyn linearize configs/cart_pole.yaml --equilibrium --open-loop --inputs tau.cart --verify
+    Examples:
+      liedyn linearize configs/panda_hybrid.yaml --at 2.0
+          # writes runs/panda_hybrid_linear/: A.csv … D.csv, Ad.csv, Bd.csv,
+          # system.npz, linear.json, plots/
+      liedyn linearize configs/cart_pole.yaml --equilibrium --open-loop \\
+          --inputs tau.cart --verify
     """
     from liedyn.io.atomic_output import check_folder, path_part
 

@@ -40,9 +40,10 @@ def info(robot: str, base: Base | None, loops: str | None, reading: ReadingOptio
     """Show the content of ROBOT, a URDF, YAML or MJCF file: tree, order of the coordinates, masses, limits.
 
     \b
-    Example:  liedyn info robots/panda.yaml
-    Example:  liedyn info robots/quadruped.yaml --base floating --json
-    Example:  liedyn info robots/delta.yaml --loops robots/delta_guided.loops.yaml
+    Examples:
+      liedyn info robots/panda.yaml
+      liedyn info robots/quadruped.yaml --base floating --json
+      liedyn info robots/delta.yaml --loops robots/delta_guided.loops.yaml
     """
     from liedyn.report.robot_summary import robot_summary, robot_text
     from liedyn.robot_files import read_model
@@ -67,8 +68,9 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, reading
     Exit status: 0 no warnings, 3 a file cannot be used, 4 there are warnings.
 
     \b
-    Example:  liedyn check robots/*.yaml
-    Example:  liedyn check robots/delta.yaml --loops robots/delta_guided.loops.yaml
+    Examples:
+      liedyn check robots/*.yaml
+      liedyn check robots/delta.yaml --loops robots/delta_guided.loops.yaml
     """
     if loops and len(robots) > 1:
         raise click.UsageError(f"--loops needs exactly one robot; found {len(robots)}.")
@@ -108,15 +110,19 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
     contacts are not.
 
     \b
-    Example:  liedyn convert robots/ur5.yaml -o ur5.urdf
-    Example:  liedyn convert robot.urdf -o robot.yaml
-    Example:  liedyn convert robots/hopper.xml -o hopper.yaml
-    Example:  liedyn convert robots/four_bar.yaml -o four_bar.urdf       also writes four_bar.loops.yaml
-    Example:  liedyn convert robots/arm_with_tool.urdf --inertia-from-meshes 2700 -o arm.urdf
-    Example:  liedyn convert arm.urdf.xacro --xacro-arg tool=gripper -o arm_with_gripper.urdf
-    Example:  liedyn convert robots/asymmetric_body.yaml --base fixed -o - --to urdf
-    Example:  liedyn convert configs/logs/ur5_log.csv -o motion.csv
-    Example:  liedyn convert bag/ --topic /joint_states --robot arm.urdf -o motion.csv
+    Examples:
+      liedyn convert robots/ur5.yaml -o ur5.urdf
+      liedyn convert robot.urdf -o robot.yaml
+      liedyn convert robots/hopper.xml -o hopper.yaml
+      liedyn convert robots/four_bar.yaml -o four_bar.urdf
+          # also writes four_bar.loops.yaml
+      liedyn convert robots/arm_with_tool.urdf \\
+          --inertia-from-meshes 2700 -o arm.urdf
+      liedyn convert arm.urdf.xacro \\
+          --xacro-arg tool=gripper -o arm_with_gripper.urdf
+      liedyn convert robots/asymmetric_body.yaml --base fixed -o - --to urdf
+      liedyn convert configs/logs/ur5_log.csv -o motion.csv
+      liedyn convert bag/ --topic /joint_states --robot arm.urdf -o motion.csv
     """
     if source == "-" or Path(source).suffix == ".csv" or is_bag_file(source):
         if format is not None or lossy or loops:
@@ -177,8 +183,8 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mas
 
 @click.command(short_help="Write the dynamics of a robot as a C file.")
 @robot_argument
-@click.option("--function", type=click.Choice(FUNCTIONS), default="forward_dynamics",
-              show_default=True, help="Function to write.")
+@click.option("--function", type=click.Choice(FUNCTIONS), default="forward_dynamics", metavar="NAME", show_default=True,
+              help=f"Function to write: {', '.join(FUNCTIONS)}.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.c",
               help="C file to write, with a header next to it. Default: ROBOT_FUNCTION.c in the current folder.")
 @click.option("--no-passive", is_flag=True, help="Omit joint springs, damping and friction.")
@@ -193,9 +199,12 @@ def export(robot: str, function: str, output: str | None, no_passive: bool, sing
     The code has no loops, allocates no memory, and needs only <math.h>. Comments list the order and the units of the arrays.
 
     \b
-    Example:  liedyn export robots/panda.yaml --function forward_dynamics -o panda_fd.c
-    writes    panda_fd.c, panda_fd.h
-    Example:  liedyn export robots/ur5.yaml --function inverse_dynamics --float --with-test
+    Examples:
+      liedyn export robots/panda.yaml \\
+          --function forward_dynamics -o panda_fd.c
+          # writes panda_fd.c, panda_fd.h
+      liedyn export robots/ur5.yaml --function inverse_dynamics --float \\
+          --with-test
     """
     from liedyn.interop.c_files import write_export
     from liedyn.robot_files import read_model
@@ -238,8 +247,10 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
     be copied to `initial:` of a scenario.
 
     \b
-    Example:  liedyn assemble robots/four_bar.yaml --q crank=1.2 --keep crank
-    Example:  liedyn assemble robots/stewart.yaml --q platform=0,0,0.65,0,0,0,1 --keep platform -o pose.yaml
+    Examples:
+      liedyn assemble robots/four_bar.yaml --q crank=1.2 --keep crank
+      liedyn assemble robots/stewart.yaml --q platform=0,0,0.65,0,0,0,1 \\
+          --keep platform -o pose.yaml
     """
     from liedyn.io.atomic_output import check_output
 
@@ -257,13 +268,12 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
             check_output(output, force=force)
 
     from liedyn.analysis.configurations import assembled_state
-    from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
     from liedyn.report.result_summary import assembly_text, assembly_to_dict, assembly_warnings, write_assembly
     from liedyn.robot_files import read_model
 
     model = read_model(robot, base=base, loops=loops, strict=strict, **reading)
     console.robot(model)
-    with console.progress.stage(f"assembling ({FIRST_RUN_MESSAGE})"):
+    with console.progress.stage("assembling"):
         state = assembled_state(model, q, v, keep, constraint_motion, seed=seed)
     console.message(assembly_text(state))
     console.warn(*assembly_warnings(state))
@@ -285,9 +295,10 @@ def template(kind: str, output: str, force: bool, console: Console) -> None:
     Without the comments, it is a complete file: the robot is an arm with two joints, and the scenario moves it.
 
     \b
-    Example:  liedyn template robot -o robot.yaml
-              liedyn template scenario -o swing.yaml
-              liedyn simulate swing.yaml
+    Examples:
+      liedyn template robot -o robot.yaml
+      liedyn template scenario -o swing.yaml
+      liedyn simulate swing.yaml
     """
     from liedyn.io.schema_export import template_text
 
@@ -305,9 +316,13 @@ def schema(kind: str, output: str, force: bool, console: Console) -> None:
     Editors use it to complete and check them.
 
     \b
-    Example:  liedyn schema scenario -o scenario.schema.json
-    A file uses it if its first line is
-              # yaml-language-server: $schema=scenario.schema.json
+    Examples:
+      liedyn schema scenario -o scenario.schema.json
+
+    A file uses the schema if this is its first line:
+
+    \b
+      # yaml-language-server: $schema=scenario.schema.json
     """
     from liedyn.io.schema_export import schema_text
 
@@ -331,9 +346,10 @@ def warmup(robot: str | None, what: tuple[str, ...], reading: ReadingOptions, as
     Most of the code is the same for all robots. The environment variable LIEDYN_CACHE_DIR selects the folder of the cache.
 
     \b
-    Example:  liedyn warmup
-    Example:  liedyn warmup robots/four_bar.yaml
-    Example:  liedyn warmup --what all --json
+    Examples:
+      liedyn warmup
+      liedyn warmup robots/four_bar.yaml
+      liedyn warmup --what all --json
     """
     from liedyn.robot_files import read_model
     from liedyn.simulation import compile_ahead

@@ -63,10 +63,12 @@ def simulate(scenario: str, output: str | None, overrides: tuple[str, ...], resu
     joint whose limits exclude zero starts in the middle of its range.
 
     \b
-    Example:  liedyn simulate configs/panda_hybrid.yaml -S duration=10
-    writes    runs/panda_hybrid/: trajectory.csv, run.json, plots/, replay.html
-    Example:  liedyn simulate configs/panda_hybrid.yaml -S duration=10 --dry-run
-    Example:  liedyn simulate runs/panda_hybrid --resume
+    Examples:
+      liedyn simulate configs/panda_hybrid.yaml -S duration=10
+          # writes runs/panda_hybrid/: trajectory.csv, run.json, plots/,
+          # replay.html
+      liedyn simulate configs/panda_hybrid.yaml -S duration=10 --dry-run
+      liedyn simulate runs/panda_hybrid --resume
     """
     from liedyn.io.atomic_output import check_folder, is_unfinished, path_part
 

@@ -56,13 +56,15 @@ def inverse(model: Model, motion: Trajectory, actuated: tuple[str, ...], criteri
     columns d1a.elbow[rad/s^3] and d2a.elbow[rad/s^4], or from splines whose error is estimated.
 
     \b
-    Example:  liedyn inverse runs/panda_hybrid/trajectory.csv
-    writes    runs/panda_hybrid/trajectory_inverse.csv
-    Example:  liedyn inverse motion.csv --robot arm.urdf -o - | head
-    Example:  liedyn inverse motion.csv --robot arm.urdf --order 2 --smooth auto
-    Example:  liedyn inverse bag/ --topic /joint_states --robot arm.urdf
-    Example:  liedyn inverse runs/four_bar/trajectory.csv --wrenches world
-    Example:  liedyn inverse runs/five_bar_redundant/trajectory.csv --criterion least_torque
+    Examples:
+      liedyn inverse runs/panda_hybrid/trajectory.csv
+          # writes runs/panda_hybrid/trajectory_inverse.csv
+      liedyn inverse motion.csv --robot arm.urdf -o - | head
+      liedyn inverse motion.csv --robot arm.urdf --order 2 --smooth auto
+      liedyn inverse bag/ --topic /joint_states --robot arm.urdf
+      liedyn inverse runs/four_bar/trajectory.csv --wrenches world
+      liedyn inverse runs/five_bar_redundant/trajectory.csv \\
+          --criterion least_torque
     """
     from liedyn.analysis.trajectory_dynamics import dynamics_along
     return dynamics_along(model, motion, "inverse", actuated=actuated, criterion=criterion, order=order, smooth=smooth,
@@ -80,9 +82,10 @@ def forward(model: Model, motion: Trajectory, order: int, smooth: float | str | 
     estimated.
 
     \b
-    Example:  liedyn forward runs/panda_hybrid/trajectory.csv
-    writes    runs/panda_hybrid/trajectory_forward.csv
-    Example:  liedyn forward motion_inverse.csv --order 2
+    Examples:
+      liedyn forward runs/panda_hybrid/trajectory.csv
+          # writes runs/panda_hybrid/trajectory_forward.csv
+      liedyn forward motion_inverse.csv --order 2
     """
     from liedyn.analysis.trajectory_dynamics import dynamics_along
     return dynamics_along(model, motion, "forward", order=order, smooth=smooth, progress=progress)
@@ -109,9 +112,11 @@ def hybrid(model: Model, motion: Trajectory, prescribed: tuple[str, ...], order:
     splines whose error is estimated.
 
     \b
-    Example:  liedyn hybrid motion.csv --prescribed 'panda_joint[1-4]' --prescribed '*finger*'
-    writes    motion_hybrid.csv
-    Example:  liedyn hybrid motion.csv --prescribed 'base' --order 2
+    Examples:
+      liedyn hybrid motion.csv --prescribed 'panda_joint[1-4]' \\
+          --prescribed '*finger*'
+          # writes motion_hybrid.csv
+      liedyn hybrid motion.csv --prescribed 'base' --order 2
     """
     from liedyn.analysis.trajectory_dynamics import dynamics_along
     return dynamics_along(model, motion, "hybrid", prescribed, order=order, smooth=smooth, progress=progress)
@@ -148,10 +153,14 @@ def kinematics(model: Model, motion: Trajectory, links: tuple[str, ...], point: 
     jacobian.hand.vx/elbow[m/rad], … Missing v and a are computed from q. `liedyn plot` draws the result.
 
     \b
-    Example:  liedyn kinematics runs/panda_hybrid/trajectory.csv --link panda_hand --jacobian
-    writes    runs/panda_hybrid/trajectory_kinematics.csv
-    Example:  liedyn kinematics motion.csv --robot arm.urdf --link hand --point 0 0 0.1 --frame local
-    Example:  liedyn kinematics runs/quadruped_walks/trajectory.csv --link '*_foot' --com --momentum --zmp
+    Examples:
+      liedyn kinematics runs/panda_hybrid/trajectory.csv --link panda_hand \\
+          --jacobian
+          # writes runs/panda_hybrid/trajectory_kinematics.csv
+      liedyn kinematics motion.csv --robot arm.urdf --link hand \\
+          --point 0 0 0.1 --frame local
+      liedyn kinematics runs/quadruped_walks/trajectory.csv --link '*_foot' \\
+          --com --momentum --zmp
     """
     from liedyn.analysis.trajectory_kinematics import kinematics_along
     return kinematics_along(model, motion, links, point=point, frame=frame, jacobian=jacobian, com=com, momentum=momentum,
@@ -188,9 +197,12 @@ def derivatives(model: Model, motion: Trajectory, function: str, prescribed: tup
     (q.base.wx, …).
 
     \b
-    Example:  liedyn derivatives runs/ur5_excite/trajectory.csv --joint wrist_1_joint --wrt 'mass.*' --wrt 'friction.*'
-    writes    runs/ur5_excite/trajectory_derivatives.csv
-    Example:  liedyn derivatives motion.csv --function forward --joint elbow --wrt 'mass.*' --wrt 'com.hand.*' --verify
+    Examples:
+      liedyn derivatives runs/ur5_excite/trajectory.csv \\
+          --joint wrist_1_joint --wrt 'mass.*' --wrt 'friction.*'
+          # writes runs/ur5_excite/trajectory_derivatives.csv
+      liedyn derivatives motion.csv --function forward --joint elbow \\
+          --wrt 'mass.*' --wrt 'com.hand.*' --verify
     """
     from liedyn.analysis.trajectory_derivatives import derivatives_along
     return derivatives_along(model, motion, of=function, prescribed=prescribed, by=variables, joints=joints, verify=verify,
@@ -226,10 +238,12 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
     moments about the link's origin (Ixx, …). With --from, estimate them from a recorded motion.
 
     \b
-    Example:  liedyn parameters robots/ur5.yaml
-    Example:  liedyn simulate configs/ur5_excite.yaml
-              liedyn parameters robots/ur5.yaml --from runs/ur5_excite/trajectory.csv --with friction --with damping
-    Example:  liedyn parameters arm.urdf --from encoders.csv --smooth 0.2
+    Examples:
+      liedyn parameters robots/ur5.yaml
+      liedyn simulate configs/ur5_excite.yaml
+      liedyn parameters robots/ur5.yaml \\
+          --from runs/ur5_excite/trajectory.csv --with friction --with damping
+      liedyn parameters arm.urdf --from encoders.csv --smooth 0.2
     """
     from liedyn.io.atomic_output import check_output
 
@@ -257,10 +271,9 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
             check_output(output, force=force)
 
     from liedyn.analysis.identification import parameters_of
-    from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
     from liedyn.report.result_summary import parameter_text, parameters_to_dict, weak_warnings, write_parameters
 
-    with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
+    with console.progress.stage("computing"):
         result = parameters_of(robot, trajectory, columns=columns, bag=bag, base=base, strict=strict, ignore_mimic=ignore_mimic,
                                reading=reading, joints=joints, offset=offset, smooth=smooth or "auto", tolerance=tolerance)
     console.robot(result.model)

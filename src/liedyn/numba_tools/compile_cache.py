@@ -140,10 +140,10 @@ def _warn_once(text: str) -> None:
 
 
 class _Notice:
-    """Message about a compilation that takes more than two seconds, once per process."""
+    """Message about a compilation that takes more than two seconds, once per process. active: code is not in the cache."""
 
     def __init__(self):
-        self._warned, self._depth, self._timer = False, 0, None
+        self._warned, self._depth, self._timer, self.active = False, 0, None, False
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
@@ -153,9 +153,11 @@ class _Notice:
             yield
         finally:
             self._depth -= 1
-            if self._timer and not self._depth:
-                self._timer.cancel()
-                self._timer = None
+            if not self._depth:
+                self.active = False
+                if self._timer:
+                    self._timer.cancel()
+                    self._timer = None
 
     @property
     def outermost(self) -> bool:
@@ -163,6 +165,7 @@ class _Notice:
 
     def start(self) -> None:
         """Start the timer: the code is not in the cache."""
+        self.active = self._depth > 0
         if self._depth and not self._warned and self._timer is None:
             self._timer = threading.Timer(DELAY, self._warn)
             self._timer.daemon = True
@@ -171,15 +174,22 @@ class _Notice:
     def _warn(self) -> None:
         self._warned = True
         logging.getLogger("liedyn.compile").warning(
-            "liedyn: %s: %s; later runs load the code from %s (`liedyn warmup` compiles in advance)", FIRST_RUN_MESSAGE,
+            "liedyn: compiling for this processor, once: %s; later runs load the code from %s (`liedyn warmup` compiles beforehand)",
             FIRST_RUN_TIME, root())
 
 
-FIRST_RUN_MESSAGE = "the first run compiles code for this processor"
 FIRST_RUN_TIME = "4 to 45 s"      # measured: docs/running.md#cache-of-compiled-code
 DELAY = 2.0                             # s of compilation before the message
 LOCK_TIMEOUT = 120.0                        # s to wait for another process that compiles the same function
 _notice = _Notice()
+_generating = 0                                             # number of functions that are being generated
+
+
+def compilation() -> str:
+    """Return what this process is compiling at the moment, for messages about progress; "" if nothing."""
+    if _notice.active:
+        return f"compiling for this processor, once: {FIRST_RUN_TIME}; `liedyn warmup` does this beforehand"
+    return "generating code for this robot, once" if _generating else ""
 
 
 @contextlib.contextmanager
@@ -313,11 +323,16 @@ def _save_value(path: Path, content: Callable[[], bytes]) -> None:
 
 def load_or_build(folder: str, name: str, build: Callable[[], T]) -> T:
     """Return the value that a file of the cache holds, or the value of build(), which is then written to the file."""
+    global _generating
     path = root() / folder / name
     stored: T | None = _load_value(path, lambda content: content)
     if stored is not None:
         return stored
-    value = build()
+    _generating += 1
+    try:
+        value = build()
+    finally:
+        _generating -= 1
     _save_value(path, lambda: pickle.dumps(value))
     return value
 

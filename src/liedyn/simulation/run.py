@@ -35,7 +35,6 @@ from liedyn.io.scenarios.scenario_file import SCENARIO
 from liedyn.io.trajectory_csv import data_frame
 from liedyn.io.yaml_values import Overrides
 from liedyn.model.model import Model
-from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE, FIRST_RUN_TIME
 from liedyn.public_calls import check_names
 from liedyn.robot_files import load, robot_file_warnings
 from liedyn.simulation.contact_setup import ContactMotion
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from liedyn.io.checkpoint_files import Unfinished
     from liedyn.simulation.hybrid_simulation import OccurredEvent
 
-LOADING = f"loading the compiled code ({FIRST_RUN_MESSAGE}: {FIRST_RUN_TIME})"
 # Tolerances of the self-check: rounding of unit quaternions, and of inverse dynamics compared with the integrated dynamics.
 _NORM_TOLERANCE, _RESIDUAL_TOLERANCE = 1e-12, 1e-9
 
@@ -231,9 +229,9 @@ class Result(Immutable):
 
     @property
     def summary(self) -> str:
-        """The run and its self-check in one line."""
+        """The run in one line and its self-check in another."""
         return (f"{self.model.name}: {self.t[-1]:g} s in {self.statistics.steps} steps ({self.scenario.integrator.method}), "
-                f"{self.timing['simulate']:.2f} s of computing; {self._check_summary}")
+                f"computed in {self.timing['simulate']:.2f} s\nchecks: {self._check_summary}")
 
     @property
     def _check_summary(self) -> str:
@@ -315,7 +313,7 @@ def simulate_file(path: str | os.PathLike[str] | Mapping[str, Any], overrides: O
     Raises Interrupted when disk.stop requests it.
     """
     began = time.perf_counter()
-    with progress.stage(LOADING):
+    with progress.stage("preparing the run"):
         prepared = prepare(path, overrides, strict, force_long, disk.folder if disk else None, controller, model)
     return simulate_prepared(prepared, progress, disk, resumed, time.perf_counter() - began)
 
@@ -329,7 +327,7 @@ def simulate_prepared(prepared: PreparedRun, progress: Any, disk: Unfinished | N
     trials    whether other integrators are tried if this one fails or its result is suspicious (`simulation.trials`)
     """
     began = time.perf_counter() - loading
-    with progress.stage(LOADING):
+    with progress.stage("loading the compiled code"):
         scenario, problem = prepared.scenario, prepared.problem
         from liedyn.integrators.diagnosis import integrator_options
         from liedyn.integrators.solve import solve
