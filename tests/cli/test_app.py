@@ -58,8 +58,8 @@ def test_simulate_writes_a_run_folder_and_names_it(folder):
     assert written[:2] == ["model.yaml", "plots/energy.png"]
     assert {"trajectory.csv", "run.json", "plots/replay.svg"} <= set(written)
     assert result.stdout == ""
-    first, *named = said(result)
-    assert first.startswith("bars: 0.2 s in ") and "energy balance" in first
+    first, checks, *named = said(result)
+    assert first.startswith("bars: 0.2 s in ") and checks.startswith("checks: energy balance ")
     assert named == ["wrote runs/swing/trajectory.csv", "      runs/swing/run.json"] + [
         f"      runs/swing/plots/{name}.png, .svg" for name in ("replay", "positions", "velocities", "torques", "energy")] + [
         "      runs/swing/replay.html"]

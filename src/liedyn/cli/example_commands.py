@@ -22,9 +22,10 @@ def demo(name: str | None, output: str | None, no_open: bool, force: bool, as_js
     `arm`, `pendulum` and `racket` takes less than ten seconds, that of the others up to half a minute.
 
     \b
-    Example:  liedyn demo
-    Example:  liedyn demo arm
-    writes    runs/demo_arm/: trajectory.csv, run.json, plots/, replay.html
+    Examples:
+      liedyn demo
+      liedyn demo arm
+          # writes runs/demo_arm/: trajectory.csv, run.json, plots/, replay.html
     """
     from liedyn.io.atomic_output import check_folder
     from liedyn.io.example_files import demo_file, title_of
@@ -67,8 +68,9 @@ def examples(folder: str | None, force: bool, as_json: bool, console: Console) -
     All commands of the documentation run in this folder.
 
     \b
-    Example:  liedyn examples --copy .
-    Example:  liedyn simulate configs/panda_hybrid.yaml
+    Examples:
+      liedyn examples --copy .
+      liedyn simulate configs/panda_hybrid.yaml
     """
     from liedyn.io.example_files import copy_examples, example_files, examples_root, title_of
 
