@@ -11,8 +11,9 @@ from liedyn.cli.app import print_message, print_report, shorten, wrap
 from liedyn.cli.console import Console
 from liedyn.errors import LiedynWarning
 
-LONG = ("NOT RELIABLE: tau.elbow, error 50% or more (2.5 N m); tau.wrist, error 14% (3.2 N m); tau.hand, error 12% (0.2 N m). "
-        "The positions are too noisy for two derivatives: use --smooth auto, or add measured derivatives as columns [not-reliable]")
+LONG = ("NOT RELIABLE: tau.elbow, error 50% or more (2.5 N m); tau.wrist, error 14% (3.2 N m); tau.hand, error 12% "
+        "(0.2 N m). The positions are too noisy for two derivatives: use --smooth auto, or add measured derivatives as columns "
+        "[not-reliable]")
 
 
 class Terminal(io.StringIO):
@@ -89,8 +90,8 @@ def test_long_warnings_are_short_on_a_terminal(terminal, verbose, lines):
 
 
 def test_shorten_ends_with_a_whole_clause():
-    assert shorten(LONG) == ("NOT RELIABLE: tau.elbow, error 50% or more (2.5 N m); tau.wrist, error 14% (3.2 N m); tau.hand, error 12% "
-                             "(0.2 N m) … (-v prints all) [not-reliable]")
+    assert shorten(LONG) == ("NOT RELIABLE: tau.elbow, error 50% or more (2.5 N m); tau.wrist, error 14% (3.2 N m); "
+                             "tau.hand, error 12% (0.2 N m) … (-v prints all) [not-reliable]")
     assert shorten("short [code]") == "short [code]" and shorten("x" * 200) == "x" * 200
     assert all(len(shorten(LONG[:n])) <= max(n, app._LONG) for n in range(0, len(LONG), 7))
 

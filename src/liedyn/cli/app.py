@@ -61,7 +61,7 @@ def print_message(text: str) -> None:
 
 
 def print_report(level: str, text: str, *, verbose: bool = True) -> None:
-    """Write an error, a warning or information to stderr: one line; on a terminal coloured, wrapped, and short unless `verbose`."""
+    """Write a message to stderr: one line, on a terminal coloured, wrapped, and short unless `verbose`."""
     with suppress(OSError, ValueError):
         line, prefix = escape_nonprintable(" ".join(text.split())), f"{level}:"
         if sys.stderr.isatty():

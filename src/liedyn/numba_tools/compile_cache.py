@@ -174,8 +174,8 @@ class _Notice:
     def _warn(self) -> None:
         self._warned = True
         logging.getLogger("liedyn.compile").warning(
-            "liedyn: compiling for this processor, once: %s; later runs load the code from %s (`liedyn warmup` compiles beforehand)",
-            FIRST_RUN_TIME, root())
+            "liedyn: compiling for this processor, once: %s; later runs load the code from %s (`liedyn warmup` does this "
+            "beforehand)", FIRST_RUN_TIME, root())
 
 
 FIRST_RUN_TIME = "4 to 45 s"      # measured: docs/running.md#cache-of-compiled-code
