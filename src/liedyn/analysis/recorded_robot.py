@@ -1,7 +1,6 @@
 """The robot that a trajectory file was recorded with, from its comments, and the comments of files that are computed from it."""
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -23,6 +22,7 @@ from liedyn.errors import (
 )
 from liedyn.io.atomic_output import STDIO
 from liedyn.io.column_map import MapArgument
+from liedyn.io.recorded_paths import relative_path, text_digest
 from liedyn.io.robots.robot_formats import format_of_file
 from liedyn.io.ros_bag import BASE, BagOptions
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
@@ -250,7 +250,7 @@ def comments_for(header: dict[str, str], model: Model, output: str,
     """
     folder = "." if output == STDIO else str(Path(output).absolute().parent)
     if recorded is not None and recorded.header.get("model"):
-        paths = {key: Path(os.path.relpath(_path_of(recorded, key), folder)).as_posix()
+        paths = {key: relative_path(_path_of(recorded, key), folder)
                  for key in ("robot", "loops", "model") if recorded.header.get(key)}
         hashes = {key: recorded.header[key] for key in ("robot_sha256", "model_sha256") if key in recorded.header}
         return paths | {key: value for key, value in header.items() if key not in (*paths, "robot", "loops")} | hashes
@@ -271,7 +271,7 @@ def _recorded_model(trajectory: Trajectory) -> Path | None:
 
 
 def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return text_digest(path.read_bytes())
 
 
 def _path_of(trajectory: Trajectory, key: str) -> Path:

@@ -117,13 +117,13 @@ class ResultStore:
         if self.description() is None:
             try:
                 with open_folder(self.folder, mark=MARK) as part:
-                    (part / MARK).write_text(text, encoding="utf-8")
+                    (part / MARK).write_text(text, encoding="utf-8", newline="\n")
             except UsageError:
                 if self.description() is None:                 # else another shard was faster
                     raise
         with translate_os_errors(self.folder):
             with scratch_folder(self.folder) as part:
-                (part / MARK).write_text(text, encoding="utf-8")
+                (part / MARK).write_text(text, encoding="utf-8", newline="\n")
                 (part / MARK).replace(self.folder / MARK)
             for name in (CHUNKS, *([TRAJECTORIES] if self.trajectories else [])):
                 (self.folder / name).mkdir(exist_ok=True)

@@ -38,7 +38,7 @@ class _Run(Existing):
         """Return the path; that of the run folder for its temporary name."""
         from liedyn.io.atomic_output import UNFINISHED, is_unfinished
 
-        name = os.fspath(value).rstrip("/").removesuffix(UNFINISHED)
+        name = os.fspath(value).rstrip(os.sep + (os.altsep or "")).removesuffix(UNFINISHED)
         return name if is_unfinished(name) else super().convert(value, param, ctx)
 
 

@@ -271,6 +271,9 @@ def _publish(part: Path, target: Path, force: bool) -> bool:
     With `force`, the replaced folder is `part` afterwards, or is removed.
     """
     try:
+        if fcntl is None and target.is_dir():
+            with suppress(OSError):                     # Windows renames over nothing only, and an empty folder counts as nothing
+                target.rmdir()
         part.rename(target)                             # in one step, over nothing or an empty folder
     except OSError as error:
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):

@@ -71,9 +71,12 @@ class Unfinished:
         """Remove the folder. It is first renamed to a part name, so that it disappears at once."""
         if self.is_open:
             away = self.path.with_name(part_name())
-            with suppress(OSError):
+            try:
                 self.path.rename(away)
                 remove(away)
+            except OSError:                                # Windows: a program has a file open
+                with suppress(OSError):
+                    (self.path / CHECKPOINT).unlink()      # so that the run counts as finished
         self._release()
 
     def _release(self) -> None:

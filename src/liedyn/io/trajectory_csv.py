@@ -9,7 +9,6 @@ Columns bind by name, in any order. This module checks neither what the columns 
 """
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,6 +28,7 @@ from liedyn.immutable import Immutable
 from liedyn.io.atomic_output import STDIO, check_output, open_output
 from liedyn.io.column_map import AppliedMap, BoundColumn, MapArgument, bind_map, map_file, read_column_map
 from liedyn.io.csv_table import CsvTable, column_title, read_table, title_cell, write_table
+from liedyn.io.recorded_paths import relative_path, text_digest
 from liedyn.io.ros_bag import BagTable, is_bag, read_bag
 from liedyn.io.units import unit_of
 
@@ -122,7 +122,7 @@ class Trajectory(Immutable):
                              "give the name of a file")
         if self.header.get("robot") and os.path.realpath(self._path("robot")) == os.path.realpath(model):
             raise UsageError(f"the model of the trajectory would replace the robot file {model}: use another name")
-        header |= {"model": model.name, "model_sha256": hashlib.sha256(self.model.encode()).hexdigest()}
+        header |= {"model": model.name, "model_sha256": text_digest(self.model.encode())}
         check_output(path, force=force)
         with open_output(model, force=force) as file:
             file.write(self.model)
@@ -134,7 +134,7 @@ class Trajectory(Immutable):
 
     def _paths(self, folder: Path) -> dict[str, str]:
         """Return the comments that name files, with paths relative to another folder."""
-        return {key: Path(os.path.relpath(self._path(key), folder)).as_posix()
+        return {key: relative_path(self._path(key), folder)
                 for key in ("robot", "loops", "model") if self.header.get(key)}
 
     def _path(self, key: str) -> Path:
@@ -256,7 +256,7 @@ def _mapped_columns(table: CsvTable, columns: MapArgument | None) -> tuple[list[
     bound, mapping = bind_map(column_map, table, automatic=automatic is not None)
     if column_map.robot and not table.comments.get("robot"):
         folder = Path() if table.file == STDIO else Path(table.file).parent
-        table.comments["robot"] = Path(os.path.relpath(column_map.robot, folder)).as_posix()
+        table.comments["robot"] = relative_path(column_map.robot, folder)
     return bound, mapping
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import yaml
 
 from liedyn.errors import InputError, Place
+from liedyn.io.recorded_paths import relative_path
 from liedyn.io.yaml_nodes import NULL, Node, parse_yaml
 
 _PART = r'(?:"[^"]*"|[^.="]+)'
@@ -177,7 +178,7 @@ def plain(value: Any, folder: str | os.PathLike[str] | None = None) -> Any:
     if isinstance(value, list | tuple):
         return [plain(entry, folder) for entry in value]
     if isinstance(value, FilePath):
-        return os.path.abspath(value) if folder is None else os.path.relpath(value, folder)
+        return os.path.abspath(value) if folder is None else relative_path(value, folder)
     return value
 
 

@@ -52,7 +52,8 @@ def write_linearization(result: Linearization, folder: str | Path, *, force: boo
         names = {name: np.array(getattr(result.system, name), dtype=str) for name in ("states", "inputs", "outputs")}
         arrays: dict[str, Any] = {name: matrix for name, (matrix, _, _) in tables.items()} | names | {"step": result.step}
         np.savez(part / "system.npz", **arrays)
-        (part / MARK).write_text(json.dumps(summary(result, folder), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        (part / MARK).write_text(json.dumps(summary(result, folder), indent=2, allow_nan=False) + "\n", encoding="utf-8",
+                                 newline="\n")
     written = SavedPlots([*(folder / f"{name}.csv" for name in tables), folder / "system.npz", folder / MARK])
     return written + draw_beside(folder, partial(_draw, result, formats)) if plots else written
 

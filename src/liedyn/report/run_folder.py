@@ -4,7 +4,6 @@ Also draws the plots one by one.
 """
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -22,6 +21,7 @@ from liedyn.analysis.recorded_robot import MIMIC_IGNORED, robot_of
 from liedyn.errors import InputError, LiedynWarning, NameLookupError, TrajectoryError, UsageError, warn
 from liedyn.io.atomic_output import STDIO, open_folder, translate_os_errors
 from liedyn.io.csv_table import Column, title_cell, write_table
+from liedyn.io.recorded_paths import text_digest
 from liedyn.io.ros_bag import BagOptions, is_bag
 from liedyn.io.scenarios.scenario import Pd, Scenario
 from liedyn.io.scenarios.scenario_file import to_plain
@@ -84,13 +84,13 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     folder = Path(folder)
     with open_folder(folder, mark=MARK, force=force) as part:
         model = yaml_of(result.model)
-        (part / MODEL).write_text(model, encoding="utf-8")
+        (part / MODEL).write_text(model, encoding="utf-8", newline="\n")
         header = trajectory_header(result.model, passive=result.scenario.passive, folder=os.path.abspath(folder)) \
-            | {"model": MODEL, "model_sha256": hashlib.sha256(model.encode()).hexdigest()}
+            | {"model": MODEL, "model_sha256": text_digest(model.encode())}
         write_trajectory(part / "trajectory.csv", header | _comments(result), result.t, result.columns)
         if result.has_events:
             write_events(part / "events.csv", result)
-        (part / MARK).write_text(json.dumps(summary(result, folder), indent=2) + "\n", encoding="utf-8")
+        (part / MARK).write_text(json.dumps(summary(result, folder), indent=2) + "\n", encoding="utf-8", newline="\n")
     written = SavedPlots([folder / "trajectory.csv", *([folder / "events.csv"] if result.has_events else []), folder / MARK])
     if not plots:
         return written

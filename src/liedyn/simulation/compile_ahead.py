@@ -171,7 +171,7 @@ def _steps(group: str, folder: Path) -> Iterator[tuple[str, str, Callable[[], ob
     """Yield (group, name, call) of each function; robot files are in the folder."""
     loops = group == "loops"
     path = folder / f"{group}_robot.yaml"
-    path.write_text(LOOP if loops else TREE, encoding="utf-8")
+    path.write_text(LOOP if loops else TREE, encoding="utf-8", newline="\n")
     model = ld.load(path)
     guess = GUESS if loops else np.ones(model.nv)
     if loops:

@@ -5,7 +5,6 @@ generalized forces, d1fext, … of external wrenches by component.
 """
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ from liedyn.arrays import Array
 from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.errors import Place, TrajectoryError, list_names, nearest
 from liedyn.io.column_map import MOTION_KIND, SOURCE, is_motion_column
+from liedyn.io.recorded_paths import relative_path, text_digest
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.io.units import unit_name, unit_of
 from liedyn.model.model import Model
@@ -50,9 +50,9 @@ def trajectory_header(model: Model, *, passive: bool = True, folder: str | Path 
         places += [coupling.place for coupling in model.description.couplings]
         loops = {os.path.abspath(place.file) for place in places if place.file}
         for key, path in (("robot", robot), *(("loops", path) for path in loops - {robot})):
-            header[key] = Path(os.path.relpath(path, folder) if folder is not None else path).as_posix()
+            header[key] = relative_path(path, folder) if folder is not None else Path(path).as_posix()
         if Path(robot).is_file():
-            header["robot_sha256"] = hashlib.sha256(Path(robot).read_bytes()).hexdigest()
+            header["robot_sha256"] = text_digest(Path(robot).read_bytes())
     if model.nc:
         header["reaction"] = reaction_comment()
     return header | {"base": model.base, "gravity": " ".join(repr(float(x)) for x in model.gravity),

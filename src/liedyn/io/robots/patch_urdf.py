@@ -5,7 +5,6 @@ replaced, and elements added or removed, in the file. The result is read back; i
 """
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,6 +15,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from liedyn.errors import ModelError
+from liedyn.io.recorded_paths import relative_path
 from liedyn.io.robots.urdf import urdf_robot
 from liedyn.io.robots.write_urdf import as_urdf, urdf
 from liedyn.io.robots.xacro_files import is_xacro
@@ -235,8 +235,7 @@ class _SourceText:
         for element in _walk(self.root):
             name = element.text("filename", "")
             if element.tag in _FILES and name and not _NOT_RELATIVE.match(name):
-                path = os.path.relpath(source / name, folder)
-                self.set_attribute(element, "filename", path.replace(os.sep, "/"))
+                self.set_attribute(element, "filename", relative_path(source / name, folder))
 
     # places -----------------------------------------------------------------------------------------------------------
 

@@ -65,10 +65,15 @@ def _serve_one_order() -> None:
     gc.disable()                        # the process is short-lived; collecting takes a third of making a figure
     warm_up()
     order = pickle.load(sys.stdin.buffer)
-    drawn = _draw_in_two(*order) if hasattr(os, "fork") and (os.cpu_count() or 1) > 1 else save_figures(*order)
+    drawn = _draw_in_two(*order) if _can_fork() and (os.cpu_count() or 1) > 1 else save_figures(*order)
     sys.stdout.buffer.write(pickle.dumps(drawn))
     sys.stdout.buffer.flush()
     os._exit(0)                         # the end of Matplotlib would take 0.1 s, for which the caller would wait
+
+
+def _can_fork() -> bool:
+    """Return whether a child may draw after a fork. Not on Windows, nor on macOS, whose libraries do not support it."""
+    return hasattr(os, "fork") and sys.platform != "darwin"
 
 
 def _draw_in_two(recording: PlotData, folder: str | Path, formats: Sequence[str]) -> SavedPlots:

@@ -114,7 +114,8 @@ def browser(program: str) -> Iterator[Page]:
     If its sandbox does not work, as for root and in some containers, it runs without: it opens only pages of this package.
     """
     with tempfile.TemporaryDirectory(prefix="liedyn-chromium-", ignore_cleanup_errors=True) as profile:
-        for sandbox in (() if os.geteuid() == 0 else ((),)) + (("--no-sandbox",),):
+        as_root = getattr(os, "geteuid", lambda: 1)() == 0
+        for sandbox in (() if as_root else ((),)) + (("--no-sandbox",),):
             with _started([program, *_FLAGS, *sandbox, f"--user-data-dir={profile}"]) as page:
                 try:
                     page.call("Browser.getVersion")
@@ -168,7 +169,9 @@ def check_video(output: str, *, force: bool) -> tuple[str, str]:
         raise UsageError(f"{output} is not the name of a video: it must end in {', '.join(_KINDS)}")
     check_output(output, force=force)
     drawer = chromium()
-    if drawer is None or os.name != "posix":
+    if not hasattr(os, "killpg"):                               # Windows: Chromium has no pipes as files 3 and 4
+        raise UsageError(f"videos cannot be drawn on this system; run liedyn in WSL{_OR}")
+    if drawer is None:
         raise UsageError("videos are drawn by Chromium or Chrome, and there is none on the path; install it (on Debian "
                          f"`apt install chromium`){_OR}")
     writer = _ffmpeg()
@@ -200,7 +203,7 @@ def write_video(page: str, output: str, *, size: tuple[int, int], rate: float, s
     target, times = Path(output), _times(page, rate, speed)
     with translate_os_errors(target.parent), tempfile.TemporaryDirectory(prefix="liedyn-video-") as folder:
         source = Path(folder, "page.html")
-        source.write_text(page, encoding="utf-8")
+        source.write_text(page, encoding="utf-8", newline="\n")
         film = Path(folder, f"film{target.suffix.lower()}")
         with browser(drawer) as tab:
             tab.open(source.absolute().as_uri(), *size)
