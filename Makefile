@@ -2,7 +2,7 @@
 NEW := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 # the first that runs and is new enough: a name on the path may be a shim that does not run
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do $$p $(NEW) 2>/dev/null && echo $$p && break; done)
-BIN := .venv/bin
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
 # What `make test-oldest` runs: what depends on internals of other packages, and one of each kind of the rest.
 CORE := $(addprefix tests/, numba_tools codegen/test_specialize.py codegen/test_plan.py io model lie/test_so3.py lie/test_simd.py \
@@ -15,7 +15,7 @@ OLD_PYTHON ?= $(shell for p in python3.11 python3.12; do $$p $(NEW) 2>/dev/null 
 # Pythons for which Numba has packages, newest first.
 NEWEST ?= python3.14 python3.13 python3.12
 
-.PHONY: simulate test test-long test-avx2 test-oldest test-torch test-newest test-wheel bench lint docs wheel dist clean
+.PHONY: simulate test test-long test-avx2 test-oldest test-core test-torch test-newest test-wheel bench lint docs wheel dist release-check clean
 
 simulate: .venv/installed          ## run the README's example and name what to look at
 	$(BIN)/liedyn simulate configs/panda_hybrid.yaml --force
@@ -25,6 +25,9 @@ simulate: .venv/installed          ## run the README's example and name what to 
 
 test: .venv/installed-test         ## everything that keeps the project true
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+
+test-core: .venv/installed-test    ## the core tests of test-oldest with the newest packages, for systems that lack oracles
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(CORE)
 
 test-long: .venv/installed-test    ## metamorphic tests with new random seeds, for LIEDYN_MINUTES (default 60)
 	@end=$$(( $$(date +%s) + 60 * $${LIEDYN_MINUTES:-60} )); \
@@ -63,12 +66,15 @@ wheel: .venv/installed-test        ## as dist, with the compiled code of simulat
 
 dist: .venv/installed-test         ## sdist and wheel in dist/, with checked metadata
 	rm -rf dist build/lib build/bdist.*
-	$(BIN)/python -m build --no-isolation . >build.log 2>&1 || { cat build.log; exit 1; }
+	$(BIN)/python -m build --no-isolation --sdist --wheel . >build.log 2>&1 || { cat build.log; exit 1; }
 	@rm build.log
 	$(BIN)/python -m twine check --strict dist/*
 
 test-wheel: dist                   ## the README's commands from the wheel, installed into an empty environment
 	$(BIN)/python packaging/try_wheel.py
+
+release-check:                     ## what a person must still do before the version can be published; TAG=v… must name it
+	@$(PYTHON) packaging/check_release.py $(TAG)
 
 clean:
 	rm -rf .venv .venv-oldest .venv-newest runs build dist src/liedyn/prebuilt src/*.egg-info .pytest_cache .ruff_cache .hypothesis

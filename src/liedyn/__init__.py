@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from types import FunctionType
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def _homes() -> dict[str, str]:
