@@ -13,6 +13,7 @@ import pytest
 # folders run what users run, lines where there are any; tests of lines choose for themselves.
 _AS_USERS = ("batch", "cli", "codegen", "documents", "integrators", "interop", "oracles", "papers", "report", "rollouts",
              "scenarios", "simulation")
+os.environ["BROWSER"] = "true"                             # the program: no test opens a page on the screen
 os.environ["LIEDYN_CODE"] = "generic"                      # also while tests are collected
 if not os.environ.get("LIEDYN_SEED"):                    # of metamorphic tests; worker processes inherit it
     os.environ["LIEDYN_SEED"] = str(secrets.randbits(31))

@@ -159,6 +159,7 @@ from liedyn.model.description import (
 from liedyn.model.links import Link as Link, Pose as Pose, Shape as Shape
 from liedyn.model.model import Model as Model
 from liedyn.report.replay.replay import replay_of as replay_of
+from liedyn.report.replay.view import view as view
 from liedyn.report.run_folder import figure_of as figure_of, write_run as write_run
 from liedyn.robot_files import build as build, load as load, load_description as load_description, save as save
 from liedyn.rollouts.events import RolloutEvents as RolloutEvents

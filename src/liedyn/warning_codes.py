@@ -207,7 +207,9 @@ _TABLE: dict[str, tuple[str, str]] = {
     "no-checkpoint": (INFO, "There is no checkpoint, and the run starts from the beginning. Nothing to do."),
     "not-drawn": (WARN, "A plot, or a part of it, was not drawn. The message gives the reason."),
     "mesh-not-found": (WARN, "A mesh file was not found. Use `--package-root`."),
-    "meshes-available": (INFO, "The robot file has meshes that are not drawn. Use `--meshes`."),
+    "meshes-available": (INFO, "The robot file has meshes that are not drawn. Install the packages that read them."),
+    "open-loops": (WARN, "A robot is drawn with open loops. Use `liedyn assemble` with another guess, or repair its loops."),
+    "not-opened": (WARN, "No browser was found. Open the written page in one."),
 }
 
 WARNING_CODES = {code: MessageCode(*row) for code, row in _TABLE.items()}

@@ -52,13 +52,13 @@ def test_prefixes_that_are_not_declared_do_not_hide_a_mujoco_file(tmp_path):
 
 def test_a_file_is_read_once_for_dynamics_and_drawing(tmp_path, monkeypatch):
     from liedyn.io.robots import xml_elements
-    from liedyn.report.replay.scene import hint_of_meshes
+    from liedyn.report.replay.scene import drawn_meshes
     path, read, count = tmp_path / "robot.urdf", xml_elements.read_bytes, []
     path.write_text(ROBOT.format(declared="", within="", outside=""))
     monkeypatch.setattr(xml_elements, "read_bytes", lambda *arguments: count.append(1) or read(*arguments))
     model = ld.load(path)
     path.unlink()
-    assert link_shapes(model.description)["arm"] and hint_of_meshes(model) == ()
+    assert link_shapes(model.description)["arm"] and drawn_meshes([model], ())[0] is None
     ld.save(model, tmp_path / "copy.urdf")
     assert len(count) == 1
     path.write_text((tmp_path / "copy.urdf").read_text())

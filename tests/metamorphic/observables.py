@@ -316,7 +316,7 @@ _SCENARIO = "compared as a whole motion in test_scenarios.py"
 _INPUT = "makes the input of the relations"
 ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("figure_of", "load", "load_description", "parameter_names", "plan", "read_trajectory", "replay_of", "save",
-                     "warmup", "write_run"), _FILES),
+                     "view", "warmup", "write_run"), _FILES),
     **dict.fromkeys(("simulate", "rollout", "difference"), _SCENARIO),
     **dict.fromkeys(("build", "curve_joint", "random_configuration", "random_motion", "expand", "reduce", "integrate"), _INPUT),
     "run_scenario": "the computation of simulate, which test_scenarios.py compares",

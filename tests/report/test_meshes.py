@@ -157,7 +157,8 @@ def test_what_is_missing_is_said(tmp_path):
     motion(tmp_path, URDF.format("package://boxes/box.stl", "box.stl"))
     (tmp_path / "box.stl").write_text("no mesh")
     said = ok("replay", tmp_path / "run").stderr
-    assert "the robot file has 1 mesh: " in said and "--meshes draws it" in said              # the other one is not found
+    assert "warning: without meshes: no file for the mesh package://boxes/box.stl" in said
+    assert len(ok("replay", tmp_path / "run", "--no-meshes", "--force").stderr.splitlines()) == 1
     (tmp_path / "cart.yaml").write_text("links: {a: {mass: 1, inertia: [1, 1, 1]}}\n"
                                         "joints: {hinge: {type: continuous, parent: world, child: a, axis: [0, 0, 1]}}\n")
     said = run("replay", tmp_path / "run", "--robot", tmp_path / "cart.yaml", "--meshes", "--force")
@@ -179,6 +180,8 @@ def test_a_missing_reader_is_named(tmp_path, monkeypatch):
     motion(tmp_path, URDF.format("a.stl", "b.stl"))
     said = run("replay", tmp_path / "run", "--meshes")
     assert said.exit_code == 2 and "meshes need pycollada: pip install 'liedyn[meshes]'" in said.stderr
+    said = ok("replay", tmp_path / "run").stderr
+    assert "the robot file has 2 meshes: `pip install 'liedyn[meshes]'` draws them [meshes-available]" in said
 
 
 def test_many_loose_pieces_are_thinned_out():

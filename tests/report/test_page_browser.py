@@ -302,3 +302,56 @@ def test_meshes_are_drawn_with_sharp_edges(page, tmp_path):
     press(page, "m")
     assert (np.abs(shown - pixels(page)).max(axis=2) > 30).sum() > 1000
     assert faults_of(page) == []
+
+
+def test_sliders_move_the_robot_and_a_click_tells_its_mass(page, tmp_path):
+    """A slider of a crank moves all links as the library does; in the orthographic view from above, x is right and y is up."""
+    model = ld.load(ROOT / "robots/four_bar.yaml")
+    ok("view", ROOT / "robots/four_bar.yaml", "--no-open", "-o", tmp_path / "view.html")
+    opened(page, tmp_path / "view.html")
+    page.ask("document.querySelector('#joint-list input[type=range]').value = 2; "
+             "document.querySelector('#joint-list input[type=range]').dispatchEvent(new Event('input'))")
+    q = page.ask("replay.viewer.main.mechanism.q")
+    assert q[0] == 2.0 and np.abs(ld.constraint_residual(model, q)).max() < 1e-8
+    positions = np.array(page.ask(f"{json.dumps(model.link_names)}.map((link) => replay.position(link))"))
+    assert np.abs(positions - ld.link_poses(model, q)[:, :3, 3]).max() < 1e-8             # the page rounds poses of links
+    numbers = page.ask("[...document.querySelectorAll('#joint-list input[type=number]')].map((one) => Number(one.value))")
+    assert numbers == pytest.approx(q, abs=1e-4)
+    press(page, "3")
+    press(page, "o")
+    at = np.array([on_screen(page, link) for link in model.link_names])
+    view = box(page, "view")
+    scale = np.array([view["width"], view["height"]]) / 2                                 # pixels
+    shifted = (at - at[0]) * scale
+    metres = positions[:, :2] - positions[0, :2]
+    assert shifted == pytest.approx(metres * np.abs(shifted).max() / np.abs(metres).max(), abs=0.1)
+    x, y = (at[1] * [1, -1] + 1) / 2 * [view["width"], view["height"]] + [view["x"], view["y"]]
+    click(page, x, y)
+    card = page.ask("document.getElementById('card').textContent")
+    link = page.ask("document.getElementById('card-name').textContent")
+    mass = next(one.mass for one in model.description.links if one.name == link)
+    assert f"mass{mass:.4g} kg" in card.replace("\n", "")
+    for key in ("j", "c", "i", "k", "a"):                                                 # each switch draws something else
+        before = pixels(page)
+        press(page, key)
+        assert key == "k" or np.abs(pixels(page) - before).max() > 30
+    text = page.ask("(() => { try { navigator.clipboard = undefined; } catch {} return replay.viewer.sliders.copy(); })()")
+    assert json.loads(text)["crank"] == 2.0 and set(json.loads(text)) == set(model.joint_names)
+    assert not page.ask("document.getElementById('play').offsetParent") and faults_of(page) == []
+
+
+def test_turns_of_a_base_are_angles(page, tmp_path):
+    """Sliders of roll, pitch and yaw: R = Rz Ry Rx. Each stays while others move, also where they are not unique."""
+    ok("view", ROOT / "robots/quadruped.yaml", "--floating", "--no-open", "-o", tmp_path / "view.html")
+    opened(page, tmp_path / "view.html")
+    rows = page.ask("replay.viewer.sliders.rows.slice(0, 6).map(({ name }) => name)")
+    assert [name.partition(".")[2] for name in rows] == ["x", "y", "z", "roll", "pitch", "yaw"]
+    values = [0.1, -0.2, 0.3, 0.4, np.pi / 2, -0.6]
+    page.ask(f"{values}.forEach((x, k) => {{ const {{ sliders }} = replay.viewer; sliders.move(sliders.rows[k], x); }})")
+    q = np.array(page.ask("replay.viewer.main.mechanism.q"))
+    model = ld.load(ROOT / "robots/quadruped.yaml", base="floating")
+    wanted = ld.Pose.from_xyz_rpy(values[:3], values[3:])
+    assert np.allclose(ld.link_poses(model, q)[0, :3, :3], np.reshape(wanted.rotation, (3, 3))) and np.allclose(q[:3], values[:3])
+    shown = page.ask("replay.viewer.sliders.rows.slice(0, 6).map((row) => Number(row.range.value))")
+    assert shown == pytest.approx(values, abs=1e-6)
+    assert faults_of(page) == []

@@ -174,6 +174,8 @@ def simulations(model: ld.Model, q: Array, v: Array) -> None:
     run.save("runs/one", force=True)
     run.replay(Path("one.html"), against=[run], side_by_side=True, traces=["hand"], speed=0.5)
     assert_type(ld.replay_of(run, against=(run,), follow="hand", meshes=True, package_roots=["robots"], inline=True), str)
+    assert_type(ld.view(model, {"elbow": 0.5}, output="arm.html", meshes=False, open_browser=False, force=True), Path)
+    assert_type(ld.view(model, q, package_roots=["robots"]), Path)
     ld.write_run(run, Path("runs/two"), plots=False)
     law = ld.Feedback.pd(np.full(2, 10.0), np.full(2, 1.0), q)
     runs: ld.Rollout = ld.rollout(model, q, v, lambda t, q, v: -q, dt=1e-3, steps=10, feedback=law)

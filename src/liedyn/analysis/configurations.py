@@ -462,14 +462,23 @@ def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), 
         For texts and names that match no joint.
     ModelError, ComputationError, ConfigurationError
     """
-    guess = model.neutral()
-    for name, values in _joint_values(model, q, model.q_index, "--q"):
-        guess[model.q_index(name)] = _normalized(model, name, values)
+    guess = configuration_of(model, q)
     poses = dict(_driven_pose(model, text) for text in constraint_motion)
     fixed = [model.joint_names[k] for k in select(keep, model.joint_names, "joint to fix")]
     assembly = assemble(model, guess, fixed=fixed, constraint_motion=poses, seed=seed)
     still = tuple(constraint.name for constraint in model.constraints if constraint.driven and constraint.name not in poses)
     return AssembledState(model, assembly, _velocity(model, assembly.q, v, poses) if v else None, still)
+
+
+def configuration_of(model: Model, texts: Sequence[str], start: Array | None = None) -> Array:
+    """Return q (nq,) of texts such as "crank=0.5" or "base=0,0,1,0,0,0,1". Other joints are at `start`, default neutral.
+
+    Raises UsageError for other texts, ConfigurationError for quaternions off unit norm.
+    """
+    q = model.neutral() if start is None else start.copy()
+    for name, values in _joint_values(model, texts, model.q_index, "--q"):
+        q[model.q_index(name)] = _normalized(model, name, values)
+    return q
 
 
 def _velocity(model: Model, q: Array, texts: Sequence[str], constraint_motion: Mapping[str, Array]) -> Array:

@@ -129,10 +129,10 @@ def replace_symbols(text: str, encoding: str | None) -> str:
 COMMANDS: dict[str, str | click.Command] = {
     "simulate": "simulate", "batch": "batch", "linearize": "result_commands", "inverse": "trajectory_commands",
     "forward": "trajectory_commands", "hybrid": "trajectory_commands", "kinematics": "trajectory_commands",
-    "info": "robot_commands", "check": "robot_commands", "convert": "robot_commands", "plot": "result_commands",
-    "replay": "result_commands", "parameters": "trajectory_commands", "derivatives": "trajectory_commands",
-    "assemble": "robot_commands", "export": "robot_commands", "template": "robot_commands", "schema": "robot_commands",
-    "warmup": "robot_commands", "demo": "example_commands", "examples": "example_commands"}
+    "view": "robot_commands", "info": "robot_commands", "check": "robot_commands", "convert": "robot_commands",
+    "plot": "result_commands", "replay": "result_commands", "parameters": "trajectory_commands",
+    "derivatives": "trajectory_commands", "assemble": "robot_commands", "export": "robot_commands", "template": "robot_commands",
+    "schema": "robot_commands", "warmup": "robot_commands", "demo": "example_commands", "examples": "example_commands"}
 
 
 @functools.cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 import functools
 import json
 import logging
-import os
 import shutil
 import sys
 import threading
@@ -20,7 +19,7 @@ import click
 
 from liedyn.cli.app import print_message, print_report, print_result
 from liedyn.errors import ComputationError, LiedynError, LiedynWarning, UsageError, escape_nonprintable, list_names, of_level
-from liedyn.io.atomic_output import STDIO, open_output
+from liedyn.io.atomic_output import STDIO, open_in_browser, open_output
 
 if TYPE_CHECKING:                       # NumPy takes a tenth of a second to import
     from liedyn.model.model import Model
@@ -179,7 +178,7 @@ class Console:
 
     def open_page(self, path: Path, *, no_open: bool = False) -> None:
         """Open a page in the browser of the desktop, or print where it is if there is none or `no_open` is true."""
-        if no_open or not _opened_in_browser(path):
+        if no_open or not open_in_browser(path):
             self.message(f"open {escape_nonprintable(str(path))} in a browser")
 
     def result(self, text: str) -> None:
@@ -226,15 +225,6 @@ class Console:
             self.warn(LiedynWarning("robot-warnings",
                                     f"{count} warning{'s' * (count > 1)} about the robot {model.name}; `liedyn check "
                                     f"{model.source}` lists {'them' if count > 1 else 'it'}"))
-
-
-def _opened_in_browser(path: Path) -> bool:
-    """Open a file in the browser. Return False without a desktop: a browser in the terminal cannot draw it."""
-    if sys.platform.startswith(("linux", "freebsd")) and not ({"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} & set(os.environ)):
-        return False
-    import webbrowser
-
-    return webbrowser.open(path.absolute().as_uri())
 
 
 def check_drawn(failures: Mapping[str, str]) -> None:

@@ -172,6 +172,11 @@ def reading_overrides(reading: ReadingOptions) -> tuple[str, ...]:
     return tuple(f"{key}={json.dumps(value)}" for key, value in reading.items())
 
 
+meshes_option = click.option("--meshes/--no-meshes", default=None, help="Draw the meshes of the robot file, or not. Default: if "
+                             "liedyn[meshes] is installed.")
+roots_option = click.option("--package-root", "roots", multiple=True, type=Existing(file_okay=False), metavar="FOLDER",
+                            help="Folder in which to look for `package://` meshes; may be repeated. Folders above the URDF and "
+                            "ROS packages are found without it.")
 strict_option = click.option("--strict", is_flag=True, help="Treat robot warnings as errors (see `liedyn check`).")
 file_kind_argument = click.argument("kind", metavar="scenario|robot|loops|sweep|columns",
                                      type=click.Choice(["scenario", "robot", "loops", "sweep", "columns"]))

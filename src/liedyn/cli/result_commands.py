@@ -19,10 +19,12 @@ from liedyn.cli.options import (
     force_option,
     ignore_mimic_option,
     json_option,
+    meshes_option,
     override_option,
     reading_options,
     reading_overrides,
     robot_option,
+    roots_option,
     strict_option,
 )
 
@@ -127,10 +129,8 @@ class _NamedFile(click.Path):
 @click.option("--follow", metavar="LINK", default="", help="Let the camera follow this link.")
 @click.option("--speed", type=click.FloatRange(1e-3, 1e3), default=1.0, show_default=True, metavar="FACTOR",
               help="Playback speed: seconds of motion per second.")
-@click.option("--meshes", is_flag=True, help="Draw the meshes that the URDF names in <visual> (needs liedyn[meshes]).")
-@click.option("--package-root", "roots", multiple=True, type=Existing(file_okay=False), metavar="FOLDER",
-              help="Folder in which to look for `package://` meshes; may be repeated. Folders above the URDF and ROS packages "
-              "are found without it.")
+@meshes_option
+@roots_option
 @click.option("--video", type=_NamedFile(dir_okay=False), metavar="FILE.mp4",
               help="Write a video: mp4, webm or gif. Needs Chromium or Chrome, and ffmpeg.")
 @click.option("--size", type=_size, default="1280x720", show_default=True, metavar="WIDTHxHEIGHT",
@@ -142,7 +142,7 @@ class _NamedFile(click.Path):
 @with_console(reading_options, force_option, json_option)
 def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOptions, output: str | None,         # noqa: PLR0913
            against: tuple[str, ...], runs: str, side_by_side: bool | None, traces: tuple[str, ...], follow: str, speed: float,
-           meshes: bool, roots: tuple[str, ...], video: str | None, size: tuple[int, int], fps: float, mcap: str | None,
+           meshes: bool | None, roots: tuple[str, ...], video: str | None, size: tuple[int, int], fps: float, mcap: str | None,
            reading: ReadingOptions, force: bool, as_json: bool, console: Console) -> None:
     """Write a motion as one HTML file: a 3D view with playback controls, forces, traces, and plots linked to the time.
 
@@ -168,7 +168,7 @@ def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOpti
     with console.progress.stage("writing the page" if video is None else "drawing the video"):
         report, warnings = write_replay(
             trajectory, options, choices=[run for run in runs.split(",") if run], robot=robot, columns=columns, bag=bag,
-            reading=reading, against=against, meshes=meshes or bool(roots), roots=roots, page=page, video=video, mcap=mcap,
+            reading=reading, against=against, meshes=meshes, roots=roots, page=page, video=video, mcap=mcap,
             size=size, rate=fps, force=force, progress=console.progress.update)
     console.warn(*warnings)
     if as_json:

@@ -1,4 +1,4 @@
-"""Commands about robot files (`info`, `check`, `convert`, `export`, `assemble`), `template`, `schema` and `warmup`."""
+"""Commands about robot files (`info`, `check`, `view`, `convert`, `export`, `assemble`), `template`, `schema` and `warmup`."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,8 +19,10 @@ from liedyn.cli.options import (
     is_bag_file,
     json_option,
     loops_option,
+    meshes_option,
     reading_options,
     robot_argument,
+    roots_option,
     strict_option,
     text_output_option,
 )
@@ -80,6 +82,56 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, reading
     console.report(as_json, [summary.to_dict() for summary in summaries],
                    "\n".join(summary.text(verbose=console.verbose) for summary in summaries))
     raise_for_warnings(summaries)
+
+
+# view -------------------------------------------------------------------------------------------------------------------
+
+@click.command(short_help="Show a robot in 3D in the browser, with a slider for each joint.")
+@robot_argument
+@click.option("--q", "q", multiple=True, metavar="JOINT=VALUE", help="Coordinates of a joint (separated by commas); may be "
+              "repeated. Default: zero, or the middle of limits that exclude it. Loops are closed near these.")
+@click.option("--floating", is_flag=True, help="Let the root link float: the same as --base floating.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.html",
+              help="Page to write. Default: a file in a temporary folder.")
+@click.option("--no-open", is_flag=True, help="Do not open the browser.")
+@meshes_option
+@roots_option
+@with_console(base_option, loops_option, reading_options, force_option, json_option)
+def view(robot: str, q: tuple[str, ...], floating: bool, output: str | None, no_open: bool,                # noqa: PLR0913
+         meshes: bool | None, roots: tuple[str, ...], base: Base | None, loops: str | None, reading: ReadingOptions, force: bool,
+         as_json: bool, console: Console) -> None:
+    """Show ROBOT, a URDF, YAML or MJCF file, in 3D: a page with a slider for each joint.
+
+    Couplings and mimic joints follow the sliders, and loops stay closed. The page shows link frames, joint axes, inertia
+    ellipsoids, centres of mass and shapes for collisions. A click on a link shows its mass, and the warnings of `liedyn check`
+    about it.
+
+    \b
+    Example:  liedyn view robots/panda.yaml
+    Example:  liedyn view robots/four_bar.yaml --q crank=1.2
+    Example:  liedyn view robots/quadruped.yaml --floating --no-open -o quadruped.html
+    """
+    if floating and base == "fixed":
+        raise click.UsageError("--floating and --base fixed contradict each other.")
+    from liedyn.analysis.configurations import configuration_of
+    from liedyn.io.atomic_output import check_output
+    from liedyn.report.replay.view import write_view
+    from liedyn.robot_files import read_model
+    from liedyn.simulation.limits import neutral_within_limits
+
+    if output is not None:
+        check_output(output, force=force)
+    model = read_model(robot, base="floating" if floating else base, loops=loops, **reading)
+    configuration = configuration_of(model, q, neutral_within_limits(model))
+    with console.progress.stage("writing the page"):
+        path, warnings = write_view(model, configuration, [text.split("=")[0].strip() for text in q], output=output,
+                                    meshes=meshes, roots=roots, force=force)
+    console.warn(*warnings)
+    if as_json:
+        console.result_json({"file": str(path), "robot": model.name})
+    console.file(str(path))
+    console.robot(model)
+    console.open_page(path, no_open=no_open)
 
 
 # convert ----------------------------------------------------------------------------------------------------------------

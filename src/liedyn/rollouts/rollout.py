@@ -401,7 +401,7 @@ class Rollout(Immutable):
         return liedyn.figure_of(self, what)
 
     def replay(self, path: str | os.PathLike[str], *, runs: Sequence[int] = (0,), side_by_side: bool = False,  # noqa: PLR0913
-               traces: Sequence[str] = (), follow: str = "", speed: float = 1.0, meshes: bool = False,
+               traces: Sequence[str] = (), follow: str = "", speed: float = 1.0, meshes: bool | None = None,
                package_roots: Sequence[str] = (), force: bool = False) -> None:
         """Write a page that shows some runs in 3D, see `liedyn.replay_of`. `runs` are indices of runs (flattened), at most 16.
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from liedyn.arrays import Array, Mask
 from liedyn.errors import LiedynWarning, WarningLog, list_names
 from liedyn.io.scenarios.scenario import Prescribe, Rule, Scenario
+from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import bind_joints, v_to_q_indices
 
@@ -166,6 +167,21 @@ def _ranges_with_followers(model: Model) -> tuple[Array, Array]:
     return lower, upper
 
 
+def neutral_within_limits(model: Model, bound: Container[str] = ()) -> Array:
+    """Return the neutral q (nq,), with coordinates whose limits exclude zero in the middle of them.
+
+    The joints `bound`, and those that follow others, are left as they are.
+    """
+    followers = np.flatnonzero(model.follows) if model.has_only_couplings else ()
+    lowest, highest = _ranges_with_followers(model)
+    q = model.neutral()
+    for joint in model.joints:
+        k = np.arange(joint.v.start, joint.v.stop)
+        if joint.kind == ONE_DOF and joint.name not in bound and not np.isin(k, followers).any():
+            q[joint.q] = _middle_if_outside(q[joint.q], lowest[k], highest[k])
+    return q
+
+
 def start_within_limits(scenario: Scenario, model: Model) -> Scenario:
     """Return the scenario of a robot file with initial positions for joints whose limits exclude zero, and a message.
 
@@ -176,19 +192,14 @@ def start_within_limits(scenario: Scenario, model: Model) -> Scenario:
         return scenario
     bound = {*bind_joints(scenario.initial_q, model),
              *(name for name, rule in bind_joints(scenario.joints, model).items() if isinstance(rule.value, Prescribe))}
-    followers = np.flatnonzero(model.follows) if model.has_only_couplings else ()
-    lowest, highest = _ranges_with_followers(model)
-    q, rules, starts = model.neutral(), [], []
+    start, neutral, rules, starts = neutral_within_limits(model, bound), model.neutral(), [], []
     for joint in model.joints:
-        k = np.arange(joint.v.start, joint.v.stop)
-        x, lower, upper = q[joint.q], lowest[k], highest[k]
-        if len(x) != len(k) or joint.name in bound or np.isin(k, followers).any():
-            continue
-        inside = _middle_if_outside(x, lower, upper)
-        moved = np.flatnonzero(inside != x)
+        moved = np.flatnonzero(start[joint.q] != neutral[joint.q])
         if moved.size:
+            inside = start[joint.q]
             rules.append(Rule(joint.name, tuple(map(float, inside))))
-            starts += [f"{model.v_names[k[i]]} = {inside[i]:.4g} {model.v_units[k[i]]}" for i in moved]
+            names, units = model.v_names[joint.v], model.v_units[joint.v]
+            starts += [f"{names[i]} = {inside[i]:.4g} {units[i]}" for i in moved]
     if not rules:
         return scenario
     message = f"zero is outside the limits of joints: the run starts at {list_names(starts, _MAX_NAMES)}"

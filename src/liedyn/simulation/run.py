@@ -204,8 +204,8 @@ class Result(Immutable):
         return liedyn.figure_of(self, what)
 
     def replay(self, path: str | os.PathLike[str], *, against: Sequence[Result] = (),       # noqa: PLR0913
-               side_by_side: bool = False, traces: Sequence[str] = (), follow: str = "", speed: float = 1.0, meshes: bool = False,
-               package_roots: Sequence[str] = (), force: bool = False) -> None:
+               side_by_side: bool = False, traces: Sequence[str] = (), follow: str = "", speed: float = 1.0,
+               meshes: bool | None = None, package_roots: Sequence[str] = (), force: bool = False) -> None:
         """Write a page that shows the motion in 3D, see `liedyn.replay_of`.
 
         Raises UsageError where the file exists and `force` is not given.

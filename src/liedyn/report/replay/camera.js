@@ -2,6 +2,8 @@
 
 const ANGLE = 40 * Math.PI / 180;                           // from top to bottom of the picture
 const FIRST_SIDE = [-0.9, 0.32];                            // azimuth about z from x, height over the ground [rad]
+const ABOVE = Math.PI / 2 - 1e-4;                           // straight down, where the azimuth still tells what is up
+const SIDES = { "3D": FIRST_SIDE, Front: [0, 0], Side: [-Math.PI / 2, 0], Top: [-Math.PI / 2, ABOVE], Back: [Math.PI, 0] };
 
 class Camera {
   constructor(canvas, size, onChange) {
@@ -10,14 +12,14 @@ class Camera {
   }
 
   // all within the box of two corners in sight, with some room around; of a long way, a part of it
-  reset([low, high], [azimuth, height] = FIRST_SIDE) {
+  reset([low, high], [azimuth, height] = FIRST_SIDE, margin = 0.04) {
     const { size, canvas } = this, most = 4 * size;
     this.centre = low.map((x, k) => (x + high[k]) / 2);
     Object.assign(this, { azimuth, height, offset: [0, 0, 0], distance: 1 });
     this.look();
     const toEye = cross(this.right, this.up), up = Math.tan(ANGLE / 2);
     const aside = up * (canvas.clientWidth / canvas.clientHeight || 1);
-    const half = low.map((x, k) => Math.min(most, (high[k] - x) / 2) + 0.04 * size);
+    const half = low.map((x, k) => Math.min(most, (high[k] - x) / 2) + margin * size);
     const corners = [0, 1, 2, 3, 4, 5, 6, 7].map((k) => half.map((x, j) => (k >> j & 1 ? x : -x)));
     const beyond = (c) => Math.max(Math.abs(dot(c, this.up)) / up, Math.abs(dot(c, this.right)) / aside);
     const needed = corners.map((c) => dot(c, toEye) + beyond(c));
@@ -35,7 +37,9 @@ class Camera {
     const target = along(followed, this.offset, 1), { azimuth, height, distance, canvas } = this;
     const way = [Math.cos(height) * Math.cos(azimuth), Math.cos(height) * Math.sin(azimuth), Math.sin(height)];
     const eye = along(target, way, distance), turn = looking(eye, target);
-    const lens = perspective(ANGLE, canvas.width / canvas.height || 1, 0.02 * distance, distance + 60 * this.size);
+    const aspect = canvas.width / canvas.height || 1, far = distance + 60 * this.size;
+    const lens = this.parallel ? orthographic(distance * Math.tan(ANGLE / 2), aspect, far)
+      : perspective(ANGLE, aspect, 0.02 * distance, far);
     this.right = [turn[0], turn[4], turn[8]];
     this.up = [turn[1], turn[5], turn[9]];
     return { view: product(lens, turn), eye };
@@ -43,7 +47,7 @@ class Camera {
 
   turn(dx, dy) {
     this.azimuth -= 0.008 * dx;
-    this.height = Math.min(1.55, Math.max(-1.55, this.height + 0.008 * dy));
+    this.height = Math.min(ABOVE, Math.max(-ABOVE, this.height + 0.008 * dy));
     this.onChange();
   }
 

@@ -124,8 +124,9 @@ class Drawing {
   }
 
   // solids: {kind: numbers}, twenty a solid: its place and its colour
-  drawSolids(solids, { clear = false, shadow = null } = {}) {
+  drawSolids(solids, { clear = false, shadow = null, over = false } = {}) {
     const gl = this.gl, { program, places } = this.solid;
+    if (over) gl.clear(gl.DEPTH_BUFFER_BIT);
     gl.useProgram(program);
     gl.uniformMatrix4fv(places.view, false, this.camera.view);
     gl.uniform3fv(places.eye, this.camera.eye);

@@ -32,6 +32,9 @@ const PAINT = [[0.36, 0.54, 0.74], [0.85, 0.55, 0.32], [0.47, 0.64, 0.48], [0.71
   [0.45, 0.66, 0.72]];
 const STICK = [0.70, 0.74, 0.79];
 const BARE = [0.72, 0.74, 0.77];                            // a mesh without a colour
+const [AXIS, MARKED, PASSIVE_AXIS] = [[0.50, 0.25, 0.75], [0.95, 0.45, 0.05], [0.62, 0.60, 0.66]];     // of joints; followers
+const [COM, TOTAL] = [[0.95, 0.75, 0.10], [0.85, 0.15, 0.45]];      // centres of mass: of links, of the robot
+const COLLISION = [0.95, 0.45, 0.20];
 const ARROWS = { force: [0.90, 0.36, 0.10], contact: [0.10, 0.55, 0.85], reaction: [0.10, 0.65, 0.45],
   moment: [0.72, 0.35, 0.68] };
 
@@ -44,10 +47,11 @@ class Motion {
     Object.assign(motion, { t, positions, turns, arrows, curves });
     motion.links = data.scene.links.map((link) => ({ ...link, at: pose12(link.at) }));
     const marks = {};
-    for (const kind of ["visuals", "solids", "ellipsoids"]) {
+    for (const kind of ["visuals", "solids", "ellipsoids", "collision"]) {
       marks[kind] = data.scene[kind].map((one) => ({ ...one, at: pose12(one.at) }));
     }
     motion.marks = marks;
+    motion.mechanism = data.mechanism ? new Mechanism(data.mechanism) : null;
     const order = {};
     data.scene.links.forEach((link, k) => { order[link.name] = k; });
     const handles = (list) => list.map(({ body, at }, k) => ({ link: order[list[k].name ?? list[k].link], body, p: place(at) }));
@@ -80,8 +84,10 @@ class Motion {
   seek(time) {                                              // poses of the bodies then; -1 is the ground
     const [k, s] = this.frame(time), count = this.positions.length / 3;
     this.at = { k, s };
-    this.bodies = Array.from({ length: count }, (_, b) => pose(this.mixed(this.turns, k, s, 4 * b, 4),
-      along(this.shift, this.mixed(this.positions, k, s, 3 * b, 3), 1)));
+    if (this.mechanism) this.kernel = this.mechanism.poses();
+    this.bodies = this.mechanism ? this.mechanism.framesOf(this.kernel)
+      : Array.from({ length: count }, (_, b) => pose(this.mixed(this.turns, k, s, 4 * b, 4),
+        along(this.shift, this.mixed(this.positions, k, s, 3 * b, 3), 1)));
     this.bodies[-1] = columns([1, 0, 0], [0, 1, 0], [0, 0, 1], this.shift);
   }
 
@@ -97,10 +103,10 @@ class Motion {
     });
   }
 
-  // {solid: numbers} of what stands there, and of what one sees through; ghost: the colour of one
-  solids({ inertia, forces, meshes, arrowScale }) {
+  // {solid: numbers} of what stands there, of what one sees through, and of what is drawn over all; ghost: the colour of one
+  solids({ inertia, forces, meshes, com, collision, joints, arrowScale, marked }) {
     const { ghost } = this;
-    const solid = {}, clear = {};
+    const solid = {}, clear = {}, over = {};
     const put = (into, kind, m, [r, g, b], alpha = 1) => { (into[kind] ||= []).push(...m, r, g, b, alpha); };
     const main = ghost ? clear : solid, alpha = ghost ? 0.35 : 1, tone = (paint) => ghost || paint;
     const { radius, size } = this.scene;
@@ -148,6 +154,36 @@ class Motion {
         }
       });
     }
-    return { solid, clear };
+    for (const { kind, sizes, at, body } of collision && !ghost ? this.marks.collision : []) {
+      put(clear, kind, scaled(product(this.body(body), at), ...sizes), COLLISION, 0.4);
+    }
+    if (com && !ghost) this.putMasses((p, r, paint) => put(over, "sphere", columns([r, 0, 0], [0, r, 0], [0, 0, r], p), paint));
+    if (joints && this.mechanism) this.putAxes((kind, m, paint) => put(over, kind, m, paint), marked);
+    return { solid, clear, over };
+  }
+
+  putMasses(ball) {                                         // a ball for each link, and one for all of them
+    const { ellipsoids } = this.marks, most = Math.max(...ellipsoids.map(({ mass }) => mass));
+    let sum = [0, 0, 0], total = 0;
+    for (const { body, at, mass } of ellipsoids) {
+      const p = place(product(this.body(body), at));
+      ball(p, 1.8 * this.scene.radius * Math.max(0.4, Math.cbrt(mass / most)), COM);
+      sum = along(sum, p, mass);
+      total += mass;
+    }
+    if (total > 0) ball(sum.map((x) => x / total), 2.6 * this.scene.radius, TOTAL);
+  }
+
+  putAxes(add, marked) {                                    // screws of joints: rotations with a cone, translations with a box
+    const { radius, size } = this.scene, { parts } = this.mechanism, length = 0.16 * size;
+    this.mechanism.bodies.forEach(([, kind, , iv, a], i) => {
+      const part = parts.find(({ v }) => v === iv), m = this.kernel[i], r = (part === marked ? 0.9 : 0.5) * radius;
+      if (i === 0 || kind !== ONE_DOF) return;
+      const paint = part === marked ? MARKED : part?.follows ? PASSIVE_AXIS : AXIS, way = m.slice(8, 11);
+      const tip = along(place(m), way, length / 2);
+      add("rod", scaled(m, r, r, length), paint);
+      if (a === 0) add("box", scaled(columns(m.slice(0, 3), m.slice(4, 7), way, tip), 4 * r, 4 * r, 4 * r), paint);
+      else add("cone", scaled(pointing(tip, way), 2.6 * r, 2.6 * r, 7 * r), paint);
+    });
   }
 }

@@ -13,6 +13,7 @@ import numpy as np
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.manifold import continuous_quaternions
 from liedyn.errors import escape_nonprintable
+from liedyn.model.model import Model, base_text
 from liedyn.report.replay.meshes import packed
 from liedyn.report.replay.scene import PlacedShape, Visuals, bodies_of, body_scene
 from liedyn.report.replay.sources import ReplayRun, arrows_of
@@ -47,14 +48,14 @@ def run_data(run: ReplayRun, meshes: Mapping[str, Sequence[PlacedShape]]) -> dic
     plots, curves = _plots(run, rows)
     return {"name": run.name, "varied": list(run.varied), "robot": model.name, "status": run.status, "reason": run.reason,
             "scene": scene,
-            "floor": _floor(scene["bounds"][0][2], size, run.contacts),
+            "floor": _floor(model, scene["bounds"][0][2], size, run.contacts),
             "phase": run.phase, "marks": [[float(time), event, phase] for time, event, phase in run.marks],
             "t": packed(t[:, None], _TIME * min(1.0, t[-1] - t[0] or 1.0)),
             "positions": packed(poses[..., :3, 3].reshape(len(t), -1), _POSITION * size),
             "turns": packed(continuous_quaternions(poses[..., :3, :3]).reshape(len(t), -1),
                             _TURN / max(1.0, _lever(scene) / size)),
             "arrows": {"of": names, **packed(arrows, _ARROW * _positive(np.abs(arrows).max(axis=0, initial=0.0)))},
-            "plots": plots, "curves": packed(curves, _positive(np.ptp(curves, axis=0)) / _LEVELS)}
+            "plots": plots, "curves": packed(curves, _positive(np.ptp(curves, axis=0)) / _LEVELS), "mechanism": run.mechanism}
 
 
 def _positive(sizes: np.ndarray) -> np.ndarray:
@@ -76,12 +77,14 @@ def _lever(scene: dict[str, Any]) -> float:
     return max((float(np.linalg.norm(link["at"][9:])) for link in scene["links"] if link["body"] >= 0), default=0.0)
 
 
-def _floor(lowest: float, size: float, contacts: Mapping[str, Any]) -> float:
-    """Return the height of the ground [m]: that of a horizontal contact plane, else 0 or just below the lowest point."""
+def _floor(model: Model, lowest: float, size: float, contacts: Mapping[str, Any]) -> float:
+    """Return the height of the ground [m]: that of a horizontal contact plane, or of a fixed base; else 0 or below the motion."""
     for plane in (contacts.get("planes") or {}).values():
         if not plane.get("link") and list(plane.get("normal", [0, 0, 1]))[:2] == [0, 0]:
             return float(plane.get("point", [0, 0, 0])[2])
-    return 0.0 if lowest >= -0.02 * size else lowest - 0.05 * size
+    if base_text(model) == "fixed" or lowest >= -0.02 * size:
+        return 0.0
+    return lowest - 0.05 * size
 
 
 def _plots(run: ReplayRun, rows: np.ndarray) -> tuple[list[dict[str, Any]], np.ndarray]:
@@ -99,8 +102,8 @@ def _plots(run: ReplayRun, rows: np.ndarray) -> tuple[list[dict[str, Any]], np.n
 
 # page -------------------------------------------------------------------------------------------------------------------
 
-SCRIPTS = ("page.js", "vectors.js", "shapes.js", "drawing.js", "camera.js", "motion.js", "meshes.js", "curves.js", "plots.js",
-           "arrangement.js", "recording.js", "picking.js", "viewer.js")
+SCRIPTS = ("page.js", "vectors.js", "shapes.js", "drawing.js", "camera.js", "mechanism.js", "motion.js", "meshes.js", "curves.js",
+           "plots.js", "sliders.js", "arrangement.js", "recording.js", "picking.js", "viewer.js")
 PAGE = "replay.html"                    # its name in a run folder
 DATA = '<script id="data" type="application/json">'
 

@@ -13,7 +13,7 @@ from liedyn.io.atomic_output import STDIO, check_output, open_output
 from liedyn.io.ros_bag import BagOptions, is_bag
 from liedyn.report.replay.mcap import check_mcap, write_mcap
 from liedyn.report.replay.page import PAGE, ReplayOptions, data_of, replay_page
-from liedyn.report.replay.scene import hint_of_meshes, visuals_of
+from liedyn.report.replay.scene import drawn_meshes
 from liedyn.report.replay.sources import ReplayRun, is_batch, shown_batch, shown_file, shown_result, shown_rollout
 from liedyn.report.replay.video import check_video, write_video
 from liedyn.robot_files import ReadingOptions
@@ -26,7 +26,7 @@ _HEIGHT = 560           # pixels
 
 def replay_of(result: Result | Rollout, *, against: Sequence[Result] = (), runs: Sequence[int] = (0,),  # noqa: PLR0913
               side_by_side: bool = False, traces: Sequence[str] = (),
-              follow: str = "", speed: float = 1.0, meshes: bool = False, package_roots: Sequence[str] = (),
+              follow: str = "", speed: float = 1.0, meshes: bool | None = None, package_roots: Sequence[str] = (),
               inline: bool = False) -> str:
     """Return an HTML page that shows a simulated motion, or runs of a rollout, in 3D: offline, in any browser.
 
@@ -47,8 +47,8 @@ def replay_of(result: Result | Rollout, *, against: Sequence[Result] = (), runs:
         Link of the first one that the camera follows.
     speed : float
         Playback speed: seconds of motion per second.
-    meshes : bool
-        Whether the meshes of the URDF are drawn.
+    meshes : bool, optional
+        Whether the meshes of the robot file are drawn; default: if the packages that read them are installed.
     package_roots : sequence of paths
         Further folders in which to look for ``package://`` meshes.
     inline : bool
@@ -80,7 +80,7 @@ def replay_of(result: Result | Rollout, *, against: Sequence[Result] = (), runs:
     else:
         displayed = [shown_result(each_run, f"{each_run.model.name} {k}" if against else each_run.model.name)
                  for k, each_run in enumerate([result, *against], start=1)]
-    visuals, _ = visuals_of([each_run.model for each_run in displayed], package_roots) if meshes else (None, ())
+    visuals, _ = drawn_meshes([each_run.model for each_run in displayed], package_roots, meshes)
     page = replay_page(displayed, ReplayOptions(result.model.name, tuple(traces), follow, side_by_side, speed), visuals)
     return _in_a_frame(page, result) if inline else page
 
@@ -129,7 +129,7 @@ def _runs(trajectory: str, choices: Sequence[str], robot: str | None, columns: s
 
 def write_replay(trajectory: str, look: ReplayOptions, *, choices: Sequence[str], robot: str | None,       # noqa: PLR0913
                  columns: str | None = None, bag: BagOptions | None = None, reading: ReadingOptions | None = None,
-                 against: Sequence[str], meshes: bool, roots: Sequence[str], page: str | None, video: str | None,
+                 against: Sequence[str], meshes: bool | None, roots: Sequence[str], page: str | None, video: str | None,
                  mcap: str | None, size: tuple[int, int], rate: float, force: bool,
                  progress: Callable[[float], None]) -> tuple[dict[str, Any], tuple[LiedynWarning, ...]]:
     """Write the page, video and recording whose names are not None. Return a report and warnings.
@@ -143,7 +143,7 @@ def write_replay(trajectory: str, look: ReplayOptions, *, choices: Sequence[str]
     columns, bag : map of the columns of the trajectory, and how a ROS bag is read, as in `read_trajectory`; not of `against`
     reading : options of reading the robot file
     against : more trajectories
-    meshes, roots : whether the meshes of the robot file are drawn; folders in which `package://` is looked for
+    meshes, roots : whether meshes of the robot file are drawn (None: if they can be); folders in which `package://` is searched
     size, rate : pixels of the video, frames per second
     progress : called with the fraction of the video
     """
@@ -154,7 +154,7 @@ def write_replay(trajectory: str, look: ReplayOptions, *, choices: Sequence[str]
     if mcap is not None:
         check_mcap(mcap, force=force)
     runs, warnings = _runs(trajectory, choices, robot, columns, bag, reading, against, progress)
-    visuals, more = visuals_of([run.model for run in runs], roots) if meshes else (None, hint_of_meshes(runs[0].model))
+    visuals, more = drawn_meshes([run.model for run in runs], roots, meshes)
     if is_batch(trajectory):
         look = replace(look, title=Path(trajectory).absolute().name)
     text = replay_page(runs, look, visuals)

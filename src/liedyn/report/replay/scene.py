@@ -57,14 +57,14 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
     T: (F, n_links, 4, 4) poses of its links, from which its size is computed; meshes: by link. In the result, `at` is a pose in
     the body (rotation by rows, translation), and `covered` is 1 for parts that meshes show better.
 
-    links      name, body, at
+    links      name, body, at, mass, com in the link [m], principal inertias about it [kg m^2]
     visuals    link, body, mesh: its number, at, scale, colour: used if the mesh has none
     solids     link, body, at, kind: box of edges 1, sphere and cylinder of radius 1 (bead and drum: small ones), sizes: scale
                factors, colour: null for the page's default, covered; these are shapes of the file, or masses and joints
+    collision  the same of the shapes for collisions
     points     body, x, y, z in it;  edges: two points, a radius, covered;  rims: points around rolling bodies
-    ellipsoids link, body, at, sizes: semi-axes, covered; solid: whether nothing else shows the link
+    ellipsoids link, body, at, sizes: semi-axes, mass, covered; solid: whether nothing else shows the link
     size       of the robot [m];  radius: of its thinnest sticks;  bounds: corners of a box around the whole motion
-    plain      whether ellipsoids may show the volume of the robot: it has no shapes, and its inertias are physical
     """
     _, placed = bodies_of(model)
     placed[WORLD] = (GROUND, np.eye(4))
@@ -92,20 +92,29 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
     solids += [mark(joint.child, kind, at, 2.4 * size * _THIN * np.array(sizes), _JOINT)
                for joint in model.joints if joint.kind != FREE for kind, at, sizes in [_joint_mark(joint)]]
     drawn = {points[k][0] for edge in edges for k in edge} | shapes.keys()
-    ellipsoids = [put(link.name, at, sizes=_rounded(sizes), solid=link.name not in drawn, covered=int(link.name in meshes))
+    ellipsoids = [put(link.name, at, sizes=_rounded(sizes), mass=link.mass, solid=link.name not in drawn,
+                      covered=int(link.name in meshes))
                   for link in model.description.links if link.mass > 0 and link.name in placed
                   for at, sizes in [_ellipsoid(link, 0.5 * _FLATTEST * size)]]
+    inertial = {link.name: link for link in model.description.links}
     return {
-        "links": [{"name": name, "body": body, "at": _twelve(at)} for name, (body, at) in placed.items() if name != WORLD],
+        "links": [{"name": name, "body": body, "at": _twelve(at), **_inertial(inertial[name])}
+                  for name, (body, at) in placed.items() if name != WORLD],
         "visuals": [put(link, pose(mesh.pose), mesh=number, scale=list(mesh.scale), colour=mesh.colour)
                     for link, group in meshes.items() for number, mesh, _ in group],
         "solids": solids, "ellipsoids": ellipsoids,
+        "collision": [put(link, at, kind=kind, sizes=list(sizes)) for link, visuals in model.description.visuals.items()
+                      if link in placed for shape in visuals.collision for part in simple_shapes(shape)
+                      for kind, at, sizes, _ in [_solid(part)]],
         "points": [[placed[link][0], *_rounded((placed[link][1] @ [*xyz, 1.0])[:3])] for link, xyz in points],
         "edges": [[a, b, _rounded(radius), int(_within(points, a, b, len(masses), meshes))]
                   for (a, b), radius in zip(edges, radii, strict=True)],
         "rims": [list(rim) for rim in rims],
-        "bounds": [_rounded(low), _rounded(high)], "size": _rounded(size), "radius": _rounded(_THIN * size),
-        "plain": not shapes and not meshes and all(max(ellipsoid["sizes"]) < 0.5 * size for ellipsoid in ellipsoids)}
+        "bounds": [_rounded(low), _rounded(high)], "size": _rounded(size), "radius": _rounded(_THIN * size)}
+
+
+def _inertial(link: Link) -> dict[str, Any]:
+    return {"mass": link.mass, "com": list(link.com), "inertia": np.linalg.eigvalsh(symmetric_matrix(link.inertia)).tolist()}
 
 
 def _shapes(model: Model, meshes: Container[str]) -> dict[str, list[Solid]]:
@@ -250,13 +259,24 @@ def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, 
     return Visuals({file: k for k, file in enumerate(read)}, packs, boxes, links), tuple(warnings)
 
 
-def hint_of_meshes(model: Model) -> tuple[LiedynWarning, ...]:
-    """Return a message if the robot has meshes that could be drawn and are not."""
-    count = sum(mesh.file is not None for group in link_meshes(model.description).values() for mesh in group)
-    how = f"`{INSTALL_MESHES}`, then --meshes draws" if missing_readers() else "--meshes draws"
-    return (LiedynWarning("meshes-available",
-                          f"the robot file has {count} mesh{'es' * (count > 1)}: {how} "
-                          f"{'them' if count > 1 else 'it'}"),) if count else ()
+def drawn_meshes(models: Sequence[Model], roots: Sequence[str],
+                 meshes: bool | None = None) -> tuple[Visuals | None, tuple[LiedynWarning, ...]]:
+    """Return the meshes to draw, and warnings. meshes: None: if there are some and the packages that read them are installed.
+
+    Raises UsageError as `visuals_of` for True or roots.
+    """
+    if meshes or roots:
+        return visuals_of(models, roots)
+    count = sum(len(group) for model in models[:1] for group in link_meshes(model.description).values())
+    if meshes is False or not count:
+        return None, ()
+    if missing_readers():
+        return None, (LiedynWarning("meshes-available", f"the robot file has {count} mesh{'es' * (count > 1)}: "
+                                    f"`{INSTALL_MESHES}` draws {'them' if count > 1 else 'it'}"),)
+    try:
+        return visuals_of(models, roots)
+    except UsageError as error:                                 # no file is found, or can be read
+        return None, (LiedynWarning("not-drawn", f"without meshes: {error}"),)
 
 
 def _not_found(names: Sequence[str]) -> LiedynWarning:

@@ -76,6 +76,7 @@ class ReplayRun:
     marks: tuple[tuple[float, str, str], ...] = ()
     contacts: Mapping[str, Any] = field(default_factory=dict)          # the key `contacts` of the scenario, as plain values
     varied: tuple[str, ...] = ()        # label of the run if several are shown next to each other
+    mechanism: Mapping[str, Any] | None = None          # of a robot whose joints are moved in the page: see `mechanism`
 
 
 def shown_result(result: Result, name: str) -> ReplayRun:

@@ -45,6 +45,10 @@ function perspective(angle, aspect, near, far) {
   return [f / aspect, 0, 0, 0, 0, f, 0, 0, 0, 0, (far + near) / (near - far), -1, 0, 0, 2 * far * near / (near - far), 0];
 }
 
+function orthographic(half, aspect, far) {                   // half: of the height of the picture; from -far to far
+  return [1 / (half * aspect), 0, 0, 0, 0, 1 / half, 0, 0, 0, 0, -1 / far, 0, 0, 0, 0, 1];
+}
+
 function looking(eye, target) {                             // z is up
   const z = unit(minus(eye, target)), x = unit(cross([0, 0, 1], z)), y = cross(z, x);
   return [x[0], y[0], z[0], 0, x[1], y[1], z[1], 0, x[2], y[2], z[2], 0, -dot(x, eye), -dot(y, eye), -dot(z, eye), 1];

@@ -3,6 +3,8 @@
 const SPEEDS = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10];
 const PHASE_COLOURS = ["#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#D55E00"];
 
+const TOGGLES = { axes: "link frames", joints: "joint axes", com: "centres of mass", inertia: "inertia", collision: "collision" };
+
 class Viewer {
   constructor(runs, meshes, { title, traces, follow, speed, beside }) {
     Object.assign(this, { title, runs, main: runs[0], playing: false, loop: true, speed: 1, arrowScale: 1, follow: -1,
@@ -10,8 +12,8 @@ class Viewer {
     this.arrangement = new Arrangement(runs, beside && runs.length > 1);
     this.start = Math.min(...runs.map((run) => run.start));
     this.end = Math.max(...runs.map((run) => run.end));
-    this.show = { grid: true, shadows: true, axes: false, inertia: this.main.scene.plain, forces: true, ghost: true,
-      meshes: true };
+    this.show = { grid: true, shadows: true, axes: false, joints: true, com: false, inertia: false, collision: false,
+      forces: true, ghost: true, meshes: true };
     this.drawing = new Drawing($("view"));
     meshes.forEach((parts, k) => parts.forEach((part, j) => this.drawing.add(`mesh ${k} ${j}`, part, true)));
     this.detail = this.stillDetail = this.drawing.bySoftware ? 1.6 : 1;          // pixels drawn for each of the screen
@@ -28,6 +30,7 @@ class Viewer {
     this.setSpeed(speed);
     this.addKeys();
     this.plots = new Plots(this);
+    this.sliders = new Sliders(this);
     for (const name of traces) this.trace(this.number(name), true);
     if (follow) this.setFollow(this.number(follow));
     this.seek(this.timeOfAddress() ?? this.start);
@@ -57,7 +60,7 @@ class Viewer {
     $("time").textContent = `${this.time.toFixed(3)} s of ${this.end.toFixed(3)} s`;
     $("phase").textContent = printed(this.phaseAt(this.time));
     this.plots.showValues();
-    if (!this.playing && !this.filmed) this.keepAddress();
+    if (!this.playing && !this.filmed && !this.main.mechanism) this.keepAddress();
   }
 
   keepAddress() {
@@ -154,7 +157,9 @@ class Viewer {
 
   // --- view -----------------------------------------------------------------------------------------------------------
 
-  resetView(side = this.arrangement.side) { this.camera.reset(this.arrangement.bounds, side); }
+  resetView(side = this.arrangement.side) {
+    this.camera.reset(this.arrangement.bounds, side, this.main.mechanism ? 0.1 : 0.04);         // room for axes of joints
+  }
 
   followed = () => (this.follow < 0 ? undefined : place(this.main.link(this.follow)));     // where the link is
 
@@ -162,6 +167,12 @@ class Viewer {
     this.follow = k;
     $("follow").value = k;
     if (k >= 0) this.camera.approach(); else this.resetView([this.camera.azimuth, this.camera.height]);
+  }
+
+  setParallel(parallel) {
+    this.camera.parallel = parallel;
+    $("parallel").checked = parallel;
+    this.dirty = true;
   }
 
   setTheme(dark) {
@@ -194,10 +205,11 @@ class Viewer {
     $("ground").textContent = `grid ${Number(step.toPrecision(3))} m · x red, y green, z blue`;
   }
 
-  frameAxes() {
-    const length = 0.08 * this.main.scene.size, numbers = [];
+  frameAxes() {                                             // of all links, or the chosen one
+    const numbers = [], { selected } = this.sliders;
     this.main.links.forEach((_, k) => {
-      const m = this.main.link(k), p = place(m);
+      if (!this.show.axes && k !== selected) return;
+      const m = this.main.link(k), p = place(m), length = (k === selected ? 0.14 : 0.08) * this.main.scene.size;
       [[0.85, 0.25, 0.2], [0.2, 0.65, 0.25], [0.25, 0.45, 0.95]].forEach((colour, j) => {
         numbers.push(...p, ...along(p, m.slice(4 * j, 4 * j + 3), length), ...colour, 1);
       });
@@ -215,7 +227,9 @@ class Viewer {
     const { floor } = main.data, looked = this.camera.look(this.followed());
     drawing.begin(looked, rgb(this.colours.back));
     this.arrangement.placeLabels(looked.view, canvas);
-    const drawn = this.runs.filter((run) => !run.ghost || show.ghost).map((run) => run.solids({ ...show, arrowScale }));
+    this.sliders.placeLabels(looked.view, canvas);
+    const drawn = this.runs.filter((run) => !run.ghost || show.ghost)
+      .map((run) => run.solids({ ...show, arrowScale, marked: this.marked }));
     for (const one of drawn) drawing.drawSolids(one.solid);
     if (show.grid) { drawing.drawLines(this.ground, ratio); drawing.drawLines(this.world, 2 * ratio); }
     const shade = [0, 0, 0, this.dark ? 0.4 : 0.16];
@@ -225,12 +239,13 @@ class Viewer {
       drawing.drawLines(lines, 1.6 * ratio, { until: now });
       drawing.drawLines(lines, 1.2 * ratio, { from: now, tint: [0.3, 0.3, 0.3, 0.3] });
     }
-    if (show.axes) {
+    for (const one of drawn) drawing.drawSolids(one.clear, { clear: true });
+    for (const one of drawn) drawing.drawSolids(one.over, { over: true });
+    if (show.axes || this.sliders.selected >= 0) {
       const lines = drawing.lines(this.frameAxes());
       drawing.drawLines(lines, 2 * ratio);
       drawing.gl.deleteBuffer(lines.buffer);
     }
-    for (const one of drawn) drawing.drawSolids(one.clear, { clear: true });
   }
 
   // --- choices --------------------------------------------------------------------------------------------------------
@@ -239,7 +254,8 @@ class Viewer {
     const { robot, status, reason } = this.main.data;
     $("title").textContent = printed(this.title);
     const others = this.runs.slice(1).map((run) => run.data.name).join(", ");
-    $("robot").textContent = printed(others && !this.arrangement.beside ? `${robot}, against ${others}` : robot);
+    const alone = robot === this.title ? "" : robot;
+    $("robot").textContent = printed(others && !this.arrangement.beside ? `${robot}, against ${others}` : alone);
     $("status").textContent = printed(reason ? `${status}: ${reason}` : status);
     $("status").classList.toggle("bad", status !== "" && status !== "complete");
     $("follow").append(element("option", { value: -1, textContent: "nothing" }));
@@ -257,16 +273,27 @@ class Viewer {
     if (!scene.ellipsoids.some((one) => !one.solid)) delete this.show.inertia;
     if (!this.runs.some((run) => run.ghost)) delete this.show.ghost;
     if (!this.runs.some((run) => run.scene.visuals.length)) delete this.show.meshes;
+    if (!scene.collision.length) delete this.show.collision;
+    if (!scene.ellipsoids.length) delete this.show.com;
+    if (!this.main.mechanism) delete this.show.joints;
     for (const what of Object.keys(this.show)) {
       const box = element("input", { type: "checkbox", checked: this.show[what], id: `show-${what}` });
       box.addEventListener("change", () => this.toggle(what, box.checked));
-      $("toggles").append(element("label", {}, box, ` ${what === "axes" ? "link axes" : what}`));
+      $("toggles").append(element("label", {}, box, ` ${TOGGLES[what] ?? what}`));
     }
     for (const kind of Object.keys(ARROWS).filter((one) => arrows.of.some((arrow) => arrow.kind === one))) {
       const colour = element("i");
       colour.style.background = `rgb(${ARROWS[kind].map((x) => 255 * x)})`;
       $("legend").append(colour, { force: "force", contact: "contact force", reaction: "reaction", moment: "moment" }[kind]);
     }
+    for (const [name, side] of Object.entries(SIDES)) {
+      const button = element("button", { textContent: name });
+      button.addEventListener("click", () => this.resetView(side));
+      $("sides").append(button);
+    }
+    const parallel = element("input", { type: "checkbox", id: "parallel" });
+    parallel.addEventListener("change", () => this.setParallel(parallel.checked));
+    $("sides").append(element("label", { title: "Orthographic view (O)" }, parallel, " orthographic"));
     $("scale").addEventListener("input", () => { this.arrowScale = 10 ** Number($("scale").value); this.dirty = true; });
     $("reset").addEventListener("click", () => { this.setFollow(-1); this.resetView(); });
     $("picture").addEventListener("click", () => this.save());
@@ -305,18 +332,21 @@ class Viewer {
     const keys = { " ": () => this.play(), home: () => this.seek(this.start), end: () => this.seek(this.end),
       "+": () => faster(1), "=": () => faster(1), "-": () => faster(-1), l: loop,
       f: () => this.setFollow(this.follow + 1 < this.main.links.length ? this.follow + 1 : -1),
-      r: () => $("reset").click(), 1: () => this.resetView([0, 0]), 2: () => this.resetView([-Math.PI / 2, 0]),
-      3: () => this.resetView([-Math.PI / 2, 1.55]), g: () => this.toggle("grid"), a: () => this.toggle("axes"),
+      r: () => $("reset").click(), 1: () => this.resetView(SIDES.Front), 2: () => this.resetView(SIDES.Side),
+      3: () => this.resetView(SIDES.Top), 4: () => this.resetView(SIDES.Back), 5: () => this.resetView(SIDES["3D"]),
+      o: () => this.setParallel(!this.camera.parallel), g: () => this.toggle("grid"), a: () => this.toggle("axes"),
+      j: () => this.toggle("joints"), c: () => this.toggle("com"), k: () => this.toggle("collision"),
       h: () => this.toggle("shadows"), e: () => this.toggle("forces"), i: () => this.toggle("inertia"),
       m: () => this.toggle("meshes"), t: () => this.follow >= 0 && this.trace(this.follow, !this.traces.has(this.follow)),
       s: () => this.save(), v: () => record(this), d: () => this.setTheme(!this.dark), p: () => $("panel-toggle").click(),
       "?": () => $("help").showModal() };
     addEventListener("click", (event) => {                  // by mouse: the next space plays
-      if (event.detail > 0) event.target.closest("button, label, summary, input")?.blur();
+      if (event.detail > 0 && event.target.type !== "number") event.target.closest("button, label, summary, input")?.blur();
     });
     addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
       const { key, target: { tagName, type } } = event;
+      if (event.target.closest?.("#joints") && (type === "number" || key.startsWith("Arrow"))) return;
       if (tagName === "SELECT" || (key === " " && (["BUTTON", "SUMMARY"].includes(tagName) || type === "checkbox"))) return;
       if (key === "ArrowLeft" || key === "ArrowRight") this.step((key === "ArrowLeft" ? -1 : 1) * (event.shiftKey ? 10 : 1));
       else if (keys[key.toLowerCase()]) keys[key.toLowerCase()]();

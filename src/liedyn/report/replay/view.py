@@ -1,0 +1,118 @@
+"""The page of a robot whose joints are moved by sliders: `liedyn view` and `ld.view`."""
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from liedyn.arrays import Array, ArrayLike
+from liedyn.dynamics.batching.arrays import as_single_state
+from liedyn.dynamics.constraints.assembly import assemble
+from liedyn.dynamics.constraints.couplings import follow_couplings
+from liedyn.errors import ComputationError, LiedynWarning, ShapeError, of_level, warn
+from liedyn.io.atomic_output import open_in_browser, open_output, path_part
+from liedyn.model.model import Model
+from liedyn.report.replay.mechanism import mechanism_data, messages_of
+from liedyn.report.replay.page import ReplayOptions, replay_page
+from liedyn.report.replay.scene import drawn_meshes
+from liedyn.report.replay.sources import ReplayRun
+from liedyn.simulation.limits import neutral_within_limits
+
+
+def view(model: Model, q: ArrayLike | Mapping[str, ArrayLike] | None = None, *, output: str | os.PathLike[str] | None = None,
+         meshes: bool | None = None, package_roots: Sequence[str] = (), open_browser: bool = True, force: bool = False) -> Path:
+    """Write an HTML page that shows a robot in 3D, with a slider for each joint, and open it in the browser.
+
+    Couplings and mimic joints follow the sliders, and loops stay closed. The page shows link frames, joint axes, inertia
+    ellipsoids, centres of mass, shapes for collisions, and at each link its warnings.
+
+    Parameters
+    ----------
+    model : Model
+    q : (nq,) array, or {joint: value}, optional
+        Configuration at which the page opens. Default, also of joints without a value: zero, or the middle of limits that exclude
+        it. Loops are closed near it.
+    output : path, optional
+        File to write; default: one in a temporary folder.
+    meshes : bool, optional
+        Whether the meshes of the robot file are drawn; default: if the packages that read them are installed.
+    package_roots : sequence of paths
+        Further folders in which to look for ``package://`` meshes.
+    open_browser : bool
+        Whether the page is opened.
+    force : bool
+        Whether an existing file is replaced.
+
+    Returns
+    -------
+    Path
+        The written file.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, NameLookupError
+        For an invalid q.
+    UsageError
+        If the file exists or cannot be written.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> ld.view(model, {"crank": 0.5}, output="four_bar.html", open_browser=False)
+    PosixPath('four_bar.html')
+    """
+    path, warnings = write_view(model, _configuration(model, q), tuple(q) if isinstance(q, Mapping) else (), output=output,
+                                meshes=meshes, roots=package_roots, force=force)
+    if open_browser and not open_in_browser(path):
+        warnings += (LiedynWarning("not-opened", f"no browser was found; open {path} in one"),)
+    warn(of_level("warning", warnings))
+    return path
+
+
+def write_view(model: Model, q: Array, fixed: Sequence[str] = (), *, output: str | os.PathLike[str] | None,
+               meshes: bool | None, roots: Sequence[str], force: bool) -> tuple[Path, tuple[LiedynWarning, ...]]:
+    """Write the page of `view`, and return its path and warnings.
+
+    q: (nq,), whose loops may be open; fixed: joints that keep their coordinates where loops can be closed with these.
+    """
+    path = Path(output) if output is not None else None
+    q, warnings = _closed(model, q, fixed)
+    visuals, of_meshes = drawn_meshes([model], roots, meshes)
+    mechanism = mechanism_data(model, q) | {"messages": messages_of(model)}
+    run = ReplayRun(model.name, model, np.zeros(1), q[None], {}, {}, mechanism=mechanism)
+    text = replay_page([run], ReplayOptions(model.name), visuals)
+    if path is None:
+        path = Path(tempfile.mkdtemp(prefix="liedyn-view-"), f"{path_part(model.name)}.html")
+    with open_output(path, force=force) as file:
+        file.write(text)
+    return path, (*warnings, *of_meshes)
+
+
+def _configuration(model: Model, q: ArrayLike | Mapping[str, ArrayLike] | None) -> Array:
+    """Return q (nq,). Raise for wrong names and shapes."""
+    if q is not None and not isinstance(q, Mapping):
+        return as_single_state(q, "q", (model.nq,))
+    configuration = neutral_within_limits(model)
+    for name, value in (q or {}).items():
+        place = model.q_index(name)
+        if np.size(value) != place.stop - place.start:
+            raise ShapeError(f"q[{name!r}] has the wrong shape; found {np.shape(value)}, expected ({place.stop - place.start},)")
+        configuration[place] = np.ravel(value)
+    return as_single_state(configuration, "q", (model.nq,))
+
+
+def _closed(model: Model, q: Array, fixed: Sequence[str]) -> tuple[Array, tuple[LiedynWarning, ...]]:
+    """Return q with followers at their values and closed loops. If they cannot be closed, return q and a warning."""
+    if not model.constraints:
+        return q, ()
+    if model.has_only_couplings:
+        return follow_couplings(model, q)[0], ()
+    for joints in (fixed, ()) if fixed else ((),):
+        try:
+            return assemble(model, q, fixed=joints).q, ()
+        except ComputationError as error:
+            problem = error
+    return q, (LiedynWarning("open-loops", f"drawn with open loops: {problem}"),)
