@@ -35,7 +35,8 @@ def test_residuals_that_a_run_removes_are_no_inaccuracy():
     r = run_scenario(scenario | {"initial": {"q": dict(zip(model.q_names, rest.round(12).tolist(), strict=True))},
                                  "integrator": {"method": "generalized_alpha", "step": 1e-3}})
     assert 1e-14 < r.check["energy_balance"] < 1e-12
-    assert r.check["energy_balance_relative"] < 0.5 * MAX_RELATIVE_BALANCE and not said(r)
+    # the work of the reactions is at most their sum times the maximum residual, for which the relative balance is the maximum
+    assert r.check["energy_balance_relative"] < MAX_RELATIVE_BALANCE and not said(r)
 
 
 def body(tmp_path, size: float):

@@ -33,7 +33,8 @@ from liedyn.simulation.run_recorder import RunRecorder, blocks
 from liedyn.simulation.segment_problems import RunSegment, recomputed_forces
 
 MAX_RELATIVE_BALANCE = 1e-3              # a larger relative balance causes a warning
-_ROUNDINGS = 8.0         # rounding errors of the energies in a step; they add up like a random walk
+_ROUNDINGS = 4.0         # epsilons in a step: q, v, energy and supplied work are rounded once each. They add up like a
+                         # random walk, since their signs are random: accurate runs of five robots have at most 0.3
 _FORCE_FACTOR = 1e3      # times energies and weights: bounds the work of forces of batches along 1 rad or a length
 
 
