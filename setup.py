@@ -9,7 +9,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"].get("urls", {}).get("Source", "")
-EXAMPLES = "robots", "configs"                  # folders at the top level of the repository, liedyn/examples/… in a wheel
+EXAMPLES = "robots", "configs", "notebooks"     # folders at the top level of the repository, liedyn/examples/… in a wheel
 
 
 class BuildWithExamples(build_py):

@@ -71,9 +71,10 @@ def test_a_wrong_demo_and_a_folder_of_another_kind_are_errors(folder):
 
 def test_copied_examples_are_those_of_the_repository_and_run(folder):
     listed = [line.split()[0] for line in ok("examples").stdout.splitlines()]
-    assert listed == list(json.loads(ok("examples", "--json").stdout)) and "configs/cart_pole_env.py" in listed
+    assert listed == list(json.loads(ok("examples", "--json").stdout)) and "notebooks/1_first_motion.ipynb" in listed
     done = ok("examples", "--copy", "ex")
-    assert f"wrote {len(listed)} files to {Path('ex', 'configs')}, {Path('ex', 'robots')}" in done.stderr
+    folders = ", ".join(str(Path("ex", name)) for name in ("configs", "notebooks", "robots"))
+    assert f"wrote {len(listed)} files to {folders}" in done.stderr
     for name in listed:
         assert (folder / "ex" / name).read_bytes() == (ROOT / name).read_bytes()
     assert not [path for path in folder.rglob("*") if path.is_file() and path.relative_to(folder / "ex").as_posix() not in listed]

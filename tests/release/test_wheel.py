@@ -21,7 +21,7 @@ import liedyn
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 FILES = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "SECURITY.md")
-FOLDERS = ("src/liedyn", "robots", "configs")
+FOLDERS = ("src/liedyn", "robots", "configs", "notebooks")
 NOT_PACKED = shutil.ignore_patterns("__pycache__", "prebuilt", ".*")
 ENVIRONMENT = {name: value for name, value in os.environ.items()
                if name not in ("PYTHONPATH", "DISPLAY", "WAYLAND_DISPLAY", "BROWSER")}
@@ -100,7 +100,7 @@ def test_links_of_the_long_description_lead_out_of_the_repository(wheel, tmp_pat
 
 def test_the_wheel_has_the_files_of_the_package_and_the_examples_and_no_others(wheel):
     expected = {path.relative_to(ROOT / "src").as_posix(): path for path in (ROOT / "src" / "liedyn").rglob("*")}
-    for folder in ("robots", "configs"):
+    for folder in ("robots", "configs", "notebooks"):
         expected |= {f"liedyn/examples/{path.relative_to(ROOT).as_posix()}": path for path in (ROOT / folder).rglob("*")}
     expected = {name: path for name, path in expected.items()
                 if path.is_file() and not re.search(r"__pycache__|liedyn/prebuilt/|/\.", name)}

@@ -60,10 +60,11 @@ def _compute(scenario: Path, folder: Path, force: bool, as_json: bool, console: 
 
 
 @click.command(short_help="List the example files, or copy them into a folder.")
-@click.option("--copy", "folder", type=click.Path(), metavar="FOLDER", help="Folder to copy robots/ and configs/ into.")
+@click.option("--copy", "folder", type=click.Path(), metavar="FOLDER",
+              help="Folder to copy robots/, configs/ and notebooks/ into.")
 @with_console(force_option, json_option)
 def examples(folder: str | None, force: bool, as_json: bool, console: Console) -> None:
-    """List the example files that the package contains: robots, scenarios and scripts. --copy writes them into FOLDER.
+    """List the example files that the package contains: robots, scenarios, scripts and notebooks. --copy writes them into FOLDER.
 
     All commands of the documentation run in this folder.
 

@@ -1,13 +1,14 @@
-"""Example files: robots, scenarios and scripts. A wheel has them in `liedyn/examples`, a clone at its top level."""
+"""Example files: robots, scenarios, scripts and notebooks. A wheel has them in `liedyn/examples`, a clone at its top level."""
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from liedyn.errors import UsageError, list_names
 
-FOLDERS = ("robots", "configs")
+FOLDERS = ("robots", "configs", "notebooks")
 # The scenario of each demonstration. Those with `rk4` compile the least at their first run.
 DEMOS = {"arm": "panda_hybrid", "pendulum": "double_pendulum", "racket": "tennis_racket", "dive": "humanoid_dive",
          "quadruped": "quadruped_walks", "platform": "stewart", "linkage": "four_bar", "delta": "delta"}
@@ -36,7 +37,9 @@ def demo_file(name: str) -> Path:
 
 
 def title_of(path: Path) -> str:
-    """Return the first phrase of the comment or docstring at the start of an example file, or ""."""
+    """Return the first phrase of the comment or docstring at the start of an example file, the title of a notebook, or ""."""
+    if path.suffix == ".ipynb":
+        return str(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"][0]).lstrip("# ").strip()
     title = _COMMENT.match(path.read_text(encoding="utf-8")) if path.suffix in (".yaml", ".py", ".urdf", ".xml") else None
     return " ".join(title[1].replace("\n#", " ").split()) if title else ""
 
