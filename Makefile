@@ -20,7 +20,7 @@ NEWEST ?= python3.14 python3.13 python3.12
 simulate: .venv/installed          ## run the README's example and name what to look at
 	$(BIN)/liedyn simulate configs/panda_hybrid.yaml --force
 	@echo
-	@echo "Open runs/panda_hybrid/replay.html in a browser, or look at plots/replay.png, positions.png and torques.png next to it;"
+	@echo "Open runs/panda_hybrid/replay.html in a browser, or look at plots/motion.png, positions.png and torques.png next to it;"
 	@echo "the numbers are in runs/panda_hybrid/trajectory.csv"
 
 test: .venv/installed-test         ## everything that keeps the project true

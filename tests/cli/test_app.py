@@ -56,12 +56,12 @@ def test_simulate_writes_a_run_folder_and_names_it(folder):
     result = ok("simulate", "swing.yaml")
     written = files("runs/swing")
     assert written[:2] == ["model.yaml", "plots/energy.png"]
-    assert {"trajectory.csv", "run.json", "plots/replay.svg"} <= set(written)
+    assert {"trajectory.csv", "run.json", "plots/motion.svg"} <= set(written)
     assert result.stdout == ""
     first, checks, *named = said(result)
     assert first.startswith("bars: 0.2 s in ") and checks.startswith("checks: energy balance ")
     assert named == ["wrote runs/swing/trajectory.csv", "      runs/swing/run.json"] + [
-        f"      runs/swing/plots/{name}.png, .svg" for name in ("replay", "positions", "velocities", "torques", "energy")] + [
+        f"      runs/swing/plots/{name}.png, .svg" for name in ("motion", "positions", "velocities", "torques", "energy")] + [
         "      runs/swing/replay.html"]
 
 
@@ -255,7 +255,7 @@ def test_info_and_check_with_loops_beside_the_robot(folder):
 
 def test_plot_a_run_folder_and_a_file(swing):
     result = ok("plot", "runs/swing", "--json", "-f", "svg")
-    assert json.loads(result.stdout)["plots"][0] == "runs/swing/plots/replay.svg"
+    assert json.loads(result.stdout)["plots"][0] == "runs/swing/plots/motion.svg"
     assert run("plot", "runs/swing", "-f", "svg").exit_code == 2
     ok("plot", "runs/swing", "-f", "svg", "--force")
     assert Path("runs/swing/plots/torques.svg").read_text().count("prescribed motion") >= 1

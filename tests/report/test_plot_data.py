@@ -7,7 +7,7 @@ import pytest
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.report.plots.plot_data import FRAMES, RIM, column_limits, record, skeleton
-from liedyn.report.plots.spatial_plots import draw_replay
+from liedyn.report.plots.spatial_plots import draw_motion
 from liedyn.robot_files import load
 
 ROBOTS = Path(__file__).parents[2] / "robots"
@@ -70,7 +70,7 @@ loops:
     q[:, 2], q[1:, 0] = 0.3, 1.0                                   # it stands on the ground, and moves
     drawn = skeleton(model, t, q)
     assert [len(rim) for rim in drawn.rims] == [RIM] * rims
-    assert len(draw_replay(drawn).axes[0].collections) > 2
+    assert len(draw_motion(drawn).axes[0].collections) > 2
     around = drawn.points[0][list(drawn.rims[0])] - (0.0, 0.1, 0.3)
     np.testing.assert_allclose(np.linalg.norm(around, axis=1), 0.3)
     np.testing.assert_allclose(around[:, 1] if shape == "disc" else 0.0, 0.0, atol=1e-15)

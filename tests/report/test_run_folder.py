@@ -36,7 +36,7 @@ def test_sources(folder):
 def test_with_the_robot_that_the_file_names(folder):
     written, warnings = plot_trajectory("run/trajectory.csv", None, Path("run/plots"), ("svg",))
     assert [path.as_posix() for path in written.paths] == [
-        f"run/plots/{name}.svg" for name in ("replay", "positions", "velocities", "energy")]
+        f"run/plots/{name}.svg" for name in ("motion", "positions", "velocities", "energy")]
     assert warnings == () and not written.failures and all(path.is_file() for path in written.paths)
     assert sorted(path.name for path in (folder / "run").iterdir()) == ["plots", "trajectory.csv"]
 

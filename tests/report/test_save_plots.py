@@ -16,7 +16,7 @@ from liedyn.report.plots.spatial_plots import (
     _widths,
     best_view,
     draw_base_path,
-    draw_replay,
+    draw_motion,
     smoothed,
     turned,
     view_from,
@@ -125,13 +125,13 @@ def test_a_body_with_one_or_two_rows_is_drawn(rows):
     figure = draw_base_path(rest, T[:rows])
     figure.draw_without_rendering()
     assert {line.get_marker() for line in figure.axes[2].lines} == {"o" if rows == 1 else "None"}
-    draw_replay(Skeleton(T[:rows], pendulum()[:rows, :2], ((0, 1),))).draw_without_rendering()
+    draw_motion(Skeleton(T[:rows], pendulum()[:rows, :2], ((0, 1),))).draw_without_rendering()
     view = best_view(np.zeros((rows, 1, 3)))
     assert np.allclose([view.right @ view.right, view.up @ view.up, view.right @ view.up], [1, 1, 0])
 
 
 def test_trails_pass_through_every_frame():
-    collections = [c for c in draw_replay(skeleton()).axes[0].collections if hasattr(c, "get_segments")]
+    collections = [c for c in draw_motion(skeleton()).axes[0].collections if hasattr(c, "get_segments")]
     trail = next(c.get_segments() for c in collections if len(c.get_segments()) > 20)
     path = np.concatenate([trail[0], *(piece[1:] for piece in trail[1:])])
     assert np.allclose(path[::CURVE_PARTS], best_view(pendulum())(pendulum()[:, 2]))
@@ -172,7 +172,7 @@ def test_views_keep_up_and_right():
 
 
 def test_replay_draws_the_skeleton_at_each_flash():
-    figure = draw_replay(skeleton(masses=np.array([0, 1.0, 2.0])))
+    figure = draw_motion(skeleton(masses=np.array([0, 1.0, 2.0])))
     segments = [c.get_segments() for c in figure.axes[0].collections if hasattr(c, "get_segments")]
     last = best_view(pendulum())(pendulum()[-1])
     assert any(len(s) == 2 and np.allclose(s[1], last[1:]) for s in segments)
@@ -194,13 +194,13 @@ def test_only_what_is_known_is_drawn():
     assert list(figures(recording())) == ["positions"]
     base = BasePath(np.zeros((len(T), 3)), np.tile([0, 0, 0, 1.0], (len(T), 1)))
     everything = recording(energy=Energy(T, T), base=base, skeleton=skeleton())
-    assert list(figures(everything)) == ["replay", "positions", "energy", "base_path"]
+    assert list(figures(everything)) == ["motion", "positions", "energy", "base_path"]
 
 
 def test_saved_pictures_are_of_their_kind_and_the_same_each_time(tmp_path):
     whole = recording(energy=Energy(T, T, residual=T), skeleton=skeleton())
     first, second = save_figures(whole, tmp_path / "a").paths, save_figures(whole, tmp_path / "b").paths
-    assert [path.name for path in first] == [f"{name}.{ending}" for name in ("replay", "positions", "energy")
+    assert [path.name for path in first] == [f"{name}.{ending}" for name in ("motion", "positions", "energy")
                                              for ending in ("png", "svg")]
     for a, b in zip(first, second, strict=True):
         content = a.read_bytes()
@@ -254,10 +254,10 @@ def test_pictures_in_space_name_the_axes_of_the_world():
         return {text.get_text(): np.array(text.get_position()) for axes in figure.axes for text in axes.texts
                 if text.get_text() in set("xyz")}
 
-    assert set(letters(draw_replay(skeleton()))) == {"x", "z"}
+    assert set(letters(draw_motion(skeleton()))) == {"x", "z"}
     moved = Skeleton(T, pendulum() + 0.3 * np.sin(5 * T)[:, None, None] * np.array([[[0, 1, 0], [0, 2, 0], [0, 1, 1]]]),
                      ((0, 1), (1, 2)))
-    offsets = letters(draw_replay(moved))
+    offsets = letters(draw_motion(moved))
     view = best_view(moved.points)
     assert set(offsets) == set("xyz")
     for k, letter in enumerate("xyz"):

@@ -24,7 +24,7 @@ def test_the_cost_falls(script):
 def test_it_writes_the_motion_that_it_has_found(script, tmp_path, capsys):
     folder = tmp_path / "swing"
     assert script.main(["-o", str(folder), "--steps", "20"]) == 0
-    assert "rad from upright" in capsys.readouterr().out and (folder / "plots" / "replay.png").exists()
+    assert "rad from upright" in capsys.readouterr().out and (folder / "plots" / "motion.png").exists()
     assert json.loads((folder / "run.json").read_text())["status"] == "complete"
     found, model = ld.read_trajectory(folder / "trajectory.csv"), ld.load(script.ROBOT)
     q = np.column_stack([found.columns[f"q.{name}"] for name in model.q_names])

@@ -108,7 +108,7 @@ def figure_of(result: Result | Rollout, what: str = "positions") -> Figure:
     ----------
     result : Result or Rollout
     what : str
-        replay, positions, velocities, torques, energy, …: the names of the files in the folder `plots` of a run. Of a rollout:
+        motion, positions, velocities, torques, energy, …: the names of the files in the folder `plots` of a run. Of a rollout:
         positions, velocities, and if it has `forces` accelerations and torques.
 
     Returns

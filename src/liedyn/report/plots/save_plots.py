@@ -15,7 +15,7 @@ from liedyn.io.atomic_output import open_output, scratch_folder
 from liedyn.report.plots.figure_files import save_figure, words_only
 from liedyn.report.plots.joint_plots import draw_energy, draw_group, draw_tracking
 from liedyn.report.plots.plot_data import FORMATS, Group, PlotData, Series
-from liedyn.report.plots.spatial_plots import draw_base_path, draw_replay
+from liedyn.report.plots.spatial_plots import draw_base_path, draw_motion
 
 # Plots next to data: they are drawn after the data are written, and a plot that fails does not affect others -------------
 
@@ -77,7 +77,7 @@ Draw = Callable[[], Figure | list[Figure]]              # returns a figure, or i
 
 
 def figures(recording: PlotData) -> dict[str, Figure]:
-    """Return figures by file name without ending: replay, positions, velocities, torques, energy, base_path, …
+    """Return figures by file name without ending: motion, positions, velocities, torques, energy, base_path, …
 
     A figure whose data do not exist is omitted.
     """
@@ -136,7 +136,7 @@ def _sheets(recording: PlotData) -> dict[str, Draw]:
     t, title = recording.t, recording.title
     sheets: dict[str, Draw] = {}
     if recording.skeleton is not None:
-        sheets["replay"] = partial(draw_replay, recording.skeleton, title)
+        sheets["motion"] = partial(draw_motion, recording.skeleton, title)
     sheets |= {group.name: partial(draw_group, group, t, title) for group in recording.groups}
     if recording.tracking:
         sheets["tracking"] = partial(draw_tracking, recording.tracking, title)

@@ -245,26 +245,26 @@ def turned(quaternion: np.ndarray) -> np.ndarray:
 FLASHES = 10
 TRAIL_COLOURS = 80
 CURVE_PARTS = 3                         # of a trail between two frames, so that fast swings are round
-_REPLAY_WIDTH, _REPLAY_HEIGHT = 10.0, 6.6
+_MOTION_WIDTH, _MOTION_HEIGHT = 10.0, 6.6
 _RIM = 2.0                              # points wide
 
 
-def draw_replay(skeleton: Skeleton, subtitle: str = "") -> Figure:
+def draw_motion(skeleton: Skeleton, subtitle: str = "") -> Figure:
     """Draw skeletons at FLASHES evenly spaced times, pale to dark, and the trails of the free ends."""
     t, points = skeleton.t, skeleton.points
     view = best_view(points)
     flashes = np.unique(np.searchsorted(t, np.linspace(t[0], t[-1], FLASHES)).clip(0, len(t) - 1))
     span = (float(t[0]), float(t[-1]))
-    figure = style.new_figure(_REPLAY_WIDTH, _REPLAY_HEIGHT, "Motion", subtitle)
+    figure = style.new_figure(_MOTION_WIDTH, _MOTION_HEIGHT, "Motion", subtitle)
     everything = points.reshape(-1, 3)
-    axes = scene(figure, view, everything, 0.3, 0.3, _REPLAY_WIDTH - 0.6, _REPLAY_HEIGHT - 1.1)
+    axes = scene(figure, view, everything, 0.3, 0.3, _MOTION_WIDTH - 0.6, _MOTION_HEIGHT - 1.1)
     lines = _lines(skeleton)
     for k, _ in lines:
         shadow(axes, view, everything, points[flashes[-1]][k])
     _draw_trails(axes, view, skeleton, span)
     for rank, k in enumerate(flashes):
         _draw_flash(axes, view, skeleton, int(k), time_colours(t[k], span), lines, last=rank == len(flashes) - 1)
-    time_strip(figure, t[flashes], span, _REPLAY_WIDTH - 0.9 - 0.2 * len(flashes), _REPLAY_HEIGHT - 0.45)
+    time_strip(figure, t[flashes], span, _MOTION_WIDTH - 0.9 - 0.2 * len(flashes), _MOTION_HEIGHT - 0.45)
     return figure
 
 
