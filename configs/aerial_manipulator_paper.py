@@ -41,7 +41,7 @@ from liedyn.cli.console import Progress  # noqa: E402
 from liedyn.errors import LiedynError  # noqa: E402
 from liedyn.io.atomic_output import open_folder  # noqa: E402
 from liedyn.io.trajectory_csv import write_trajectory  # noqa: E402
-from liedyn.report.plots import style  # noqa: E402
+from liedyn.report.plots import palette, style  # noqa: E402
 from liedyn.simulation.trajectory_columns import derivative_kind, motion_columns, trajectory_header  # noqa: E402
 
 ROBOT = HERE.parent / "robots" / "hexarotor_arms.yaml"
@@ -92,8 +92,8 @@ MOTION = (("base, angular", "rad", "ωx ωy ωz"), ("base, linear", "m", "vx vy 
 FORCES = (("base, moment", "N m", "mx my mz"), ("base, force", "N", "fx fy fz"), ("left arm, torque", "N m", "τ₁ τ₂ τ₃"),
           ("right arm, torque", "N m", "τ₁ τ₂ τ₃"))
 PRIMES = ("", "′", "″", "‴", "⁗", "⁽⁵⁾")
-COLOURS = (style.BLUE, style.ORANGE, style.GREEN)
-LEFT, PANEL_WIDTH, PANEL_HEIGHT, GAP_X, GAP_Y, TOP = 1.15, 2.6, 0.95, 0.72, 0.34, 1.0      # inches
+COLOURS = (palette.BLUE, palette.ORANGE, palette.GREEN)
+LEFT, PANEL_WIDTH, PANEL_HEIGHT, GAP_X, GAP_Y, TOP = 1.15, 2.6, 0.95, 0.72, 0.34, 0.2      # inches
 
 
 def draw_motion(t, reference_a, returned, errors):
@@ -109,10 +109,10 @@ def draw_motion(t, reference_a, returned, errors):
     axes.set_ylim(np.floor(shown.min()), np.ceil(shown.max()))
     levels = [y for y in range(-18, 1) if y % 2 == 0 and axes.get_ylim()[0] <= y <= axes.get_ylim()[1]]
     style.rulers(axes, 10, levels, "t [s]", y_labels=style.powers(levels))
-    for k, colour in enumerate(style.CURVES):
+    for k, colour in enumerate(palette.CURVES):
         axes.plot(middle, shown[:, k], color=colour, linewidth=1.2)
         axes.annotate(f"order {k}: {errors[:, k].max():.0e}", (1, 1), (8, -6 - 13 * k), xycoords="axes fraction",
-                      textcoords="offset points", va="top", size=style.LABEL, color=colour, weight="bold")
+                      textcoords="offset points", va="top", size=7.5, color=colour, weight="bold")
     style.heading(axes, "error of what is returned", "of the worst coordinate in 0.1 s, relative to the largest value of that "
                   "derivative; right: over all time")
     return figure
@@ -133,7 +133,7 @@ def page(title, subtitle, below):
 
 def grid(figure, t, x, columns, letter, power, dashed=None):
     """A row an order, a column a group of three coordinates of x (N, orders, 12); at order 0 the unit has s^-power."""
-    height = figure.get_size_inches()[1]
+    height = figure.get_size_inches()[1] - 0.8                  # without the titles
     for k in range(x.shape[1]):
         for c, (name, unit, labels) in enumerate(columns):
             axes = style.plain_axes(figure, LEFT + c * (PANEL_WIDTH + GAP_X), height - TOP - PANEL_HEIGHT
@@ -154,8 +154,8 @@ def grid(figure, t, x, columns, letter, power, dashed=None):
             style.heading(axes, name if k == 0 else "", rate_unit(unit, k + power), *(words if k == 0 else ()))
             if c == 0:
                 axes.annotate(f"order {k}:  {letter}{PRIMES[k]}", (0, 0.5), (-52, 0), xycoords="axes fraction",
-                              textcoords="offset points", ha="center", va="center", rotation=90, size=style.NAME,
-                              weight="bold", color=style.INK)
+                              textcoords="offset points", ha="center", va="center", rotation=90, size=9,
+                              weight="bold", color=palette.INK)
 
 
 def rate_unit(unit: str, power: int) -> str:
@@ -192,11 +192,11 @@ def by_rate(kind: str, x: np.ndarray) -> dict[str, np.ndarray]:
 
 # Fig. 4 ---------------------------------------------------------------------------------------------------------------
 HOW = {"one": "one call a state", "batch": "in a batch"}
-LINES = {("inverse", "one"): style.BLUE, ("forward", "one"): style.VERMILLION, ("inverse", "batch"): style.SKY,
-         ("forward", "batch"): style.ORANGE}
+LINES = {("inverse", "one"): palette.BLUE, ("forward", "one"): palette.VERMILLION, ("inverse", "batch"): palette.SKY,
+         ("forward", "batch"): palette.ORANGE}
 OURS, PLAIN, ELIMINATED, AUTHORS = "ours", "CasADi", "CasADi with elimination", "the authors' program"
-AUTOMATIC = {(OURS, "inverse"): style.BLUE, (OURS, "forward"): style.VERMILLION, (ELIMINATED, "inverse"): style.GREEN,
-             (ELIMINATED, "forward"): style.PURPLE, (PLAIN, "inverse"): style.INK, (PLAIN, "forward"): style.FAINT}
+AUTOMATIC = {(OURS, "inverse"): palette.BLUE, (OURS, "forward"): palette.VERMILLION, (ELIMINATED, "inverse"): palette.GREEN,
+             (ELIMINATED, "forward"): palette.PURPLE, (PLAIN, "inverse"): palette.INK, (PLAIN, "forward"): palette.FAINT}
 
 
 class Cost(NamedTuple):
@@ -285,7 +285,7 @@ def draw_costs(costs: list[Cost], fits: dict[str, float]):
                            colour, [x for x in of[letter] if (x.program, x.dynamics, x.how) == (OURS, what, how)])
                      for (what, how), colour in LINES.items()]
             for letter, name, base in (("4a", "bodies", "n"), ("4b", "order", "(r+1)"))}
-    theirs = [Curve(f"the authors', {what}", style.FAINT, [x for x in of["4b"] if (x.program, x.dynamics) == (AUTHORS, what)])
+    theirs = [Curve(f"the authors', {what}", palette.FAINT, [x for x in of["4b"] if (x.program, x.dynamics) == (AUTHORS, what)])
               for what in higher_order.AUTHORS]
     automatic = [Curve(f"{program}, {what}", colour, [x for x in of["4c"] if (x.program, x.dynamics) == (program, what)])
                  for (program, what), colour in AUTOMATIC.items()]
@@ -297,7 +297,7 @@ def draw_costs(costs: list[Cost], fits: dict[str, float]):
         draw_panel(figure, 11.8, f"c   automatic differentiation, {of['4c'][0].bodies} bodies", "order", automatic,
                    lambda x: x.order, {str(r): r for r in range(ORDER + 1)})
     else:
-        figure.text(0.73, 0.5, "c   needs CasADi: pip install casadi", size=style.NAME, color=style.VERMILLION)
+        figure.text(0.73, 0.5, "c   needs CasADi: pip install casadi", size=9, color=palette.VERMILLION)
     return figure
 
 
@@ -323,8 +323,8 @@ def draw_panel(figure, left: float, title: str, name: str, curves: list[Curve], 
                   markerfacecolor="white" if dotted else curve.colour)
         at = max(y[k][-1], at + gap)
         axes.annotate(curve.label, (1, at), (6, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", va="center",
-                      size=style.LABEL, color=curve.colour, weight="bold", annotation_clip=False)
-    style.heading(axes, "", "", (title, style.INK, "bold"), ("µs a state", style.FAINT, "normal"))
+                      size=7.5, color=curve.colour, weight="bold", annotation_clip=False)
+    style.heading(axes, "", "", (title, palette.INK, "bold"), ("µs a state", palette.FAINT, "normal"))
 
 
 # all of it ------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from liedyn.report.plots import style
+from liedyn.report.plots import palette, style
 from liedyn.report.plots.joint_plots import PANELS_A_PAGE, draw_group
 from liedyn.report.plots.plot_data import Group, PlotData, Series
 from liedyn.report.plots.save_plots import figures
@@ -15,7 +15,7 @@ def series(joint, values=None, unit="rad", label="", **more):
 
 
 def draw(*curves):
-    figure, = draw_group(Group("positions", "Joint positions", curves), T, "arm")
+    figure, = draw_group(Group("positions", "Joint positions", curves, kind="q"), PlotData("arm", T, ()))
     return figure
 
 
@@ -34,7 +34,8 @@ def test_a_panel_a_joint(n):
     for k, axes in enumerate(figure.axes):
         line, = curves(axes)
         assert np.array_equal(line.get_ydata(), np.sin(T + k)) and np.array_equal(line.get_xdata(), T)
-        assert texts(axes).count(f"joint{k}") == 1 and "rad" in texts(axes)
+        assert texts(axes).count(f"joint{k}") == 1
+        assert ("angle [rad]" in texts(axes)) == (axes.get_position().x0 == figure.axes[0].get_position().x0)
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-13, 1e13])
@@ -76,10 +77,11 @@ def test_components_of_a_joint_share_a_panel_by_unit():
     figure = draw(*(series("base", unit="m", label=x) for x in ("px", "py", "pz")),
                   *(series("base", unit="", label=x) for x in ("qx", "qy", "qz", "qw")), series("elbow"))
     assert [len(curves(axes)) for axes in figure.axes] == [3, 4, 1]
-    assert texts(draw(series("tube", unit="m", label="slide")).axes[0])[-3:] == ["tube", "m", "slide"]
-    assert texts(figure.axes[0])[-5:] == ["base", "m", "px", "py", "pz"]
+    assert texts(draw(series("tube", unit="m", label="slide")).axes[0])[-3:] == ["position [m]", "tube", "slide"]
+    assert texts(figure.axes[0])[-4:] == ["base", "px", "py", "pz"]
+    assert [line.get_color() for line in figure.axes[0].lines] == [palette.VERMILLION, palette.GREEN, palette.BLUE]
     colours = [line.get_color() for line in figure.axes[1].lines]
-    assert len(set(colours)) == 4
+    assert len(set(colours)) == 4 and colours[:3] == list(palette.AXES.values())
 
 
 def dashed(axes):
@@ -101,11 +103,83 @@ def test_values_beyond_a_limit_are_said():
 @pytest.mark.parametrize("values, expected", [
     (np.zeros_like(T), (-1.2, 1.2)),
     (np.full_like(T, 0.3), (0.285, 0.315)),
-    (1e-15 * np.sin(40 * T), (-1.2, 1.2)),              # rounding errors beside a curve of 1 do not fill the panel
 ])
 def test_constant_values(values, expected):
-    axes = draw(series("still", values), series("moving")).axes[0]
+    axes, = draw(series("still", values)).axes
     assert axes.get_ylim() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("values", [np.zeros_like(T), 1e-15 * np.sin(40 * T)])          # rounding errors beside a curve of 1
+def test_panels_of_zeros_are_listed_and_not_drawn(values):
+    figure = draw(series("still", values), series("moving"), *(series("base", 0 * T, "N", x) for x in ("fx", "fy")))
+    assert len(figure.axes) == 1 and figure.notes == ["zero, not drawn: still [rad], base [N]"]
+    assert "zero, not drawn: still [rad], base [N]" in figure.texts[1].get_text()
+
+
+def test_torques_and_forces_are_called_so():
+    def title(*units):
+        curves = tuple(series(f"j{k}", unit=unit) for k, unit in enumerate(units))
+        return draw_group(Group("torques", "Forces of joints", curves, kind="tau"), PlotData("", T, ()))[0].texts[0].get_text()
+    assert [title("N m"), title("N"), title("N m", "N")] == ["Joint torques", "Joint forces", "Joint torques and forces"]
+
+
+def test_events_phases_and_contacts_are_marked():
+    push = Group("contacts", "Contacts", (series("foot", np.maximum(np.sin(4 * T), 0), "N", "force"),
+                                          series("toe", 0 * T, "N", "force"), series("toe", T, "m", "depth")), kind="contact")
+    touches = {"foot": np.sin(4 * T) > 0, "toe": T < 0}
+    data = PlotData("dog", T, (push,), phase="flight", contacts=touches,
+                    events=((0.5, "lands", "stance"), (1.5, "jumps", "flight"), (1.6, "record", "")))
+    assert data.phases == [(0.0, 0.5, "flight"), (0.5, 1.5, "stance"), (1.5, 2.0, "flight")]
+    figure, = draw_group(push, data)
+    axes, = figure.axes
+    assert [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 2] == [0.5, 1.5, 1.6]
+    assert "stance" in texts(axes) and "marks: lands 0.5 s, jumps 1.5 s, record 1.6 s" in figure.texts[1].get_text()
+    assert figure.notes == ["never in contact, not drawn: toe"]
+    shaded, = (c for c in axes.collections if c.get_label() == "contact")
+    assert shaded.get_paths()
+    assert not PlotData("dog", T, (push,)).phases and not PlotData("dog", T, (push,), events=((0.5, "record", ""),)).phases
+
+
+def test_print_has_patterns_small_text_and_no_title():
+    curves = tuple(series("base", np.sin(T + k), "m", x) for k, x in enumerate("xyz"))
+    group = Group("positions", "Joint positions", curves, kind="q")
+    figure, = draw_group(group, PlotData("arm", T, (), look=palette.Look(3.5, paper=True)))
+    axes, = figure.axes
+    assert figure.get_figwidth() == 3.5 and not figure.texts
+    assert len({str(line.get_linestyle()) + str(line._unscaled_dash_pattern) for line in axes.lines}) == 3
+    assert {text.get_size() for text in axes.texts} == {8.0} and "··· z" in texts(axes)
+
+
+@pytest.mark.parametrize("width, columns", [(3.5, 2), (7.0, 3), (1.5, 1)])
+def test_a_width_arranges_panels(width, columns):
+    group = Group("positions", "Joint positions", tuple(series(f"joint{k}") for k in range(9)), kind="q")
+    figure, = draw_group(group, PlotData("arm", T, (), look=palette.Look(width)))
+    assert figure.get_figwidth() == width and style.count_columns(figure.axes) == columns
+
+
+@pytest.mark.parametrize("size", [(5.0, 3.0), (20.0, 12.0), (1.0, 0.8)])
+def test_another_size_keeps_margins_and_labels(size):
+    figure = draw(*(series(f"joint{k}") for k in range(3)))
+    def boxes():
+        return np.array([axes.get_position().get_points() * figure.get_size_inches() for axes in figure.axes])
+    before = boxes()
+    figure.set_size_inches(*size)
+    after = boxes()
+    assert tuple(figure.get_size_inches()) == size
+    if size[0] > 1.0:                                                      # margins that fit remain
+        assert after[0, 0, 0] == pytest.approx(before[0, 0, 0]) and after[1, 0, 0] - after[0, 1, 0] == pytest.approx(
+            before[1, 0, 0] - before[0, 1, 0])
+        assert size[1] - after[0, 1, 1] == pytest.approx(figure_top(figure, draw))
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        labels = [text for text in axes.texts if text.get_text() == "joint1"]
+        assert len(labels) <= 1 and 0 < axes.get_position().x0 < axes.get_position().x1 <= 1.0
+
+
+def figure_top(figure, again):
+    """Room above the first row, of a figure that was not resized."""
+    other = again(*(series(f"joint{k}") for k in range(3)))
+    return other.get_figheight() * (1 - other.axes[0].get_position().y1)
 
 
 def test_a_small_curve_is_seen_beside_a_large_one():
@@ -117,7 +191,8 @@ def test_prescribed_joints_have_warm_colours_and_a_key():
     figure = draw(series("a", prescribed=True), series("b"), *(series("ball", label=x, prescribed=True) for x in ("wx", "wy")),
                   *(series("base", label=x) for x in ("wx", "wy")))
     colours = [[line.get_color() for line in axes.lines] for axes in figure.axes]
-    assert colours == [[style.VERMILLION], [style.BLUE], list(style.WARM[:2]), list(style.COOL[:2])]
+    red_and_green = [palette.VERMILLION, palette.GREEN]
+    assert colours == [[palette.ORANGE], [palette.BLUE], red_and_green, red_and_green]
     assert "— prescribed motion" in [text.get_text() for text in figure.texts]
     assert "— prescribed motion" not in [text.get_text() for text in draw(series("a")).texts]
 
@@ -129,7 +204,8 @@ def test_equal_curves_are_both_seen():
 
 
 def test_a_single_instant_is_drawn():
-    figures = draw_group(Group("torques", "Generalized forces", (series("a", np.array([2.0])),)), np.array([1.0]))
+    instant = PlotData("", np.array([1.0]), ())
+    figures = draw_group(Group("torques", "Forces of joints", (series("a", np.array([2.0])),)), instant)
     assert figures[0].axes[0].get_xlim() == (0.5, 1.5)
 
 

@@ -10,7 +10,7 @@ from liedyn.io.trajectory_csv import Trajectory
 from liedyn.report.plots.joint_plots import draw_tracking
 from liedyn.report.plots.plot_data import PlotData, TrackedReferences, followed_of
 from liedyn.report.plots.save_plots import figures
-from liedyn.report.run_folder import plot_trajectory
+from liedyn.report.run_folder import PlotOptions, plot_trajectories
 
 T = np.linspace(0.0, 2.0, 201)
 REFERENCE = np.sin(3 * T)
@@ -29,21 +29,26 @@ def texts(axes):
     return [text.get_text() for text in axes.texts]
 
 
+def track(*runs):
+    return draw_tracking(PlotData("arm", T, (), tracking=runs))
+
+
 @pytest.mark.parametrize("size", [1.0, 1e-12])
 def test_motions_of_any_size_fill_their_axes(size):
-    axes = draw_tracking([TrackedReferences("law", T, {"rail": ("m", size * REFERENCE, size * REFERENCE)})]).axes[0]
+    axes = track(TrackedReferences("law", T, {"rail": ("m", size * REFERENCE, size * REFERENCE)})).axes[0]
     low, high = np.array(axes.get_ylim()) / size
     assert -1.2 < low < -1.0 and 1.0 < high < 1.2
 
 
 def test_a_row_a_joint_motion_and_error():
-    figure = draw_tracking([followed()], "arm")
+    figure = track(followed())
     motion, error, rail, _ = figure.axes
     link, reference = curves(motion)
     assert np.array_equal(reference.get_ydata(), REFERENCE) and np.abs(link.get_ydata() - REFERENCE).max() < 2e-6
     line, = curves(error)
     np.testing.assert_allclose(line.get_ydata(), np.log10(np.abs(1e-6 * np.cos(9 * T))), atol=1e-3)
-    assert {"waist", "rad"} <= set(texts(motion)) and {"rail", "m"} <= set(texts(rail)) and "|error|" in texts(error)
+    assert {"waist", "angle [rad]"} <= set(texts(motion)) and {"rail", "position [m]"} <= {*texts(rail)}
+    assert "|error|" in texts(error)
     low, high = error.get_ylim()
     assert low <= -8 and -6 < high <= -5 and "10⁻⁶" in texts(error)
     assert {text.get_text() for text in figure.texts} == {"Tracking", "arm", "— law", "- - reference"}
@@ -51,7 +56,7 @@ def test_a_row_a_joint_motion_and_error():
 
 def test_runs_have_colours_and_names_of_their_own_and_may_differ_in_time():
     long = np.linspace(0.0, 3.0, 50)
-    figure = draw_tracking([followed("feedback_linearization"), followed("computed_torque", 1e-2, long)])
+    figure = track(followed("feedback_linearization"), followed("computed_torque", 1e-2, long))
     motion, error = figure.axes[:2]
     first, second = curves(error)
     assert first.get_color() != second.get_color() and len(second.get_xdata()) == 50
@@ -61,14 +66,14 @@ def test_runs_have_colours_and_names_of_their_own_and_may_differ_in_time():
 
 
 def test_no_error_at_all_is_an_empty_panel():
-    figure = draw_tracking([TrackedReferences("", T, {"waist": ("rad", REFERENCE, REFERENCE)})])
+    figure = track(TrackedReferences("", T, {"waist": ("rad", REFERENCE, REFERENCE)}))
     assert curves(figure.axes[1]) == [] and np.isfinite(figure.axes[1].get_ylim()).all()
-    assert [text.get_text() for text in figure.texts] == ["Tracking", "- - reference"]
+    assert [text.get_text() for text in figure.texts] == ["Tracking", "arm", "- - reference"]
 
 
 def test_panels_stay_on_the_page_and_apart():
     many = {f"joint{k}": ("rad", REFERENCE, REFERENCE + 1e-3) for k in range(7)}
-    figure = draw_tracking([followed(**many)])
+    figure = track(followed(**many))
     boxes = [axes.get_position() for axes in figure.axes]
     assert len(boxes) == 18 and all(0 < box.x0 < box.x1 < 1 and 0 < box.y0 < box.y1 < 1 for box in boxes)
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
@@ -100,7 +105,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_of_a_run_folder_alone(folder):
-    written, warnings = plot_trajectory("one/trajectory.csv", None, Path("out"), ("png",))
+    written, warnings = plot_trajectories(["one/trajectory.csv"], None, Path("out"), ("png",))
     assert [path.name for path in written.paths] == ["tracking.png"] and len(warnings) == 1
 
 
@@ -111,7 +116,7 @@ def test_of_a_run_folder_alone(folder):
 def test_against_other_runs_by_the_command(folder, others, labels, monkeypatch):
     seen = []
     monkeypatch.setattr("liedyn.report.plots.save_plots.draw_tracking",
-                        lambda runs, title: seen.extend(runs) or draw_tracking(runs, title))
+                        lambda recording: seen.extend(recording.tracking) or draw_tracking(recording))
     args = [word for other in others for word in ("--against", other)]
     done = run("plot", "one", "-f", "png", *args)
     assert done.exit_code == 0, done.output
@@ -127,5 +132,5 @@ def test_against_other_runs_by_the_command(folder, others, labels, monkeypatch):
 ])
 def test_what_cannot_be_compared(folder, first, against, message):
     with pytest.raises(UsageError, match=message):
-        plot_trajectory(first, None, Path("out"), ("png",), [against])
+        plot_trajectories([first], None, Path("out"), ("png",), PlotOptions(against=(against,)))
     assert not Path("out").exists()

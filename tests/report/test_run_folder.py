@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from liedyn.errors import ModelError, UsageError
-from liedyn.report.run_folder import check_no_plots, plot_trajectory, sources
+from liedyn.report.run_folder import check_no_plots, plot_trajectories, plots_folder
 
 ROBOT = """
 links: {bar: {mass: 1, com: [0, 0, -1], inertia: [1, 1, 1]}}
@@ -24,17 +24,18 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_sources(folder):
-    assert sources("motion.csv", None) == ("motion.csv", Path("motion_plots"))
-    assert sources("motion.csv", "pictures") == ("motion.csv", Path("pictures"))
-    assert sources("run", None) == ("run/trajectory.csv", Path("run/plots"))
-    assert sources("run/trajectory.csv", None) == ("run/trajectory.csv", Path("run/trajectory_plots"))
-    assert sources("-", None) == ("-", Path("plots"))
+    assert plots_folder(["motion.csv"], None) == Path("motion_plots")
+    assert plots_folder(["motion.csv"], "pictures") == Path("pictures")
+    assert plots_folder(["run"], None) == Path("run/plots")
+    assert plots_folder(["run/trajectory.csv"], None) == Path("run/trajectory_plots")
+    assert plots_folder(["-"], None) == Path("plots")
+    assert plots_folder(["run", "motion.csv"], None) == Path("run_motion_plots")
     with pytest.raises(UsageError, match=r"is not a run folder: it has no trajectory\.csv"):
-        sources(".", None)
+        plot_trajectories(["."], None, Path("out"), ("png",))
 
 
 def test_with_the_robot_that_the_file_names(folder):
-    written, warnings = plot_trajectory("run/trajectory.csv", None, Path("run/plots"), ("svg",))
+    written, warnings = plot_trajectories(["run/trajectory.csv"], None, Path("run/plots"), ("svg",))
     assert [path.as_posix() for path in written.paths] == [
         f"run/plots/{name}.svg" for name in ("motion", "positions", "velocities", "energy")]
     assert warnings == () and not written.failures and all(path.is_file() for path in written.paths)
@@ -42,7 +43,7 @@ def test_with_the_robot_that_the_file_names(folder):
 
 
 def test_without_a_robot_the_columns_are_drawn(folder):
-    written, (note,) = plot_trajectory("motion.csv", None, Path("out"), ("png",))
+    written, (note,) = plot_trajectories(["motion.csv"], None, Path("out"), ("png",))
     assert [path.name for path in written.paths] == ["positions.png", "velocities.png"]
     assert note.message == (
         "limits and the motion itself are not drawn: motion.csv does not name a robot; give a robot file (--robot or robot=)")
@@ -51,15 +52,15 @@ def test_without_a_robot_the_columns_are_drawn(folder):
 def test_a_robot_that_is_asked_for_must_be_good(folder):
     (folder / "bar.yaml").write_text("links: 3\n")
     with pytest.raises(ModelError):
-        plot_trajectory("motion.csv", "bar.yaml", Path("out"), ("png",))
-    written, (note,) = plot_trajectory("run/trajectory.csv", None, Path("out"), ("png",))
+        plot_trajectories(["motion.csv"], "bar.yaml", Path("out"), ("png",))
+    written, (note,) = plot_trajectories(["run/trajectory.csv"], None, Path("out"), ("png",))
     assert len(written.paths) == 2 and "bar.yaml" in str(note)
 
 
 def test_nothing_to_draw(folder):
     (folder / "other.csv").write_text("t,temperature\n0,1\n")
     with pytest.raises(UsageError, match=r"other\.csv has nothing to plot: no column named q"):
-        plot_trajectory("other.csv", None, Path("out"), ("png",))
+        plot_trajectories(["other.csv"], None, Path("out"), ("png",))
     assert not (folder / "out").exists()
 
 

@@ -46,9 +46,17 @@ def labelled(figure):
     return {line.get_label(): line for axes in figure.axes for line in axes.lines if not line.get_label().startswith("_")}
 
 
+def energy_figure(energy, **more):
+    return draw_energy(energy, PlotData("", T, (), **more))
+
+
+def path_figure(base, t=T):
+    return draw_base_path(base, PlotData("", t, ()))
+
+
 def test_energy_is_counted_from_the_start():
     energy = Energy(np.cos(T) ** 2, 5 + np.sin(T) ** 2, work=0 * T, residual=1e-12 * T)
-    lines = labelled(draw_energy(energy, T))
+    lines = labelled(energy_figure(energy))
     assert np.allclose(lines["potential (0 at the start)"].get_ydata(), np.sin(T) ** 2)
     assert np.allclose(lines["total"].get_ydata(), 1)
     assert np.allclose(lines["start + work supplied"].get_ydata(), 1)
@@ -58,22 +66,22 @@ def test_energy_is_counted_from_the_start():
 
 @pytest.mark.parametrize("size", [1.0, 1e-20])
 def test_energies_of_any_size_fill_their_axes(size):
-    figure = draw_energy(Energy(size * np.cos(T) ** 2, size * np.sin(T) ** 2, residual=size * 1e-6 * T), T)
+    figure = energy_figure(Energy(size * np.cos(T) ** 2, size * np.sin(T) ** 2, residual=size * 1e-6 * T))
     low, high = np.array(figure.axes[0].get_ylim()) / size
     assert -0.2 < low < 0.0 and 1.0 < high < 1.2
     assert labelled(figure)["balance residual"].get_ydata()[-1] == pytest.approx(np.log10(2e-6 * size))
 
 
 def test_energy_without_balance_has_one_axes():
-    assert len(draw_energy(Energy(T, T), T).axes) == 1
-    assert len(draw_energy(Energy(T, T, residual=0 * T), T).axes) == 2
+    assert len(energy_figure(Energy(T, T)).axes) == 1
+    assert len(energy_figure(Energy(T, T, residual=0 * T)).axes) == 2
 
 
 def test_the_residual_of_constraints_stands_below_the_energy():
     """With the balance and without; the axes do not touch, and the recording hands it over."""
     drift = 1e-13 * (1 + T)
     for energy, count in ((Energy(T, T, residual=1e-9 * T), 3), (Energy(T, T), 2)):
-        figure = draw_energy(energy, T, drift=drift)
+        figure = energy_figure(energy, drift=drift)
         assert len(figure.axes) == count
         boxes = [axes.get_position() for axes in figure.axes]
         assert all(below.y1 < above.y0 for above, below in pairwise(boxes)) and boxes[-1].y0 > 0
@@ -83,7 +91,7 @@ def test_the_residual_of_constraints_stands_below_the_energy():
 
 
 def test_names_of_equal_energies_do_not_lie_on_each_other():
-    figure = draw_energy(Energy(0 * T, 0 * T, work=0 * T), T)
+    figure = energy_figure(Energy(0 * T, 0 * T, work=0 * T))
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in figure.axes[0].texts
              if text.get_text().split("\n")[0] in ("kinetic", "potential", "total", "start + work")]
@@ -96,7 +104,7 @@ def test_names_of_equal_energies_do_not_lie_on_each_other():
 def test_base_path_shows_position_and_angles():
     yaw = 3 * T
     base = BasePath(np.column_stack([T, 2 * T, 1 + 0 * T]), np.column_stack([0 * T, 0 * T, np.sin(yaw / 2), np.cos(yaw / 2)]))
-    figure = draw_base_path(base, T)
+    figure = path_figure(base, T)
     lines = labelled(figure)
     assert np.array_equal(figure.axes[2].lines[1].get_ydata(), 2 * T)
     assert np.allclose(figure.axes[3].lines[2].get_ydata(), yaw)
@@ -115,14 +123,14 @@ def test_turns_are_counted_about_the_axes_of_the_world():
 
 def test_a_base_at_rest_is_drawn():
     rest = BasePath(np.tile([0.0, 0.0, 1.0], (len(T), 1)), np.tile([0.0, 0.0, 0.0, 1.0], (len(T), 1)))
-    draw_base_path(rest, T).draw_without_rendering()
+    path_figure(rest, T).draw_without_rendering()
 
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_a_body_with_one_or_two_rows_is_drawn(rows):
     """Fewer points than directions of space; a curve of one row is a point."""
     rest = BasePath(np.tile([0.0, 0.0, 1.0], (rows, 1)), np.tile([0.0, 0.0, 0.0, 1.0], (rows, 1)))
-    figure = draw_base_path(rest, T[:rows])
+    figure = path_figure(rest, T[:rows])
     figure.draw_without_rendering()
     assert {line.get_marker() for line in figure.axes[2].lines} == {"o" if rows == 1 else "None"}
     draw_motion(Skeleton(T[:rows], pendulum()[:rows, :2], ((0, 1),))).draw_without_rendering()
@@ -148,7 +156,7 @@ def test_start_and_end_of_a_round_trip_share_a_name():
     angle = 2 * np.pi * T / T[-1]
     there_and_back = np.column_stack([np.cos(angle), np.sin(angle), 0 * T])
     base = BasePath(there_and_back, np.tile([0.0, 0.0, 0.0, 1.0], (len(T), 1)))
-    texts = [text.get_text() for text in draw_base_path(base, T).axes[0].texts]
+    texts = [text.get_text() for text in path_figure(base, T).axes[0].texts]
     assert "start, end" in texts and "end" not in texts
 
 

@@ -35,22 +35,44 @@ if TYPE_CHECKING:                       # imports NumPy
     from liedyn.robot_files import ReadingOptions
 
 
-@click.command(short_help="Plot a trajectory, a run folder or a batch.")
-@click.argument("trajectory", metavar="TRAJECTORY_OR_FOLDER", type=Existing(allow_dash=True))
+def _comma_separated(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[str, ...]:
+    """Return the names of a list such as 'a,b,c'."""
+    names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
+    if text is not None and not names:
+        raise click.BadParameter("expected names, separated by commas.")
+    return names
+
+
+@click.command(short_help="Plot trajectories, run folders or a batch.")
+@click.argument("trajectories", metavar="TRAJECTORY_OR_FOLDER...", nargs=-1, required=True, type=Existing(allow_dash=True))
 @robot_option
 @columns_option
 @bag_options
 @click.option("-o", "--output", type=click.Path(file_okay=False), metavar="FOLDER",
-              help="Folder for the plots. Default: plots/ in the run folder, NAME_plots/ next to a CSV.")
-@click.option("-f", "--format", "formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]), default=("png", "svg"),
-              show_default=True, help="File format; may be repeated.")
+              help="Folder for the plots. Default: plots/ in the run folder, NAME_plots/ next to a CSV, A_B_plots/ next to the "
+              "first of several.")
+@click.option("-f", "--format", "formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]),
+              help="File format; may be repeated. Default: png and svg, with --style paper pdf and svg.")
+@click.option("--style", type=click.Choice(["screen", "paper"]), default="screen", show_default=True,
+              help="paper: for print, in 8 points, without titles, with patterns of lines that survive grey print.")
+@click.option("--width", type=float, metavar="INCHES", help="Width of the figures, such as 3.5 or 7 for one or two columns of a "
+              "page. Default: by the number of panels, with --style paper 3.5.")
+@click.option("--joints", callback=_comma_separated, metavar="NAMES", help="Joints or links to draw: names or patterns, "
+              "separated by commas, such as 'elbow,wrist*'.")
+@click.option("--quantities", callback=_comma_separated, metavar="NAMES", help="What to draw: starts of columns or names of "
+              "figures, separated by commas, such as q,tau,energy. Default: all.")
+@click.option("--from", "start", type=float, metavar="SECONDS", help="First time to draw.")
+@click.option("--until", "end", type=float, metavar="SECONDS", help="Last time to draw.")
 @click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_FOLDER",
               help="Another run of the same robot with `control`, to compare tracking errors; may be repeated.")
 @with_console(reading_options, force_option, json_option)
-def plot(trajectory: str, robot: str | None, columns: str | None, bag: BagOptions, output: str | None,             # noqa: PLR0913
-         formats: tuple[str, ...], against: tuple[str, ...], reading: ReadingOptions, force: bool, as_json: bool,
+def plot(trajectories: tuple[str, ...], robot: str | None, columns: str | None, bag: BagOptions, output: str | None,  # noqa: PLR0913
+         formats: tuple[str, ...], style: str, width: float | None, joints: tuple[str, ...], quantities: tuple[str, ...],
+         start: float | None, end: float | None, against: tuple[str, ...], reading: ReadingOptions, force: bool, as_json: bool,
          console: Console) -> None:
     """Plot a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, snapshots of the robot.
+
+    Several trajectories or runs are compared: their curves share panels.
 
     For the folder of a batch, plot the outputs against the varied values, their distributions and derivatives, and envelopes of
     trajectories.
@@ -61,25 +83,35 @@ def plot(trajectory: str, robot: str | None, columns: str | None, bag: BagOption
     Examples:
       liedyn plot runs/panda_hybrid --force
       liedyn plot motion.csv --robot arm.urdf -f pdf -o figures
+      liedyn plot runs/panda_hybrid --style paper --joints 'panda_joint[1-4]'
+      liedyn plot runs/soft runs/stiff -o figures
     """
     from liedyn.report.replay.sources import is_batch
-    from liedyn.report.run_folder import check_no_plots, plot_trajectory, sources
+    from liedyn.report.run_folder import PlotOptions, check_no_plots, look_of, plot_trajectories, plots_folder
 
-    if is_batch(trajectory):
-        folder = Path(output or Path(trajectory, "plots"))
+    look = look_of(style, width)
+    formats = formats or (("pdf", "svg") if look.paper else ("png", "svg"))
+    if any(is_batch(trajectory) for trajectory in trajectories):
+        folder = Path(output or Path(trajectories[0], "plots"))
         check_no_plots(folder, formats, force=force)
-        if robot or against or reading:
-            raise click.UsageError("--robot with its options and --against cannot be combined with a batch.")
+        if len(trajectories) > 1 or robot or against or reading or joints or quantities or (start, end) != (None, None):
+            raise click.UsageError("--robot with its options, --against, --joints, --quantities, --from, --until and other runs "
+                                   "cannot be combined with a batch.")
         if columns is not None:
             raise click.UsageError("--columns cannot be combined with a batch.")
         from liedyn.report.plots.batch_plots import plot_batch
         with console.progress.stage("drawing"):
-            _report_plots(*plot_batch(trajectory, folder, formats), as_json, console)
+            _report_plots(*plot_batch(trajectories[0], folder, formats, look), as_json, console)
         return
-    csv, folder = sources(trajectory, output)
+    folder = plots_folder(trajectories, output)
     check_no_plots(folder, formats, force=force)
+    options = PlotOptions(look, joints, quantities, start, end, against)
     with console.progress.stage("drawing"):
-        written, warnings = plot_trajectory(csv, robot, folder, formats, against, columns=columns, bag=bag, reading=reading)
+        written, warnings = plot_trajectories(trajectories, robot, folder, formats, options, columns=columns, bag=bag,
+                                              reading=reading)
+    if look.paper:
+        for name, note in written.notes.items():
+            console.message(f"{name}: {note}")
     _report_plots(written, warnings, as_json, console)
 
 

@@ -24,7 +24,7 @@ from liedyn.errors import CheckFailed, list_names
 from liedyn.io.atomic_output import open_folder
 from liedyn.io.csv_table import cell, write_table
 from liedyn.io.scenarios.scenario_file import to_plain
-from liedyn.report.plots import style
+from liedyn.report.plots import palette, style
 from liedyn.report.plots.plot_data import FORMATS
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside, save_sheets
 from liedyn.report.robot_summary import counted, table
@@ -182,10 +182,10 @@ def _draw(result: Linearization, formats: Sequence[str], folder: Path) -> SavedP
 
 # Modes of a linear system as a table and as a plot ---------------------------------------------------------------------
 
-_COLOURS = {"unstable": style.VERMILLION, "drifting": style.PURPLE, "neutral": style.ORANGE, "stable": style.BLUE}
+_COLOURS = {"unstable": palette.VERMILLION, "drifting": palette.PURPLE, "neutral": palette.ORANGE, "stable": palette.BLUE}
 _DECADES = 4                             # decades of the complex plane about zero
 _MOST_ROWS, _NAMED = 30, 6               # rows of the map; eigenvalues with a label
-_SIDE, _TOP, _LEFT, _GAP, _WORDS = 3.9, 1.15, 0.75, 1.75, 1.8        # inches
+_SIDE, _TOP, _LEFT, _GAP, _WORDS = 3.9, 0.55, 0.85, 1.75, 1.8        # inches
 
 
 def draw_modes(system: LinearSystem, title: str = "") -> Figure:
@@ -194,11 +194,9 @@ def draw_modes(system: LinearSystem, title: str = "") -> Figure:
     names = _rows(system)
     right = 0.35 + max(2.0, 0.22 * len(modes))
     height = _TOP + max(_SIDE, 0.16 * len(names) + _WORDS) + 0.6
-    figure = style.new_figure(_LEFT + _SIDE + _GAP + right, height, "Modes", title)
-    for k, (word, colour) in enumerate(_COLOURS.items()):
-        count = sum(mode.count for mode in modes if mode.stability == word)
-        figure.text((_LEFT + 1.1 * k) / figure.get_figwidth(), 1 - 0.75 / height, f"{count} {word}", size=style.NAME,
-                    color=colour if count else style.FAINT, weight="bold" if count else "normal", va="top")
+    counts = {word: sum(mode.count for mode in modes if mode.stability == word) for word in _COLOURS}
+    key = [(f"{count} {word}", _COLOURS[word] if count else palette.FAINT) for word, count in counts.items()]
+    figure = style.new_figure(_LEFT + _SIDE + _GAP + right, height, "Modes", title, key)
     bottom = height - _TOP - _SIDE
     _draw_plane(style.plain_axes(figure, _LEFT, bottom, _SIDE, _SIDE), modes)
     if names:
@@ -251,8 +249,9 @@ def _draw_plane(axes: Axes, modes: tuple[Mode, ...]) -> None:
     axes.axvspan(0, right, color="#FBEFE8", zorder=-2, linewidth=0)
     at, labels = plane.ticks()
     across = {x: label for x, label in zip(at, labels, strict=True) if -left <= x <= right}
-    style.rulers(axes, list(across), at, "real part", x_labels=list(across.values()), y_labels=labels)
-    axes.axvline(0, color=style.FAINT, linewidth=1.0, zorder=1)
+    style.rulers(axes, list(across), at, "real part [1/s]", x_labels=list(across.values()), y_labels=labels,
+                 y_names=("imaginary part [1/s]",))
+    axes.axvline(0, color=palette.FAINT, linewidth=1.0, zorder=1)
     named: list[tuple[float, float]] = []
     for number, mode in enumerate(modes, 1):
         x, y = plane(mode.eigenvalue.real), plane(mode.eigenvalue.imag)
@@ -261,25 +260,24 @@ def _draw_plane(axes: Axes, modes: tuple[Mode, ...]) -> None:
                       linestyle="none", label=f"mode {number}" if side == 1 else "_")
         if number <= _NAMED and all(math.hypot(x - a, y - b) > 0.06 * end for a, b in named):
             named.append((float(x), float(y)))
-            style.words(axes, str(number), named[-1], (5, 4), "left", "baseline", color=style.INK)
-    style.heading(axes, "Eigenvalues", "1/s; unstable to the right of the line, or in chains on it")
-    style.words(axes, "imaginary part", (0, 0.5), (-42, 0), xycoords="axes fraction", rotation=90, color=style.INK)
+            style.words(axes, str(number), named[-1], (5, 4), "left", "baseline", color=palette.INK)
+    style.heading(axes, "Eigenvalues", f"axes linear within ±{plane.unit:g}, logarithmic beyond")
 
 
 def _draw_shares(axes: Axes, modes: tuple[Mode, ...], names: list[str]) -> None:
     shares = np.array([[mode.participation[name] for mode in modes] for name in names])
-    axes.pcolormesh(shares, cmap=LinearSegmentedColormap.from_list("shares", ["#FFFFFF", style.BLUE]), vmin=0, vmax=1,
-                    edgecolors=style.GRID, linewidth=0.5)
+    axes.pcolormesh(shares, cmap=LinearSegmentedColormap.from_list("shares", ["#FFFFFF", palette.BLUE]), vmin=0, vmax=1,
+                    edgecolors=palette.GRID, linewidth=0.5)
     axes.set_xlim(0, len(modes))
     axes.set_ylim(len(names), 0)
     for k, name in enumerate(names):
-        style.words(axes, style.shortened(name, 22), (0, k + 0.5), (-4, 0), "right", color=style.INK, annotation_clip=False)
+        style.words(axes, style.shortened(name, 22), (0, k + 0.5), (-4, 0), "right", color=palette.INK, annotation_clip=False)
     every = -(-len(modes) // 40)
     for k in range(0, len(modes), every):
         for text, down, turn in ((str(k + 1), 4, 0), (_words(modes[k]), 17, 90)):
             style.words(axes, text, (k + 0.5, len(names)), (0, -down), va="top", rotation=turn,
                         color=_COLOURS[modes[k].stability], annotation_clip=False)
-    style.heading(axes, "", "", ("Participation of joints in each mode", style.INK, "bold"))
+    style.heading(axes, "", "", ("Participation of joints in each mode", palette.INK, "bold"))
 
 
 def _words(mode: Mode) -> str:

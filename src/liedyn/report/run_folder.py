@@ -9,10 +9,10 @@ import math
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -27,11 +27,22 @@ from liedyn.io.scenarios.scenario import Pd, Scenario
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory, write_trajectory
 from liedyn.report.plots.drawing import PlotProcess
-from liedyn.report.plots.plot_data import FORMATS, PlotData, TrackedReferences, followed_of, prescribed_comment, record
+from liedyn.report.plots.palette import PAPER_WIDTHS, SCREEN, Look
+from liedyn.report.plots.plot_data import (
+    FORMATS,
+    PlotData,
+    TrackedReferences,
+    compare_runs,
+    followed_of,
+    prescribed_comment,
+    record,
+    select_quantities,
+    select_times,
+)
 from liedyn.report.plots.rollout_plots import rollout_figures
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside, drawn_into, figures, page_beside, save_figures
 from liedyn.report.replay.page import PAGE, replay_page
-from liedyn.report.replay.sources import run_name, shown_result, trajectory_file
+from liedyn.report.replay.sources import marks_of_run, run_name, shown_result, trajectory_file
 from liedyn.robot_files import ReadingOptions, yaml_of
 from liedyn.rollouts.rollout import Rollout
 from liedyn.simulation.run import Result
@@ -42,6 +53,7 @@ if TYPE_CHECKING:
 
 MARK = "run.json"                       # identifies a run folder
 MODEL = "model.yaml"                    # the simulated robot, which may differ from the robot file
+NARROWEST, WIDEST = 1.5, 40.0           # inches: of figures
 _MOST = 100_000                         # rows that are drawn; of longer runs every second, third, … row
 _PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
 
@@ -101,7 +113,9 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     return written
 
 
-def figure_of(result: Result | Rollout, what: str = "positions") -> Figure:
+def figure_of(result: Result | Rollout, what: str = "positions", *, width: float | None = None,
+              style: Literal["screen", "paper"] = "screen", joints: Sequence[str] = (),
+              t: tuple[float, float] | None = None) -> Figure:
     """Return a Matplotlib figure of a simulated motion, or of the runs of a rollout.
 
     Parameters
@@ -110,6 +124,14 @@ def figure_of(result: Result | Rollout, what: str = "positions") -> Figure:
     what : str
         motion, positions, velocities, torques, energy, …: the names of the files in the folder `plots` of a run. Of a rollout:
         positions, velocities, and if it has `forces` accelerations and torques.
+    width : float, optional
+        Width of the figure [inches], such as 3.5 or 7 for one or two columns of a page; panels and labels are arranged for it.
+    style : "screen" or "paper"
+        In a paper: 8 points, no title, and patterns of lines that survive grey print; 3.5 inches without `width`.
+    joints : list of str, optional
+        Names or patterns of the joints to draw.
+    t : (float, float), optional
+        First and last time to draw [s].
 
     Returns
     -------
@@ -119,16 +141,35 @@ def figure_of(result: Result | Rollout, what: str = "positions") -> Figure:
     ------
     NameLookupError
         If the motion has no such plot.
+    UsageError
+        For a width, a style, joints or times that cannot be drawn.
 
     Examples
     --------
     >>> run = ld.simulate("robots/double_pendulum.yaml", duration=0.1, q0=[0.3, 0.0])
     >>> ld.figure_of(run, "velocities").savefig("velocities.png")
+    >>> ld.figure_of(run, "positions", width=3.5, style="paper", joints=["elbow"]).savefig("elbow.pdf")
     """
-    plots = rollout_figures(result, what) if isinstance(result, Rollout) else figures(recording_of(result))
+    look = look_of(style, width)
+    if isinstance(result, Rollout):
+        if joints or t:
+            raise UsageError("joints and t are for the plot of one run, not of a rollout")
+        plots = rollout_figures(result, what, look)
+    else:
+        recording = select_times(recording_of(result), *(t or (None, None)))
+        plots = figures(replace(select_quantities(recording, (), joints), look=look))
     if what not in plots:
         raise NameLookupError(f"there is no plot {what!r} of this motion; there are {', '.join(plots)}")
     return plots[what]
+
+
+def look_of(style: str, width: float | None = None) -> Look:
+    """Return the look of figures of a style and a width [inches]. Raise UsageError for one that does not exist."""
+    if style not in ("screen", "paper"):
+        raise UsageError(f"there is no style {style!r}; there are screen and paper")
+    if width is not None and not NARROWEST <= width <= WIDEST:
+        raise UsageError(f"the width of a figure is {NARROWEST:g} to {WIDEST:g} inches; found {width!r}")
+    return Look(width if width is not None or style == "screen" else PAPER_WIDTHS[0], style == "paper")
 
 
 def status_of(folder: str | Path) -> str | None:
@@ -189,7 +230,9 @@ def recording_of(result: Result) -> PlotData:
     drawn = slice(None) if n <= _MOST else np.append(np.arange(0, n - 1, -(-n // _MOST)), n - 1)
     motion = Trajectory({"reaction": reaction_comment()} | _comments(result), result.t[drawn],
                         {name: x[drawn] for name, _, x in result.columns}, {name: unit for name, unit, _ in result.columns})
-    return record(motion, result.model, result.model.name)
+    phase = result.scenario.phases[0].name if result.scenario.phases else ""
+    return replace(record(motion, result.model, result.model.name), phase=phase,
+                   events=tuple((event.t, event.name, event.phase or "") for event in result.events))
 
 
 def _comments(result: Result) -> dict[str, str]:
@@ -213,12 +256,15 @@ def _law(scenario: Scenario) -> str:
 
 # Plots of a trajectory file or of a run folder -----------------------------------------------------------------------
 
-def sources(trajectory: str, output: str | None) -> tuple[str, Path]:
-    """Return the CSV to draw and the folder for its plots, for a CSV, a run folder or `-`."""
-    path = Path(trajectory)
-    default = ("plots" if trajectory == STDIO else path / "plots" if path.is_dir() and not is_bag(path)
+def plots_folder(trajectories: Sequence[str], output: str | None) -> Path:
+    """Return the folder for the plots of a CSV, a run folder or `-`, or of several that are compared."""
+    path = Path(trajectories[0])
+    if len(trajectories) > 1:
+        default = path.with_name("_".join(run_name(trajectory_file(each)) for each in trajectories[:3]) + "_plots")
+        return Path(output or default)
+    default = (Path("plots") if trajectories[0] == STDIO else path / "plots" if path.is_dir() and not is_bag(path)
                else path.with_name(f"{path.name if path.is_dir() else path.stem}_plots"))
-    return trajectory_file(trajectory), Path(output or default)
+    return Path(output or default)
 
 
 def check_no_plots(folder: Path, formats: Sequence[str], *, force: bool) -> None:
@@ -229,18 +275,61 @@ def check_no_plots(folder: Path, formats: Sequence[str], *, force: bool) -> None
         raise UsageError(f"{folder} already contains plots; --force overwrites them")
 
 
-def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: Sequence[str],
-                    against: Sequence[str] = (), *, columns: str | None = None, bag: BagOptions | None = None,
-                    reading: ReadingOptions | None = None) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
-    """Draw the plots of a trajectory file into `folder`. Return the plots and warnings.
+@dataclass(frozen=True)
+class PlotOptions:
+    """What of a motion is drawn, and how: see `plot_data.select_quantities` and `select_times`.
+
+    against: trajectory files or run folders whose tracking errors are also drawn
+    """
+
+    look: Look = SCREEN
+    joints: tuple[str, ...] = ()
+    quantities: tuple[str, ...] = ()
+    start: float | None = None
+    end: float | None = None
+    against: tuple[str, ...] = ()
+
+
+def plot_trajectories(trajectories: Sequence[str], robot: str | None, folder: Path, formats: Sequence[str],
+                      options: PlotOptions = PlotOptions(), *, columns: str | None = None, bag: BagOptions | None = None,
+                      reading: ReadingOptions | None = None) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
+    """Draw the plots of a trajectory file into `folder`, or of several in the same panels. Return the plots and warnings.
 
     Plots of the same names are replaced after all are drawn. A plot that cannot be drawn does not prevent others. If the robot is
-    named in the trajectory file only, it may be missing or invalid. against: trajectory files or run folders whose tracking
-    errors are also drawn. columns, bag: map of the columns of the trajectory, and how a ROS bag is
-    read, as in `read_trajectory`. reading: options of reading the robot file.
+    named in the trajectory file only, it may be missing or invalid. columns, bag: map of the columns of the first trajectory,
+    and how a ROS bag is read, as in `read_trajectory`. reading: options of reading the robot file.
     """
-    motion = read_trajectory(trajectory, columns=columns, **(bag or {}))
-    title = Path(trajectory).stem if trajectory != STDIO else ""
+    files = [trajectory_file(path) for path in trajectories]
+    motions = [read_trajectory(files[0], columns=columns, **(bag or {})), *map(read_trajectory, files[1:])]
+    read = [_recording(path, motion, robot, reading) for path, motion in zip(files, motions, strict=True)]
+    warnings = tuple(warning for _, of_motion in read for warning in of_motion)
+    recording = read[0][0]
+    if len(read) > 1:
+        recording = compare_runs([each for each, _ in read], _distinct_names(files))
+        followed = [followed_of(motion) for motion in motions]
+        if all(followed) and len({tuple(references[0].joints) for references in followed}) == 1:
+            recording = replace(recording, tracking=_compared(motions))
+    if options.against:
+        runs = [motions[0], *(read_trajectory(trajectory_file(path)) for path in options.against)]
+        recording = replace(recording, tracking=_compared(runs))
+    if not (recording.groups or recording.energy or recording.base or recording.skeleton or recording.tracking):
+        raise UsageError(f"{trajectories[0]} has nothing to plot: no column named q.…, v.…, a.…, tau.… or fext.…")
+    recording = select_quantities(select_times(recording, options.start, options.end), options.quantities, options.joints)
+    recording = replace(recording, look=options.look)
+    with translate_os_errors(folder):
+        return drawn_into(folder, lambda part: save_figures(recording, part, formats)), warnings
+
+
+def _distinct_names(files: Sequence[str]) -> list[str]:
+    """Return names of runs that differ: of their folders or files, else their paths."""
+    names = [run_name(path) for path in files]
+    return names if len(set(names)) == len(names) else list(files)
+
+
+def _recording(path: str, motion: Trajectory, robot: str | None,
+               reading: ReadingOptions | None) -> tuple[PlotData, tuple[LiedynWarning, ...]]:
+    """Return the plot data of a motion, and warnings about its robot."""
+    title = Path(path).stem if path != STDIO else ""
     try:
         model, warnings = robot_of(motion, robot, reading=reading)
         title = model.name if title == "trajectory" else f"{model.name}  {title}".strip()        # a run folder needs no more
@@ -251,14 +340,8 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
         model, warnings = None, (*motion.warnings, not_drawn)
     if motion.header.get("without"):
         title += f"  (without {motion.header['without']})"
-    recording = record(motion, model, title)
-    if against:
-        runs = [motion, *(read_trajectory(trajectory_file(path)) for path in against)]
-        recording = replace(recording, tracking=_compared(runs))
-    if not (recording.groups or recording.energy or recording.base or recording.skeleton or recording.tracking):
-        raise UsageError(f"{trajectory} has nothing to plot: no column named q.…, v.…, a.…, tau.… or fext.…")
-    with translate_os_errors(folder):
-        return drawn_into(folder, lambda part: save_figures(recording, part, formats)), warnings
+    phase, events = marks_of_run(path)
+    return replace(record(motion, model, title), phase=phase, events=events), warnings
 
 
 def _compared(runs: Sequence[Trajectory]) -> tuple[TrackedReferences, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import prod
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -392,13 +392,15 @@ class Rollout(Immutable):
         columns = motion_columns(self.model, q=self.q, v=self.v, a=self.a, tau=self.tau)
         return data_frame(self.t, columns, self.ended_at.shape)
 
-    def plot(self, what: str = "positions") -> Figure:
+    def plot(self, what: str = "positions", *, width: float | None = None,
+             style: Literal["screen", "paper"] = "screen") -> Figure:
         """Return a Matplotlib figure of all runs: positions, velocities, and with `forces` accelerations and torques.
 
-        A few runs are drawn as curves, more as bands around the median. Raises NameLookupError for another plot.
+        A few runs are drawn as curves, more as bands around the median. width [inches] and style are as for `figure_of`. Raises
+        NameLookupError for another plot.
         """
         import liedyn
-        return liedyn.figure_of(self, what)
+        return liedyn.figure_of(self, what, width=width, style=style)
 
     def replay(self, path: str | os.PathLike[str], *, runs: Sequence[int] = (0,), side_by_side: bool = False,  # noqa: PLR0913
                traces: Sequence[str] = (), follow: str = "", speed: float = 1.0, meshes: bool | None = None,

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -195,13 +195,15 @@ class Result(Immutable):
         import liedyn
         liedyn.write_run(self, Path(folder), force=force, plots=plots)
 
-    def plot(self, what: str = "positions") -> Figure:
-        """Return a Matplotlib figure. `what` is a plot of run folders: positions, velocities, torques, …
+    def plot(self, what: str = "positions", *, width: float | None = None, style: Literal["screen", "paper"] = "screen",
+             joints: Sequence[str] = (), t: tuple[float, float] | None = None) -> Figure:
+        """Return a Matplotlib figure. `what` is a plot of run folders: positions, velocities, torques, motion, …
 
-        Raises NameLookupError for a plot that this motion does not have.
+        width [inches], style "paper", joints and the times t (first, last) are as for `figure_of`. Raises NameLookupError for a
+        plot that this motion does not have.
         """
         import liedyn
-        return liedyn.figure_of(self, what)
+        return liedyn.figure_of(self, what, width=width, style=style, joints=joints, t=t)
 
     def replay(self, path: str | os.PathLike[str], *, against: Sequence[Result] = (),       # noqa: PLR0913
                side_by_side: bool = False, traces: Sequence[str] = (), follow: str = "", speed: float = 1.0,

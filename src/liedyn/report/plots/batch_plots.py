@@ -17,7 +17,8 @@ from liedyn import __version__
 from liedyn.batch.result_store import TRAJECTORIES, ResultStore
 from liedyn.errors import LiedynError, LiedynWarning, UsageError, WarningLog
 from liedyn.io.atomic_output import translate_os_errors
-from liedyn.report.plots import style
+from liedyn.report.plots import palette, style
+from liedyn.report.plots.joint_plots import quantity_names
 from liedyn.report.plots.save_plots import SavedPlots, drawn_into, save_sheets
 
 _LEFT, _GAP = 0.85, 0.6  # before columns, between rows [inches]
@@ -57,28 +58,28 @@ class Envelope:
     quantiles: np.ndarray
 
 
-def draw_scatter(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
+def draw_scatter(varied: Columns, outputs: Columns, subtitle: str, look: palette.Look = palette.SCREEN) -> Figure:
     """Draw one row per output and one column per varied quantity; a line follows the median."""
     width = 2.6 if len(varied) > 2 else 3.6
     figure, places = style.panels(len(outputs) * len(varied), len(varied), width, 1.7, "Outputs and varied parameters",
-                                  f"{subtitle}; line: median", left=_LEFT, gap=_GAP)
+                                  f"{subtitle}; line: median", left=_LEFT, gap=_GAP, look=look)
     for k, (axes, (output, name)) in enumerate(zip(places, product(outputs, varied), strict=True)):
         x, y = _with_value(varied[name], outputs[output])
         axes.set(xlim=style.with_air(x), ylim=style.with_air(y))
         style.rulers(axes, 4, 4, style.shortened(name, int(13 * width)))
         some = np.arange(len(x)) if len(x) <= _POINTS else np.linspace(0, len(x) - 1, _POINTS).astype(int)
-        axes.plot(x[some], y[some], ".", color=style.BLUE, alpha=0.5, markeredgewidth=0,
+        axes.plot(x[some], y[some], ".", color=palette.BLUE, alpha=0.5, markeredgewidth=0,
                   markersize=2.5 if len(some) > 1000 else 5)
         _medians(axes, x, y)
         style.heading(axes, output if k % len(varied) == 0 else "")
     return figure
 
 
-def draw_histograms(outputs: Columns, subtitle: str) -> Figure:
+def draw_histograms(outputs: Columns, subtitle: str, look: palette.Look = palette.SCREEN) -> Figure:
     """Draw the distribution of each output with its median and its middle 90 %."""
     columns = 1 if len(outputs) == 1 else 2 if len(outputs) < 5 else 3
     figure, places = style.panels(len(outputs), columns, 3.6, 1.7, "Outputs", f"{subtitle}; median and central 90 %",
-                                  left=_LEFT, gap=_GAP)
+                                  left=_LEFT, gap=_GAP, look=look)
     for axes, (name, values) in zip(places, outputs.items(), strict=True):
         x = values[np.isfinite(values)]
         bins = int(np.clip(math.sqrt(len(x)), 5, 60))
@@ -86,15 +87,15 @@ def draw_histograms(outputs: Columns, subtitle: str) -> Figure:
         top = 1.08 * max(counts.max(), 1)
         axes.set(xlim=(edges[0], edges[-1]), ylim=(0, top))
         style.rulers(axes, 5, [y for y in style.ticks(0, top, max_count=3) if y == int(y)])
-        axes.bar(edges[:-1], counts, np.diff(edges), align="edge", color=style.SKY, linewidth=0)
+        axes.bar(edges[:-1], counts, np.diff(edges), align="edge", color=palette.SKY, linewidth=0)
         low, middle, high = np.quantile(x, (0.05, 0.5, 0.95))
         for at, line in ((low, (0, (2, 2))), (middle, "-"), (high, (0, (2, 2)))):
-            axes.plot([at, at], axes.get_ylim(), color=style.INK, linewidth=0.9, linestyle=line)
+            axes.plot([at, at], axes.get_ylim(), color=palette.INK, linewidth=0.9, linestyle=line)
         style.heading(axes, name, f"{middle:.4g}, 90 % in {low:.4g} … {high:.4g}")
     return figure
 
 
-def draw_indices(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
+def draw_indices(varied: Columns, outputs: Columns, subtitle: str, look: palette.Look = palette.SCREEN) -> Figure:
     """Draw bars: the share of each output's variance that one quantity explains alone, see `first_order`.
 
     The rest is due to interactions and to the error of the estimate: with few runs, the slices are wide.
@@ -104,26 +105,29 @@ def draw_indices(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
         shares = np.array([first_order(*_with_value(x, y)) for x in varied.values()])
         charts.append((name, f"rest {100 * max(1.0 - shares.sum(), 0.0):.0f} %", shares))
     return _draw_bars(list(varied), charts, "Sensitivity of outputs", f"{subtitle}; first-order Sobol indices",
-                      "share of the variance", (0.0, 1.0))
+                      "share of the variance", (0.0, 1.0), look)
 
 
-def draw_tornado(names: Sequence[str], swings: Sequence[OutputSensitivity], subtitle: str) -> Figure:
+def draw_tornado(names: Sequence[str], swings: Sequence[OutputSensitivity], subtitle: str,
+                 look: palette.Look = palette.SCREEN) -> Figure:
     """Draw a bar from minus to plus one standard deviation of each varied quantity; the darker half is the positive one."""
     return _draw_bars(names, [(swing.name, f"{swing.base:.4g}, {swing.method}", swing.changes) for swing in swings],
                       "Changes of outputs by one standard deviation",
-                      f"{subtitle}; derivatives at the medians; dark: the input is larger, light: smaller")
+                      f"{subtitle}; derivatives at the medians; dark: the input is larger, light: smaller", look=look)
 
 
-def draw_envelopes(envelopes: Sequence[Envelope], subtitle: str) -> Figure:
+def draw_envelopes(envelopes: Sequence[Envelope], subtitle: str, look: palette.Look = palette.SCREEN) -> Figure:
     """Draw medians over time with bands that contain 50 % and 90 % of the runs."""
     columns = 1 if len(envelopes) < 3 else 2 if len(envelopes) < 9 else 3
     figure, places = style.panels(len(envelopes), columns, 4.2, 1.5, "Envelopes", f"{subtitle}; median, bands of 50 and 90 %",
-                                  left=_LEFT)
+                                  left=_LEFT, look=look)
+    columns = style.count_columns(places)
     for k, (axes, envelope) in enumerate(zip(places, envelopes, strict=True)):
         axes.set(xlim=style.time_span(envelope.t), ylim=style.with_air(envelope.quantiles))
-        style.rulers(axes, 6, 4, "t [s]" if k + columns >= len(envelopes) else None)
+        style.rulers(axes, 6, 4, "t [s]" if k + columns >= len(envelopes) else None,
+                     y_names=quantity_names(envelope.name.partition(".")[0], envelope.unit))
         draw_band(axes, envelope)
-        style.heading(axes, envelope.name, style.unit_text(envelope.unit))
+        style.heading(axes, envelope.name)
     return figure
 
 
@@ -131,11 +135,12 @@ def draw_band(axes: Axes, envelope: Envelope) -> None:
     """Draw the median, and bands between the outer and the inner quantiles."""
     for outer, colour in enumerate(_BANDS):
         axes.fill_between(envelope.t, envelope.quantiles[outer], envelope.quantiles[-1 - outer], color=colour, linewidth=0)
-    axes.plot(envelope.t, envelope.quantiles[2], color=style.BLUE, linewidth=1.4)
+    axes.plot(envelope.t, envelope.quantiles[2], color=palette.BLUE, linewidth=1.4)
 
 
-def _draw_bars(names: Sequence[str], charts: Sequence[tuple[str, str, np.ndarray]], title: str, subtitle: str, x_name: str = "",
-               span: tuple[float, float] | None = None) -> Figure:
+def _draw_bars(names: Sequence[str], charts: Sequence[tuple[str, str, np.ndarray]], title: str, subtitle: str,
+               x_name: str = "",
+               span: tuple[float, float] | None = None, look: palette.Look = palette.SCREEN) -> Figure:
     """Draw charts (name, remark, length of the bar for each of `names`), with the longest bar on top.
 
     Without a span, paler bars of the same length are drawn on the other side of zero.
@@ -143,16 +148,20 @@ def _draw_bars(names: Sequence[str], charts: Sequence[tuple[str, str, np.ndarray
     names = [style.shortened(name, 34) for name in names]
     left = max(_LEFT, 0.3 + 0.062 * max(map(len, names)))                   # inches per letter
     columns = min(len(charts), 2)
-    figure, places = style.panels(len(charts), columns, 3.0, 0.24 * len(names) + 0.1, title, subtitle, left=left, gap=_GAP)
+    figure, places = style.panels(len(charts), columns, 3.0, 0.24 * len(names) + 0.1, title, subtitle, left=left, gap=_GAP,
+                                  look=look)
+    columns = style.count_columns(places)
     for n, (axes, (name, remark, lengths)) in enumerate(zip(places, charts, strict=True)):
         sizes = np.nan_to_num(np.abs(lengths), nan=-1.0)
         order = np.argsort(sizes, kind="stable")
         longest = 1.08 * max(float(sizes.max()), 0.0) or 1.0
         axes.set(xlim=span or (-longest, longest), ylim=(-0.6, len(names) - 0.4))
-        style.rulers(axes, 4, range(len(names)), x_name if n + columns >= len(charts) else "", y_labels=[names[k] for k in order])
+        style.rulers(axes, 4, range(len(names)), x_name if n + columns >= len(charts) else "",
+                     y_labels=[names[k] for k in order])
         if span is None:
-            axes.barh(range(len(names)), -lengths[order], 0.6, color=style.SKY, linewidth=0)
-        axes.barh(range(len(names)), lengths[order], 0.6, color=style.BLUE, linewidth=0)
+            axes.barh(range(len(names)), -lengths[order], 0.6, color=palette.SKY, linewidth=0,
+                      hatch=palette.HATCHES[1] if look.paper else "", edgecolor=palette.INK)
+        axes.barh(range(len(names)), lengths[order], 0.6, color=palette.BLUE, linewidth=0)
         for row in np.flatnonzero(np.isnan(lengths[order])):
             style.words(axes, "not known", (0, int(row)), (0, 0))
         style.heading(axes, name, remark)
@@ -195,7 +204,7 @@ def _medians(axes: Axes, x: np.ndarray, y: np.ndarray) -> None:
     parts = [np.flatnonzero(x == value) for value in distinct] if len(distinct) <= _SLICES else \
         np.array_split(np.argsort(x, kind="stable"), _SLICES)
     middles = ([np.median(values[part]) for part in parts] for values in (x, y))
-    axes.plot(*middles, color=style.VERMILLION, linewidth=1.4)
+    axes.plot(*middles, color=palette.VERMILLION, linewidth=1.4)
 
 
 # Plots of a batch: from its table and its trajectories ---------------------------------------------------------------
@@ -205,8 +214,8 @@ _ENOUGH = 50             # runs from which shares of the variance are drawn
 _LONGEST = 120.0         # s: longest computation of derivatives for a tornado plot
 
 
-def plot_batch(source: str | os.PathLike[str], folder: Path,
-               formats: Sequence[str]) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
+def plot_batch(source: str | os.PathLike[str], folder: Path, formats: Sequence[str],
+               look: palette.Look = palette.SCREEN) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
     """Draw the plots of a batch into `folder`, and return warnings about plots that are not drawn.
 
     Raises UsageError if the batch has no table yet.
@@ -221,19 +230,19 @@ def plot_batch(source: str | os.PathLike[str], folder: Path,
     subtitle, sheets = f"{source.name}: {count} runs", {}
     plotted, scattered = ({name: columns[name] for name in list(columns)[:_PANELS]} for columns in (outputs, varied))
     if varied and outputs:
-        sheets["scatter"] = lambda: draw_scatter(scattered, plotted, subtitle)
+        sheets["scatter"] = lambda: draw_scatter(scattered, plotted, subtitle, look)
         if about.get("combine") == "sample" and count >= _ENOUGH:
-            sheets["indices"] = lambda: draw_indices(varied, plotted, subtitle)
+            sheets["indices"] = lambda: draw_indices(varied, plotted, subtitle, look)
     if outputs:
-        sheets["histograms"] = lambda: draw_histograms(plotted, subtitle)
+        sheets["histograms"] = lambda: draw_histograms(plotted, subtitle, look)
     if varied and outputs:
         swings, more = _swings(about, runs, varied, list(plotted))
         warnings += more
         if swings:
-            sheets["tornado"] = lambda: draw_tornado(list(varied), swings, subtitle)
+            sheets["tornado"] = lambda: draw_tornado(list(varied), swings, subtitle, look)
     envelopes = _envelopes(source)
     if envelopes:
-        sheets["envelopes"] = lambda: draw_envelopes(envelopes, subtitle)
+        sheets["envelopes"] = lambda: draw_envelopes(envelopes, subtitle, look)
     if not sheets:
         raise UsageError(f"{source} has nothing to plot: no run is complete, or there are no outputs and no trajectories")
     with translate_os_errors(folder):

@@ -4,16 +4,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 
 from liedyn.dynamics.scales import model_scales
+from liedyn.errors import UsageError, list_names
 from liedyn.io.csv_table import cell, name_in_cell
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.description import WORLD
 from liedyn.model.model import Model
 from liedyn.model.spatial import rotation_of_z
+from liedyn.report.plots.palette import SCREEN, Look
+from liedyn.simulation.name_binding import select
 from liedyn.simulation.trajectory_columns import with_current_names
 
 FORMATS: tuple[str, ...] = ("png", "svg")                # default formats of plots
@@ -22,18 +26,20 @@ Point = tuple[str, tuple[float, float, float]]             # a link and a positi
 
 # labels of a coordinate of a joint, or of a component of a wrench, which follow the name of the joint
 _LABELS = frozenset([*(a + b for a in ("p", "q", "w", "v", "dw", "dv", "m", "f") for b in "xyz"), "qw",
-                     *(a + b for a in "xyz" for b in ("", "1", "2", "3")), *"123456", "w", "angle", "slide"])
+                     *(a + b for a in "xyz" for b in ("", "1", "2", "3")), *"123456", "w", "angle",
+                     "slide", "force", "depth", "slip", "tangential", "utilization", "torque", "speed"])
 _RATES_AND_FORCES = {f"{part}{axis}": (f"d{part}{axis}", f"{force}{axis}") for part, force in ("wm", "vf") for axis in "xyz"}
 
 # prefix of the columns, file name of the figure, its title
 _GROUPS = (("q", "positions", "Joint positions"),
            ("v", "velocities", "Joint velocities"),
            ("a", "accelerations", "Joint accelerations"),
-           ("tau", "torques", "Generalized forces"),
-           ("stop", "stops", "Forces of stops at joint limits (part of the generalized forces)"),
+           ("tau", "torques", "Forces of joints"),
+           ("stop", "stops", "Forces of stops at joint limits (part of those of the joints)"),
            ("motor", "motors", "Motors: torque and speed before the gear"),
            ("reaction", "reactions", "Reactions of loops (on link b, at frame b) and couplings"),
            ("wrench", "joint_wrenches", "Wrenches of joints on their child links"),
+           ("contact", "contacts", "Contacts"),
            ("fext", "external_forces", "External forces (link axes, at the link's origin)"),
            ("pose", "link_poses", "Poses of links"),
            ("twist", "link_twists", "Twists of links"),
@@ -60,16 +66,19 @@ class Series:
     lower: float = -math.inf
     upper: float = math.inf
     prescribed: bool = False            # its motion is given, its force is computed
+    run: int = 0                        # of runs that are compared
+    t: np.ndarray | None = None         # (N,) its times, where they are not those of the plot data
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Curves of one kind: a figure of one or more pages. `name` is its file name; axes: axes of vectors, in words."""
+    """Curves of one kind, such as q: a figure of one or more pages. `name` is its file name; axes: axes of vectors, in words."""
 
     name: str
     title: str
     series: tuple[Series, ...]
     axes: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +133,12 @@ class TrackedReferences:
 
 @dataclass(frozen=True, eq=False)
 class PlotData:
-    """A motion to draw. `t` is (N,) [s]; the drift is drawn with the energy; tracking: this run, then those to compare with."""
+    """A motion to draw. `t` is (N,) [s]; the drift is drawn with the energy; tracking: this run, then those to compare with.
+
+    events  (time, name, next phase) of a run; phase: the first one
+    contacts  {link: whether it is in contact, (N,) bool}
+    runs    names of the runs that are compared, to which `Series.run` refers; empty for one motion
+    """
 
     title: str
     t: np.ndarray
@@ -133,7 +147,37 @@ class PlotData:
     base: BasePath | None = None
     skeleton: Skeleton | None = None
     drift: np.ndarray | None = None     # (N,) the maximum residual of constraints
+    drift_unit: str = "rad or m"
     tracking: tuple[TrackedReferences, ...] = ()
+    events: tuple[tuple[float, str, str], ...] = ()
+    phase: str = ""
+    contacts: Mapping[str, np.ndarray] = field(default_factory=dict)
+    runs: tuple[str, ...] = ()
+    look: Look = SCREEN
+
+    @property
+    def event_times(self) -> list[float]:
+        """Times at which something happens [s]."""
+        return sorted({t for t, _, _ in self.events})
+
+    @property
+    def event_names(self) -> str:
+        """The names of the events with their times or their counts, in words."""
+        times: dict[str, list[float]] = {}
+        for t, name, _ in self.events:
+            times.setdefault(name, []).append(t)
+        names = [f"{name} {at[0]:.4g} s" if len(at) == 1 else f"{name} ({len(at)} times, from {at[0]:.4g} s)"
+                 for name, at in times.items()]
+        return f"marks: {list_names(names, 4)}" if names else ""
+
+    @property
+    def phases(self) -> list[tuple[float, float, str]]:
+        """Begin, end and name of each phase; empty if there is one only."""
+        changes = [(t, phase) for t, _, phase in self.events if phase]
+        names = [self.phase, *(phase for _, phase in changes)]
+        times = [float(self.t[0]), *(t for t, _ in changes), float(self.t[-1])]
+        spans = [(a, b, name) for a, b, name in zip(times, times[1:], names, strict=False) if b > a]
+        return spans if len({name for _, _, name in spans}) > 1 else []
 
 
 def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str], comments: Mapping[str, str],
@@ -177,7 +221,7 @@ def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str
         match = _AXES.search(comments.get(_COMMENTS.get(prefix, ""), ""))
         return match[0] if match else ""
 
-    return tuple(Group(name, title, tuple(curve for column in present[prefix] for curve in curves(column)), axes(prefix))
+    return tuple(Group(name, title, tuple(curve for column in present[prefix] for curve in curves(column)), axes(prefix), prefix)
                  for prefix, name, title in _GROUPS if present[prefix])
 
 
@@ -203,6 +247,12 @@ def energy_of_columns(columns: Mapping[str, np.ndarray]) -> Energy | None:
     return Energy(kinetic, potential, work, total - total[0] - work)
 
 
+def contacts_of_columns(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return whether each link with a column `contact.<link>.force` is in contact, (N,) bool."""
+    return {name.removeprefix("contact.").removesuffix(".force"): x > 0.0 for name, x in columns.items()
+            if name.startswith("contact.") and name.endswith(".force")}
+
+
 def followed_of(motion: Trajectory) -> tuple[TrackedReferences, ...]:
     """Return the tracked references of a run with the columns `reference.<joint>` and `link.<joint>`, else nothing."""
     columns = motion.columns
@@ -210,6 +260,90 @@ def followed_of(motion: Trajectory) -> tuple[TrackedReferences, ...]:
     joints = {name: (motion.units.get(f"reference.{name}", ""), columns[f"link.{name}"], columns[f"reference.{name}"])
               for name in names if f"link.{name}" in columns}
     return (TrackedReferences(motion.header.get("control", ""), motion.t, joints),) if joints else ()
+
+
+# Parts of plot data, and several runs in one ----------------------------------------------------------------------------
+
+def select_quantities(recording: PlotData, quantities: Sequence[str], joints: Sequence[str]) -> PlotData:
+    """Return the plot data of some quantities, and of some joints.
+
+    quantities  starts of columns, such as q and tau, or names of figures, such as energy and motion; empty: all
+    joints      names or patterns of joints or links; empty: all. Figures without panels of joints are omitted, unless named
+    """
+    names = {group.name for group in recording.groups} | {
+        name for name, x in (("motion", recording.skeleton), ("energy", recording.energy), ("tracking", recording.tracking),
+                             (recording.base.name if recording.base else "", recording.base)) if name and x}
+    kinds = {group.kind: group.name for group in recording.groups if group.kind}
+    unknown = [name for name in quantities if name not in names | kinds.keys()]
+    if unknown:
+        raise UsageError(f"there is nothing to plot of {list_names(unknown, 4)}; there are {', '.join([*kinds, *sorted(names)])}")
+    by_joint = {group.name for group in recording.groups}
+    chosen = {kinds.get(name, name) for name in quantities} or (by_joint if joints else names)
+    groups = [group for group in recording.groups if group.name in chosen]
+    if joints:
+        available = list(dict.fromkeys(s.joint for group in groups for s in group.series))
+        places = {available[k] for k in select(joints, available, "joint or link")}
+        groups = [replace(group, series=tuple(s for s in group.series if s.joint in places)) for group in groups]
+    return replace(recording, groups=tuple(group for group in groups if group.series),
+                   skeleton=recording.skeleton if "motion" in chosen else None,
+                   energy=recording.energy if "energy" in chosen else None,
+                   tracking=recording.tracking if "tracking" in chosen else (),
+                   base=recording.base if recording.base and recording.base.name in chosen else None)
+
+
+def select_times(recording: PlotData, start: float | None, end: float | None) -> PlotData:
+    """Return the plot data between two times [s]. Raise UsageError if there are none."""
+    if start is None and end is None:
+        return recording
+    low, high = -math.inf if start is None else start, math.inf if end is None else end
+
+    def cut(x: Any, t: np.ndarray, **more: Any) -> Any:
+        """Return an object of plot data with the rows of its arrays over t that are between the times."""
+        rows = (t >= low) & (t <= high)
+        if not rows.any():
+            raise UsageError(f"there is no row from {low:g} to {high:g} s; the motion is from {t[0]:g} to {t[-1]:g} s")
+        arrays = {item.name: value[rows] for item in fields(x) if isinstance(value := getattr(x, item.name), np.ndarray)
+                  and len(value) == len(t) and item.name != "masses"}
+        return replace(x, **arrays | more)
+
+    t, events = recording.t, recording.events
+    earlier = [phase for at, _, phase in events if at < low and phase]
+    more: dict[str, Any] = {
+        "groups": tuple(replace(group, series=tuple(cut(s, t if s.t is None else s.t) for s in group.series
+                                                    if s.t is None or (s.t[-1] >= low and s.t[0] <= high)))
+                        for group in recording.groups),
+        "tracking": tuple(cut(run, run.t, joints={name: (unit, *(x[(run.t >= low) & (run.t <= high)] for x in both))
+                                                  for name, (unit, *both) in run.joints.items()}) for run in recording.tracking),
+        "contacts": {link: x[(t >= low) & (t <= high)] for link, x in recording.contacts.items()},
+        "events": tuple(event for event in events if low <= event[0] <= high),
+        "phase": earlier[-1] if earlier else recording.phase,
+        "energy": recording.energy and cut(recording.energy, t), "base": recording.base and cut(recording.base, t),
+        "skeleton": recording.skeleton and cut(recording.skeleton, recording.skeleton.t)}
+    if recording.runs and any(group.series for group in more["groups"]):        # its times are the first and the last one only
+        return replace(recording, t=np.clip(t, low, high), **more)
+    selected: PlotData = cut(recording, t, **more)
+    return selected
+
+
+def compare_runs(recordings: Sequence[PlotData], names: Sequence[str]) -> PlotData:
+    """Return the plot data of several runs, whose curves share panels. Energies are a group, without their balance."""
+    by_run = [(*recording.groups, *_energy_group(recording.energy)) for recording in recordings]
+    groups = []
+    for first in {group.name: group for groups_of_run in by_run for group in groups_of_run}.values():
+        series = [replace(s, run=k, t=recordings[k].t) for k, of_run in enumerate(by_run) for group in of_run
+                  if group.name == first.name for s in group.series]
+        groups.append(replace(first, series=tuple(series)))
+    ends = np.array([end for recording in recordings for end in (recording.t[0], recording.t[-1])])
+    return PlotData("", np.array([ends.min(), ends.max()]), tuple(groups), runs=tuple(names))
+
+
+def _energy_group(energy: Energy | None) -> list[Group]:
+    if energy is None:
+        return []
+    curves = {"kinetic energy": energy.kinetic, "potential energy": energy.potential - energy.potential[0],
+              "total energy": energy.kinetic + energy.potential - energy.potential[0]}
+    return [Group("energy", "Energy (potential: 0 at the start)", tuple(Series(name, "", "J", x) for name, x in curves.items()),
+                  kind="energy")]
 
 
 def carried(edges: Sequence[tuple[int, int]], count: int) -> np.ndarray:
@@ -266,7 +400,7 @@ def record(motion: Trajectory, model: Model | None, title: str) -> PlotData:
         limits, joints, lines = column_limits(model), model.joint_names, None if q is None else skeleton(model, motion.t, q)
     groups = groups_of_columns(columns, motion.units, motion.header, limits, joints)
     return PlotData(title, motion.t, groups, energy, base_path_of_columns(columns), lines, columns.get("drift"),
-                    followed_of(motion))
+                    motion.units.get("drift", ""), followed_of(motion), contacts=contacts_of_columns(columns))
 
 
 def column_limits(model: Model) -> dict[str, tuple[float, float]]:

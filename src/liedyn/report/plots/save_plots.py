@@ -4,7 +4,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,13 +21,14 @@ from liedyn.report.plots.spatial_plots import draw_base_path, draw_motion
 
 @dataclass(frozen=True)
 class SavedPlots:
-    """Written files, and reasons of plots that could not be drawn: {plot: reason}."""
+    """Written files, reasons of plots that could not be drawn: {plot: reason}, and what plots leave out: {plot: note}."""
 
     paths: list[Path] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
 
     def __add__(self, other: SavedPlots) -> SavedPlots:
-        return SavedPlots(self.paths + other.paths, self.failures | other.failures)
+        return SavedPlots(self.paths + other.paths, self.failures | other.failures, self.notes | other.notes)
 
 
 def reason(error: Exception) -> str:
@@ -68,7 +69,7 @@ def drawn_into(folder: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
             folder.mkdir(parents=True, exist_ok=True)
         for path in drawn.paths:
             path.replace(folder / path.name)
-    return SavedPlots([folder / path.name for path in drawn.paths], drawn.failures)
+    return replace(drawn, paths=[folder / path.name for path in drawn.paths])
 
 
 # all plots -----------------------------------------------------------------------------------------------------------
@@ -106,10 +107,13 @@ def save_sheets(sheets: Mapping[str, Draw], folder: str | Path, formats: Sequenc
 
 def _save_sheet(name: str, draw: Draw, folder: Path, formats: Sequence[str]) -> SavedPlots:
     paths: list[Path] = []
+    notes: dict[str, str] = {}
     path = None
     try:
         with words_only():
             for file, figure in _pages(name, draw):
+                if remarks := getattr(figure, "notes", []):
+                    notes[name] = "; ".join(remarks)
                 for ending in formats:
                     path = folder / f"{file}.{ending}"
                     save_figure(figure, path, ending)
@@ -118,8 +122,8 @@ def _save_sheet(name: str, draw: Draw, folder: Path, formats: Sequence[str]) -> 
         if path is not None and path not in paths:          # an incomplete file
             with suppress(OSError):
                 path.unlink()
-        return SavedPlots(paths, {name: reason(error)})
-    return SavedPlots(paths)
+        return SavedPlots(paths, {name: reason(error)}, notes)
+    return SavedPlots(paths, notes=notes)
 
 
 def warm_up() -> None:
@@ -133,17 +137,16 @@ def warm_up() -> None:
 
 def _sheets(recording: PlotData) -> dict[str, Draw]:
     """Return a function for each kind of figure, in the order of `figures`."""
-    t, title = recording.t, recording.title
     sheets: dict[str, Draw] = {}
     if recording.skeleton is not None:
-        sheets["motion"] = partial(draw_motion, recording.skeleton, title)
-    sheets |= {group.name: partial(draw_group, group, t, title) for group in recording.groups}
+        sheets["motion"] = partial(draw_motion, recording.skeleton, recording.title, recording.look)
+    sheets |= {group.name: partial(draw_group, group, recording) for group in recording.groups}
     if recording.tracking:
-        sheets["tracking"] = partial(draw_tracking, recording.tracking, title)
+        sheets["tracking"] = partial(draw_tracking, recording)
     if recording.energy is not None:
-        sheets["energy"] = partial(draw_energy, recording.energy, t, title, recording.drift)
+        sheets["energy"] = partial(draw_energy, recording.energy, recording)
     if recording.base is not None:
-        sheets[recording.base.name] = partial(draw_base_path, recording.base, t, title)
+        sheets[recording.base.name] = partial(draw_base_path, recording.base, recording)
     return sheets
 
 

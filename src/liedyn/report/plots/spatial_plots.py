@@ -12,8 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from liedyn.report.plots import style
-from liedyn.report.plots.plot_data import BasePath, Skeleton, carried
+from liedyn.report.plots import palette, style
+from liedyn.report.plots.figure_files import PlotFigure
+from liedyn.report.plots.plot_data import BasePath, PlotData, Skeleton, carried
 
 UP = np.array([0.0, 0.0, 1.0])
 
@@ -76,7 +77,7 @@ def scene(figure: Figure, view: View, points: np.ndarray, left: float, bottom: f
     corners = points
     if floor is not None:
         lines = _floor_lines(points, floor, size)
-        style.draw_lines(axes, view(lines), colors=style.GRID, linewidths=0.8, zorder=0)
+        style.draw_lines(axes, view(lines), colors=palette.GRID, linewidths=0.8, zorder=0)
         corners = np.concatenate([points, lines.reshape(-1, 3)])
     paper = view(corners)
     lower, upper = paper.min(axis=0), paper.max(axis=0)
@@ -106,14 +107,14 @@ def time_colours(times: np.ndarray, span: tuple[float, float]) -> np.ndarray:
     return colormaps["viridis_r"](0.12 + 0.83 * fraction)
 
 
-def time_strip(figure: Figure, times: np.ndarray, span: tuple[float, float], left: float, bottom: float) -> None:
+def time_strip(figure: PlotFigure, times: np.ndarray, span: tuple[float, float], left: float, bottom: float) -> None:
     """Draw the key of the colours at a place in inches: a row of squares with the first and the last time."""
     step = 0.2
     axes = style.plain_axes(figure, left, bottom, step * len(times), step, xlim=(0, len(times)), ylim=(0, 1))
     axes.bar(np.arange(len(times)) + 0.5, 0.7, 0.82, 0.15, color=time_colours(times, span))
     for text, anchor, offset, side in ((f"t = {times[0]:.3g} s", (0, 0.5), (-5, 0), "right"),
                                        (f"{times[-1]:.3g} s", (1, 0.5), (5, 0), "left")):
-        style.words(axes, text, anchor, offset, side, xycoords="axes fraction", size=style.NAME, color=style.INK)
+        style.words(axes, text, anchor, offset, side, xycoords="axes fraction", size=figure.look.name, color=palette.INK)
 
 
 def _floor_height(points: np.ndarray) -> float | None:
@@ -140,8 +141,9 @@ def _scale_bar(axes: Axes, width: float) -> None:
     length = _round_length(0.15 * width)
     (x0, x1), (y0, y1) = axes.get_xlim(), axes.get_ylim()
     x, y = x0 + 0.01 * (x1 - x0), y0 + 0.02 * (y1 - y0)
-    axes.plot([x, x + length], [y, y], color=style.INK, linewidth=2, solid_capstyle="butt")
-    style.words(axes, f"{length:g} m", (x + length, y), (5, 0), "left", size=style.NAME, color=style.INK)
+    axes.plot([x, x + length], [y, y], color=palette.INK, linewidth=2, solid_capstyle="butt")
+    style.words(axes, f"{length:g} m", (x + length, y), (5, 0), "left", size=style.parent_figure(axes).look.name,
+                color=palette.INK)
 
 
 def _world_axes(axes: Axes, view: View, inch: float) -> None:
@@ -150,10 +152,11 @@ def _world_axes(axes: Axes, view: View, inch: float) -> None:
     seen = {letter: along for letter, along in seen.items() if np.linalg.norm(along) > 0.1}
     origin = np.array([axes.get_xlim()[0], axes.get_ylim()[0]]) + inch * np.array([0.45, 0.65])
     tips = {letter: origin + 0.32 * inch * along for letter, along in seen.items()}
-    style.draw_lines(axes, [(origin, tip) for tip in tips.values()], colors=style.FAINT, linewidths=1.0, capstyle="round",
-                     zorder=1)
+    style.draw_lines(axes, [(origin, tip) for tip in tips.values()], colors=[palette.AXES[letter] for letter in tips],
+                     linewidths=1.2, capstyle="round", zorder=1)
     for letter, tip in tips.items():
-        style.words(axes, letter, tip, 8 * seen[letter] / np.linalg.norm(seen[letter]), size=style.NAME, color=style.INK)
+        style.words(axes, letter, tip, 8 * seen[letter] / np.linalg.norm(seen[letter]),
+                    size=style.parent_figure(axes).look.name, color=palette.AXES[letter])
 
 
 def _round_length(x: float) -> float:
@@ -164,31 +167,45 @@ def _round_length(x: float) -> float:
 
 # The path of a floating base or of a link: in space, and its position and orientation over time -------------------------
 
-_PATH_WIDTH, _PATH_HEIGHT = 11.0, 5.2
+_PATH_WIDTH, _PATH_HEIGHT = 11.0, 4.6
+_WIDE = 6.0                      # smallest width with curves next to the path [inches]
 _TRIADS = 9
 
 
-def draw_base_path(base: BasePath, t: np.ndarray, subtitle: str = "") -> Figure:
+def draw_base_path(base: BasePath, recording: PlotData) -> Figure:
     """Draw the path of a body.
 
-    Left: the path with axes of the body at some times, its shadow, start and end. Right: x y z, and angles about the world's
-    axes.
+    Left or above: the path with axes of the body at some times, its shadow, start and end. Right or below: x y z, and angles
+    about the world's axes.
     """
-    figure = style.new_figure(_PATH_WIDTH, _PATH_HEIGHT, f"Path of {base.of}", subtitle)
-    _draw_space(figure, base, t)
-    left, width, height = 7.2, 3.4, 1.75
+    t, look = recording.t, recording.look
+    width = look.width or _PATH_WIDTH
+    wide = width >= _WIDE
+    margin, row, gap = 0.7, 1.75 if look.width is None else 1.2, 0.45
+    curves_height = 2 * row + gap + 0.5
+    space = (0.6 * width, max(_PATH_HEIGHT * width / _PATH_WIDTH, curves_height + 0.3)) if wide else (width, 0.7 * width)
+    height = space[1] if wide else space[1] + curves_height + 0.3
+    figure = style.new_figure(width, height, f"Path of {base.of}", recording.title, look=look)
+    _draw_space(figure, base, t, (0.0, height - space[1], *space))
+    at = space[0] + margin if wide else margin
     for name, unit, values, bottom, x_name in (
-            ("position", "m", base.position, 0.65 + height + 0.45, None),
-            ("rotation since the start, about", "rad", turned(base.quaternion), 0.65, "t [s]")):
-        axes = style.plain_axes(figure, left, bottom, width, height, xlim=style.time_span(t), ylim=style.with_air(values, 1e-6))
-        style.rulers(axes, 5, 4, x_name)
-        style.heading(axes, name, unit, *((label, colour, "bold") for label, colour in zip("xyz", style.CURVES, strict=False)))
-        for label, x, colour in zip("xyz", values.T, style.CURVES, strict=False):
-            style.curve(axes, t, x, color=colour, linewidth=1.4, label=label)
+            ("position", "m", base.position, 0.5 + row + gap, None),
+            ("rotation since the start, about", "rad", turned(base.quaternion), 0.5, "t [s]")):
+        axes = style.plain_axes(figure, at, bottom, width - at - 0.2, row, xlim=style.time_span(t),
+                                ylim=style.with_air(values, 1e-6))
+        style.draw_marks(axes, recording.event_times, recording.phases, names=x_name is None)
+        quantity = name.partition(" ")[0]
+        style.rulers(axes, 5, 4, x_name, y_names=(f"{quantity} [{unit}]", f"[{unit}]"))
+        style.heading(axes, name if width - at > 2.5 else quantity, "",
+                      *((style.key_label(look, k, x), colour, "bold") for k, (x, colour) in enumerate(palette.AXES.items())))
+        for k, (x, (label, colour)) in enumerate(zip(values.T, palette.AXES.items(), strict=True)):
+            style.curve(axes, t, x, color=colour, linestyle=style.line_pattern(look, k), linewidth=1.0 if look.paper else 1.4,
+                        label=label)
     return figure
 
 
-def _draw_space(figure: Figure, base: BasePath, t: np.ndarray) -> None:
+def _draw_space(figure: PlotFigure, base: BasePath, t: np.ndarray, box: tuple[float, float, float, float]) -> None:
+    """Draw the path into a box: x, y, width, height [inches]."""
     from scipy.spatial.transform import Rotation
 
     rows = np.unique(np.linspace(0, len(t) - 1, min(len(t), 1500)).astype(int))
@@ -199,13 +216,14 @@ def _draw_space(figure: Figure, base: BasePath, t: np.ndarray) -> None:
     tips = base.position[triad_rows, None] + length * axes_of_base                              # (n, 3 axes, 3)
     everything = np.concatenate([path, tips.reshape(-1, 3)])
     view = best_view(path[:, None])
-    axes = scene(figure, view, everything, 0.3, 0.3, 6.0, _PATH_HEIGHT - 1.1)
+    x, y, width, height = box
+    axes = scene(figure, view, everything, x + 0.2, y + 0.25, width - 0.4, height - 0.65)
     segments = np.stack([path[:-1], path[1:]], axis=1)
     shadow(axes, view, everything, segments, alpha=0.15, linewidths=1.2)
     style.draw_lines(axes, view(segments), colors=time_colours(times[1:], span), linewidths=2.0, capstyle="round", zorder=2)
     _draw_triads(axes, view, base.position[triad_rows], tips)
     _mark_ends(axes, view, path[0], path[-1], length)
-    time_strip(figure, t[triad_rows], span, 6.0 - 0.2 * len(triad_rows), _PATH_HEIGHT - 0.45)
+    time_strip(figure, t[triad_rows], span, x + width - 0.5 - 0.2 * len(triad_rows), y + height - 0.25)
 
 
 def _mark_ends(axes: Axes, view: View, start: np.ndarray, end: np.ndarray, length: float) -> None:
@@ -214,15 +232,15 @@ def _mark_ends(axes: Axes, view: View, start: np.ndarray, end: np.ndarray, lengt
     for point, marker, label, name in ((start, "o", "start", "" if together else "start"),
                                        (end, "s", "end", "start, end" if together else "end")):
         at = view(point)
-        axes.plot(*at, marker=marker, color=style.INK, markersize=6, markeredgecolor="white", zorder=5, label=label)
-        style.words(axes, name, at, (7, -3), "left", "top", size=style.NAME, weight="bold", color=style.INK, zorder=6,
-                    path_effects=[withStroke(linewidth=3, foreground="white")])
+        axes.plot(*at, marker=marker, color=palette.INK, markersize=6, markeredgecolor="white", zorder=5, label=label)
+        style.words(axes, name, at, (7, -3), "left", "top", size=style.parent_figure(axes).look.name, weight="bold",
+                    color=palette.INK, zorder=6, path_effects=[withStroke(linewidth=3, foreground="white")])
 
 
 def _draw_triads(axes: Axes, view: View, origins: np.ndarray, tips: np.ndarray) -> None:
-    for k, colour in enumerate((style.VERMILLION, style.GREEN, style.BLUE)):             # x, y, z
+    for k, colour in enumerate(palette.AXES.values()):
         style.draw_lines(axes, view(np.stack([origins, tips[:, k]], axis=1)), colors=colour, linewidths=1.4, zorder=4)
-    for letter, tip, colour in zip("xyz", tips[0], (style.VERMILLION, style.GREEN, style.BLUE), strict=True):
+    for tip, (letter, colour) in zip(tips[0], palette.AXES.items(), strict=True):
         style.words(axes, letter, view(tip), (2, 2), "left", "baseline", color=colour, zorder=6)
 
 
@@ -245,26 +263,29 @@ def turned(quaternion: np.ndarray) -> np.ndarray:
 FLASHES = 10
 TRAIL_COLOURS = 80
 CURVE_PARTS = 3                         # of a trail between two frames, so that fast swings are round
-_MOTION_WIDTH, _MOTION_HEIGHT = 10.0, 6.6
+_MOTION_WIDTH, _MOTION_HEIGHT = 10.0, 5.9
 _RIM = 2.0                              # points wide
 
 
-def draw_motion(skeleton: Skeleton, subtitle: str = "") -> Figure:
+def draw_motion(skeleton: Skeleton, subtitle: str = "", look: palette.Look = palette.SCREEN) -> Figure:
     """Draw skeletons at FLASHES evenly spaced times, pale to dark, and the trails of the free ends."""
     t, points = skeleton.t, skeleton.points
     view = best_view(points)
     flashes = np.unique(np.searchsorted(t, np.linspace(t[0], t[-1], FLASHES)).clip(0, len(t) - 1))
     span = (float(t[0]), float(t[-1]))
-    figure = style.new_figure(_MOTION_WIDTH, _MOTION_HEIGHT, "Motion", subtitle)
+    width = look.width or _MOTION_WIDTH
+    height = _MOTION_HEIGHT * width / _MOTION_WIDTH
+    figure = style.new_figure(width, height, "Motion", subtitle, look=look)
     everything = points.reshape(-1, 3)
-    axes = scene(figure, view, everything, 0.3, 0.3, _MOTION_WIDTH - 0.6, _MOTION_HEIGHT - 1.1)
-    lines = _lines(skeleton)
+    axes = scene(figure, view, everything, 0.2, 0.2, width - 0.4, height - 0.5)
+    scale = math.sqrt(width / _MOTION_WIDTH)               # of the widths of lines
+    lines = [(ends, scale * np.asarray(widths)) for ends, widths in _lines(skeleton)]
     for k, _ in lines:
         shadow(axes, view, everything, points[flashes[-1]][k])
     _draw_trails(axes, view, skeleton, span)
     for rank, k in enumerate(flashes):
         _draw_flash(axes, view, skeleton, int(k), time_colours(t[k], span), lines, last=rank == len(flashes) - 1)
-    time_strip(figure, t[flashes], span, _MOTION_WIDTH - 0.9 - 0.2 * len(flashes), _MOTION_HEIGHT - 0.45)
+    time_strip(figure, t[flashes], span, width - 0.6 - 0.2 * len(flashes), height - 0.22)
     return figure
 
 
@@ -284,7 +305,7 @@ def _draw_flash(axes: Axes, view: View, skeleton: Skeleton, k: int, colour: np.n
     axes.scatter(x, y, s=7 if last else 3, color="white" if last else [colour], zorder=zorder + 2, linewidths=0)
     if heavy.size:
         x, y = paper[heavy].T
-        axes.scatter(x, y, s=90 * masses[heavy] / masses.max(), color=[colour], alpha=alpha,
+        axes.scatter(x, y, s=9 * style.wide(axes) * masses[heavy] / masses.max(), color=[colour], alpha=alpha,
                      edgecolors="white", linewidths=0.6, zorder=zorder + 2)
 
 

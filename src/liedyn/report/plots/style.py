@@ -1,12 +1,15 @@
-"""Colours, text sizes and rulers that all plots share."""
+"""Texts, rulers and panels that all plots share."""
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -15,41 +18,81 @@ from matplotlib.ticker import MaxNLocator
 
 from liedyn.arrays import ArrayLike
 from liedyn.report.plots.figure_files import PlotFigure
+from liedyn.report.plots.palette import BAND, FAINT, GRID, INK, LINES, SCREEN, Look
 
-# Okabe and Ito's palette, told apart by colour-blind readers too; yellow is left out: too pale on white
-BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
-CURVES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION)
-WARM = (VERMILLION, ORANGE, PURPLE, "#8F3F00", "#8C6D00", "#7D3F60")      # what is prescribed,
-COOL = (BLUE, GREEN, SKY, "#003F63", "#005C43", "#6B7F8E")                # what follows from the forces
-INK, FAINT, GRID = "#222222", "#777777", "#E3E3E3"
-TITLE, NAME, LABEL = 13, 9, 7.5          # points
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MOST_POINTS = 4000                       # of a curve; more are not seen but make files heavy
+_LETTER, _BOLD = 0.56 / 72, 0.66 / 72    # mean width of a letter [inches] for a size of one point
+_PANEL = 1.05                            # smallest width of a panel of a figure with a given width [inches]
+_MARK_LINES = 12                         # events with lines in panels; more have short marks
+
+Key = Sequence[tuple[str, str]]          # lines (text, colour)
 
 
-def new_figure(width: float, height: float, title: str, subtitle: str = "", key: Sequence[tuple[str, str]] = ()) -> Figure:
-    """A white figure, in inches, with its title at the upper left; key: lines (text, colour) at the upper right."""
-    figure = PlotFigure(figsize=(width, height), facecolor="white")
-    figure.text(0.3 / width, 1 - 0.18 / height, title, size=TITLE, weight="bold", color=INK, va="top")
-    if subtitle:
-        figure.text(0.3 / width, 1 - 0.44 / height, subtitle, size=NAME, color=FAINT, va="top")
-    for k, (text, colour) in enumerate(key):
-        figure.text(1 - 0.25 / width, 1 - (0.14 + 0.19 * k) / height, text, size=NAME, color=colour, ha="right", va="top")
+def new_figure(width: float, height: float, title: str, subtitle: str = "", key: Key = (), look: Look = SCREEN) -> PlotFigure:
+    """Return a white figure with a title at the upper left and a key at the upper right, above `height` [inches] of content."""
+    header = _header(width, title, subtitle, key, look)
+    below = 0.05 if look.paper else 0.08
+    tall = height + max((top + size * 1.45 / 72 for _, _, top, size, _, _, _ in header), default=0.0) + below
+    figure = PlotFigure(figsize=(width, tall), facecolor="white", look=look)
+    for text, x, top, size, colour, weight, ha in header:
+        figure.text(x / width, 1 - top / tall, text, size=size, weight=weight, color=colour, ha=ha, va="top")
     return figure
 
 
-def panels(count: int, columns: int, width: float, height: float, title: str, subtitle: str = "",  # noqa: PLR0913
-           key: Sequence[tuple[str, str]] = (), *, left: float = 0.75, top: float = 0.85, gap: float = 0.42,
-           ) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` panels of a size in inches, and their axes row by row.
+def _header(width: float, title: str, subtitle: str, key: Key, look: Look,
+            ) -> list[tuple[str, float, float, float, str, str, str]]:
+    """Return lines (text, left, top, size, colour, weight, alignment) above a figure; left and top in inches."""
+    if look.paper:
+        title = subtitle = ""
+    top, margin, lines = 0.06 if look.paper else 0.18, 0.3, []
+    wide_key = max((len(text) * _LETTER * look.name for text, _ in key), default=0.0)
+    fits = len(title) * _BOLD * look.title + wide_key + 2.5 * margin <= width and len(key) <= 3 and not look.paper
+    room = width - 2 * margin - (wide_key if fits else 0.0)
+    for text, size, weight, colour in ((title, look.title, "bold", INK), (subtitle, look.name, "normal", FAINT)):
+        per_letter = _BOLD if weight == "bold" else _LETTER
+        for line in textwrap.wrap(text, max(int(room / (per_letter * size)), 10)):
+            lines.append((line, margin, top, size, colour, weight, "left"))
+            top += 1.45 * size / 72
+    if fits:
+        return lines + [(text, width - 0.25, 0.14 + 0.19 * k, look.name, colour, "normal", "right")
+                        for k, (text, colour) in enumerate(key)]
+    at = margin if not look.paper else 0.1
+    for text, colour in key:
+        length = len(text) * _LETTER * look.name + 0.15
+        if at + length > width and at > margin:
+            at, top = margin if not look.paper else 0.1, top + 1.45 * look.name / 72
+        lines.append((text, at, top, look.name, colour, "normal", "left"))
+        at += length
+    return lines
 
-    left, top, gap: room before each column, above the first row, between rows [inches].
+
+def panels(count: int, columns: int, width: float, height: float, title: str, subtitle: str = "",  # noqa: PLR0913
+           key: Key = (), *, left: float = 0.75, right: float = 0.25, gap: float = 0.42,
+           look: Look = SCREEN) -> tuple[PlotFigure, list[Axes]]:
+    """Return a figure with `count` panels of a size in inches, and their axes row by row.
+
+    A figure with a given width has at most `columns` columns, of panels that fill it.
+    left, right, gap: room before each column, after the last one, between rows [inches].
     """
+    below = 0.36 if look.paper else 0.5
+    if look.width is not None:
+        left, right = min(left, 0.6), min(right, 0.12)
+        columns = next(n for n in range(min(columns, count), 0, -1) if n == 1 or (look.width - right) / n - left >= _PANEL)
+        width = max((look.width - right) / columns - left, 0.5)
+        height = min(height, max(0.55 * width, 0.75))
+    wide, above = look.width or max(columns * (left + width) + right, 4.5), 1.6 * look.name / 72
     rows = -(-count // columns)
-    wide, tall = max(columns * (left + width) + 0.25, 4.5), top + rows * (height + gap) - gap + 0.6
-    figure = new_figure(wide, tall, title, subtitle, key)
-    return figure, [plain_axes(figure, left + column * (left + width), tall - top - height - row * (height + gap), width, height)
+    tall = above + rows * (height + gap) - gap + below
+    figure = new_figure(wide, tall, title, subtitle, key, look)
+    top = tall - above - height
+    return figure, [plain_axes(figure, left + column * (left + width), top - row * (height + gap), width, height)
                     for row, column in (divmod(k, columns) for k in range(count))]
+
+
+def count_columns(places: Sequence[Axes]) -> int:
+    """Return the number of columns of panels."""
+    return len({round(axes.get_position().x0, 6) for axes in places})
 
 
 def plain_axes(figure: Figure, left: float, bottom: float, width: float, height: float, **options: Any) -> Axes:
@@ -67,52 +110,113 @@ def plain_axes(figure: Figure, left: float, bottom: float, width: float, height:
     return axes
 
 
+def parent_figure(axes: Axes) -> PlotFigure:
+    """Return the figure of axes."""
+    return cast(PlotFigure, axes.figure)
+
+
 def wide(axes: Axes) -> float:
     """The width of axes [inches]."""
-    return axes.get_position().width * cast(Figure, axes.figure).get_figwidth()
+    return axes.get_position().width * parent_figure(axes).get_figwidth()
+
+
+def tall(axes: Axes) -> float:
+    """The height of axes [inches]."""
+    return axes.get_position().height * parent_figure(axes).get_figheight()
 
 
 def words(axes: Axes, text: str, at: ArrayLike, offset: ArrayLike, ha: str = "center", va: str = "center",
           **options: Any) -> Annotation:
     """A text in small faint letters, so many points next to a place."""
-    options = dict[str, Any](size=LABEL, color=FAINT) | options
+    options = dict[str, Any](size=parent_figure(axes).look.label, color=FAINT) | options
     (x, y), (dx, dy) = np.asarray(at), np.asarray(offset)
     return axes.annotate(text, (x, y), (dx, dy), textcoords="offset points", ha=ha, va=va, **options)
 
 
-def draw_lines(axes: Axes, lines: Any, **options: Any) -> None:
+def draw_lines(axes: Axes, lines: Any, **options: Any) -> LineCollection:
     """Lines, each through its points, which do not change the limits of the axes."""
-    axes.add_collection(LineCollection(lines, **options), autolim=False)
+    collection = LineCollection(lines, **options)
+    axes.add_collection(collection, autolim=False)
+    return collection
 
 
-def rulers(axes: Axes, x_ticks: int | Sequence[float], y_ticks: int | Sequence[float], x_name: str | None = "", *,
-           x_labels: Sequence[str] | None = None, y_labels: Sequence[str] | None = None) -> None:
-    """Grid lines at the ticks, or at so many at most, on axes whose limits are set, with their labels and the name of x.
+def rulers(axes: Axes, x_ticks: int | Sequence[float], y_ticks: int | Sequence[float], x_name: str | None = "",
+           *, x_labels: Sequence[str] | None = None, y_labels: Sequence[str] | None = None, y_names: Sequence[str] = ()) -> None:
+    """Grid lines at the ticks, or at so many at most, on axes whose limits are set, with their labels and names.
 
     x_name: None where x has neither a name nor labels, since another panel follows below.
+    y_names: of the quantity with its unit, the longest first; the first one for which there is room is drawn.
     """
-    (x0, x1), (y0, y1) = axes.get_xlim(), axes.get_ylim()
-    x_ticks = ticks(x0, x1, x_ticks) if isinstance(x_ticks, int) else x_ticks
-    y_ticks = ticks(y0, y1, y_ticks) if isinstance(y_ticks, int) else y_ticks
+    parent_figure(axes).adapt(partial(_draw_rulers, axes, x_ticks, y_ticks, x_name, x_labels, y_labels, y_names))
+
+
+def _draw_rulers(axes: Axes, x_ticks: int | Sequence[float], y_ticks: int | Sequence[float], x_name: str | None,
+                 x_labels: Sequence[str] | None, y_labels: Sequence[str] | None, y_names: Sequence[str]) -> list[Artist]:
+    (x0, x1), (y0, y1), size = axes.get_xlim(), axes.get_ylim(), parent_figure(axes).look.label
+    if isinstance(x_ticks, int):
+        x_ticks = ticks(x0, x1, max(min(x_ticks, int(wide(axes) / 0.5)), 2))
+    if isinstance(y_ticks, int):
+        y_ticks = ticks(y0, y1, max(min(y_ticks, int(tall(axes) / 0.25)), 2))
+    x_labels, y_labels = x_labels or tick_labels(x_ticks), y_labels or tick_labels(y_ticks)
     lines = [((x0, y), (x1, y)) for y in y_ticks] + [((x, y0), (x, y1)) for x in x_ticks]
-    draw_lines(axes, lines, colors=GRID, linewidths=0.7, zorder=0)
-    for y, label in zip(y_ticks, y_labels or tick_labels(y_ticks), strict=True):
-        words(axes, label, (0, y), (-4, 0), "right", xycoords=axes.get_yaxis_transform())
+    drawn: list[Artist] = [draw_lines(axes, lines, colors=GRID, linewidths=0.7, zorder=0)]
+    drawn += [words(axes, label, (0, y), (-4, 0), "right", xycoords=axes.get_yaxis_transform())
+              for y, label in zip(y_ticks, y_labels, strict=True)]
     if x_name is not None:
-        for x, label in zip(x_ticks, x_labels or tick_labels(x_ticks), strict=True):
-            words(axes, label, (x, 0), (0, -4), va="top", xycoords=axes.get_xaxis_transform())
-        words(axes, x_name, (0.5, 0), (0, -17), va="top", xycoords="axes fraction", color=INK)
+        drawn += [words(axes, label, (x, 0), (0, -4), va="top", xycoords=axes.get_xaxis_transform())
+                  for x, label in zip(x_ticks, x_labels, strict=True)]
+        drawn.append(words(axes, x_name, (0.5, 0), (0, -6 - 1.3 * size), va="top", xycoords="axes fraction", color=INK))
+    name = next((name for name in y_names if len(name) * _LETTER * size <= tall(axes) + 0.2), "")
+    if name:
+        offset = 7 + 0.57 * size * max(map(len, y_labels), default=0)
+        drawn.append(words(axes, name, (0, 0.5), (-offset, 0), "right", xycoords="axes fraction", rotation=90, color=INK))
+    return drawn
 
 
 def heading(axes: Axes, name: str, remark: str = "", *more: tuple[str, str, str]) -> None:
     """Above the axes: a name, shortened where there is not room for all, a remark, and further (text, colour, weight)."""
+    parent_figure(axes).adapt(partial(_draw_heading, axes, name, remark, more))
+
+
+def _draw_heading(axes: Axes, name: str, remark: str, more: Sequence[tuple[str, str, str]]) -> list[Artist]:
+    look = parent_figure(axes).look
     parts = [part for part in ((remark, FAINT, "normal"), *more) if part[0]]
-    room = int(15 * wide(axes)) - sum(len(text) + 1 for text, _, _ in parts)
+    room = int(1.05 * wide(axes) / (_BOLD * look.name)) - sum(len(text) + 1 for text, _, _ in parts)
     xycoords: str | Annotation = "axes fraction"
-    at, offset = (0, 1), (0, 4)
-    for text, colour, weight in ([(shortened(name, max(room, 16)), INK, "bold")] if name else []) + parts:
-        word = words(axes, text, at, offset, "left", "bottom", xycoords=xycoords, size=NAME, color=colour, weight=weight)
+    at, offset, drawn = (0, 1), (0, 4), list[Artist]()
+    for text, colour, weight in ([(shortened(name, max(room, 8 if look.paper else 16)), INK, "bold")] if name else []) + parts:
+        word = words(axes, text, at, offset, "left", "bottom", xycoords=xycoords, size=look.name, color=colour, weight=weight)
         at, xycoords, offset = (1, 0), word, (5, 0)
+        drawn.append(word)
+    return drawn
+
+
+def draw_marks(axes: Axes, events: Sequence[float], phases: Sequence[tuple[float, float, str]], names: bool) -> None:
+    """Draw dotted lines at the times of events, and bands of every second phase, with the names of phases if `names`."""
+    for k, (begin, end, name) in enumerate(phases):
+        if k % 2:
+            axes.axvspan(begin, end, color=BAND, linewidth=0, zorder=-1)
+        room = (end - begin) / float(np.ptp(axes.get_xlim())) * wide(axes)
+        if names and room >= len(name) * _LETTER * parent_figure(axes).look.label:
+            words(axes, name, (0.5 * (begin + end), 1), (0, -2), va="top", xycoords=axes.get_xaxis_transform())
+    many = len(events) > _MARK_LINES
+    for t in events:
+        axes.axvline(t, 0.95 if many else 0.0, color=FAINT, linestyle="-" if many else (0, (1, 2)), linewidth=0.8, zorder=0.5)
+
+
+def line_pattern(look: Look, k: int) -> Any:
+    """Return the pattern of the k-th curve of a panel: patterns differ in print only."""
+    return LINES[k % len(LINES)][0] if look.paper else "-"
+
+
+def key_label(look: Look, k: int, label: str) -> str:
+    """Return the label of the k-th curve of a panel, in print with its pattern."""
+    return f"{sign(look, k)} {label}" if look.paper and label else label
+
+
+def sign(look: Look, k: int) -> str:
+    """Return the sign of the pattern of the k-th curve in a key."""
+    return LINES[k % len(LINES)][1] if look.paper else LINES[0][1]
 
 
 def with_air(x: ArrayLike, min_range: float = 0.0) -> tuple[float, float]:

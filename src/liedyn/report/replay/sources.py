@@ -123,14 +123,12 @@ def shown_file(trajectory: str, robot: str | None, reading: ReadingOptions | Non
     model, warnings = robot_of(motion, robot, reading=reading)
     motion = with_current_names(model, motion)
     path = Path(trajectory)
-    report: dict[str, Any] = {}
-    marks: tuple[tuple[float, str, str], ...] = ()
-    if path.name == "trajectory.csv":
-        report, marks = _run_json(path.with_name("run.json")), read_event_marks(path.with_name("events.csv"))
+    report: dict[str, Any] = _run_json(path.with_name("run.json")) if path.name == "trajectory.csv" else {}
+    phase, marks = marks_of_run(trajectory)
     scenario = report.get("scenario", {})
     name = run_name(trajectory) if trajectory != STDIO else model.name
     run = ReplayRun(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, report.get("status", ""),
-                    report.get("reason", ""), next(iter(scenario.get("phases", {})), ""), marks, scenario.get("contacts", {}))
+                    report.get("reason", ""), phase, marks, scenario.get("contacts", {}))
     return run, warnings
 
 
@@ -146,6 +144,15 @@ def shown_batch(folder: str, choices: Sequence[str], progress: Callable[[float],
         raise UsageError(f"--runs names {len(run_numbers)} runs; the maximum of a page is {MOST_RUNS}")
     return [replace(shown_result(run.result, f"run {run.number}"), varied=run.varied)
             for run in rerun(folder, run_numbers, progress)]
+
+
+def marks_of_run(trajectory: str) -> tuple[str, tuple[tuple[float, str, str], ...]]:
+    """Return the first phase of the run that a trajectory file belongs to, and its events; nothing for another file."""
+    path = Path(trajectory)
+    if path.name != "trajectory.csv":
+        return "", ()
+    phases = _run_json(path.with_name("run.json")).get("scenario", {}).get("phases", {})
+    return next(iter(phases), ""), read_event_marks(path.with_name("events.csv"))
 
 
 def _run_json(path: Path) -> dict[str, Any]:
