@@ -28,7 +28,7 @@ CONFINED = {"numba": {"numba_tools", "lie", "kernels"}, "llvmlite": {"numba_tool
             "pyarrow": {"batch", "report"}, "distributed": {"batch"}, "jax": {"interop"},
             "torch": {"interop"}, "gymnasium": {"interop"},
             "trimesh": {"io"}, "fast_simplification": {"report"}, "mcap": {"report"},
-            "imageio_ffmpeg": {"report"}, "rosbags": {"io"}, "xacrodoc": {"io"}}
+            "imageio_ffmpeg": {"report"}, "rosbags": {"io"}, "xacrodoc": {"io"}, "robot_descriptions": {"io"}}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

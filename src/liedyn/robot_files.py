@@ -14,6 +14,7 @@ import numpy as np
 from liedyn.arrays import ArrayLike, Base
 from liedyn.errors import CheckFailed, LiedynWarning, ModelError, Place, UsageError, list_names, of_level, warn
 from liedyn.io.atomic_output import check_output, open_output
+from liedyn.io.robots.described_robots import described_file
 from liedyn.io.robots.robot_formats import (
     FORMATS,
     RobotFormat,
@@ -51,7 +52,7 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     ----------
     path : path
         URDF, MJCF (ending .xml), YAML (ending .yaml or .yml), or another format of `FORMATS`; or a loops file (ending
-        loops.yaml), with the robot that it names.
+        loops.yaml), with the robot that it names; or the name of a description, "robot_descriptions:panda_description".
     base, loops, inertia_from_meshes, ignore, xacro_args
         As for `load`.
     overrides : sequence of "key.path=value"
@@ -72,7 +73,7 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     >>> robot.joints[1].name, robot.joints[1].axes
     ('elbow', ((0.0, 1.0, 0.0),))
     """
-    path = Path(path)
+    path = Path(described_file(path))
     if path.name.endswith("loops.yaml") and loops is None:
         return load_description(path.parent / robot_of_loops(path), base, path, overrides,
                                 inertia_from_meshes=inertia_from_meshes, ignore=ignore, xacro_args=xacro_args)
@@ -114,6 +115,7 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
     Parameters
     ----------
     path : str or Path
+        Robot file, or the name of a description of the package robot_descriptions: "robot_descriptions:panda_description".
     base : "fixed" or "floating", optional
         Whether the root link is welded to the ground or free; default: from the file (URDF: fixed).
     gravity : three numbers, optional

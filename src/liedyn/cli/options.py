@@ -13,6 +13,7 @@ import click
 
 from liedyn.cli.console import Console, Decorator, arguments_first, with_console
 from liedyn.errors import close_to
+from liedyn.io.robots.described_robots import described_file
 from liedyn.io.robots.robot_formats import IGNORABLE
 
 if TYPE_CHECKING:                       # they import NumPy and Numba
@@ -31,7 +32,7 @@ class Existing(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path as text. Raise click.BadParameter if it does not exist or is not of the required kind."""
         try:
-            return super().convert(value, param, ctx)
+            return super().convert(described_file(value), param, ctx)
         except click.BadParameter as error:
             if (suggestion := _suggestion(Path(value))) is not None:
                 advice = f"Did you mean '{suggestion}'?"

@@ -12,6 +12,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
 from liedyn.errors import InputError
+from liedyn.io.robots.described_robots import described_file
 from liedyn.io.yaml_nodes import UNKNOWN_KEY, Node, SourceText
 
 
@@ -91,7 +92,7 @@ class File:
 
     def read(self, node: Node) -> str:
         """Return the path as it can be opened from the current folder. Raise the node's error if it does not exist."""
-        text = os.path.expanduser(node.text())
+        text = described_file(os.path.expanduser(node.text()))
         file = os.path.normpath(text if node.line is None else os.path.join(os.path.dirname(node.file or ""), text))
         if self.holds and os.path.isdir(file):
             file = os.path.join(file, self.holds)
