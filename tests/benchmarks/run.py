@@ -1,4 +1,6 @@
-"""`make bench`: the figures that the README quotes, and the bounds that they are held to."""
+"""`make bench`: the figures that the README quotes, and the bounds that they are held to.
+
+A whole run appends its main figures to docs/benchmarks/history.csv."""
 from __future__ import annotations
 
 import argparse
@@ -26,6 +28,7 @@ from benchmarks import (
     rollouts,
     work_precision,
 )
+from benchmarks.history import FILE, History
 from benchmarks.measure import keep_freed_memory, pin_to_one_core
 
 BATCH = {"forward": 15.0, "inverse": 15.0}    # times Pinocchio's batch call
@@ -43,18 +46,21 @@ def line(holds: bool, text: str) -> None:
     print(f"{'ok  ' if holds else 'MISS'} {text}", flush=True)
 
 
-def main(quick: bool = False) -> int:
+def main(quick: bool = False, history: Path = FILE) -> int:
+    figures = History()
     few = {"repeats": 3} if quick else {}
     how = f"{pin_to_one_core()}, {keep_freed_memory()}"
     print(f"liedyn benchmarks: {platform.machine()}, Python {platform.python_version()}, {how}; medians\n")
     print("batch, Pinocchio's batch call at one thread (us a state)")
     for robot, what, nv, us, pair in dynamics.batches(**({"states": 512} if quick else {}), **few):
         theirs = us * pair.theirs / pair.ours
+        figures.add(f"{what} dynamics, batch, {robot}", us, pair.ratio)
         line(pair.ratio >= BATCH[what], f"{robot:14s} {nv:3d} DoF {what}: ours {us:6.3f}, Pinocchio {theirs:7.3f}, "
              f"{pair.ratio:5.1f}x (asked {BATCH[what]:g}x)")
     print("\none call from Python a state (us)")
     for robot, what, nv, us, pair in dynamics.single_calls(**({"states": 200} if quick else {}), **few):
         theirs = us * pair.theirs / pair.ours
+        figures.add(f"{what} dynamics, one call, {robot}", us, pair.ratio)
         line(pair.ratio >= SINGLE[what], f"{robot:14s} {nv:3d} DoF {what}: ours {us:6.2f}, Pinocchio {theirs:6.2f}, "
              f"{pair.ratio:5.2f}x (asked {SINGLE[what]:g}x)")
     print("\nforward dynamics of chains, us a body: a batch on Lanes, an rk4 run on float64 (flat within 30% is asked)")
@@ -65,11 +71,13 @@ def main(quick: bool = False) -> int:
     print("\none rk4 step of a chain (us), MuJoCo's RK4 mj_step without contacts")
     for n in (7, 30):
         ours, theirs, pair = chains.rk4_step(n, **({"steps": 100} if quick else {}), **few)
+        figures.add(f"rk4 step, chain of {n}", ours, pair.ratio)
         line(pair.ratio >= RK4[n], f"{n:2d} joints: ours {ours:6.2f}, MuJoCo {theirs:6.2f}, {pair.ratio:5.2f}x "
              f"(asked {RK4[n]:g}x)")
     print("\nderivatives by q, v and the input (us a state), Pinocchio's computeRNEADerivatives and computeABADerivatives")
     for robot, what, nv, how, us, pair in derivatives.against_pinocchio(**({"numbers": 50_000} if quick else {}), **few):
         theirs, asked = us * pair.theirs / pair.ours, DERIVATIVES[how]
+        figures.add(f"derivatives of {what} dynamics, {how}, {robot}", us, pair.ratio)
         line(pair.ratio >= asked, f"{robot:15s} {nv:3d} DoF {what} {how:5s}: ours {us:7.3f}, Pinocchio {theirs:6.2f}, "
              f"{pair.ratio:5.2f}x (asked {asked:g}x)")
     print("\nthe same with 40 MB of results (us a state), in times of a state of the batches above")
@@ -85,6 +93,7 @@ def main(quick: bool = False) -> int:
     print("\nconstrained forward dynamics (us a state), Pinocchio's constraintDynamics with the same rows (balls)")
     for robot, nv, rows, how, us, pair in constrained.against_pinocchio(**({"states": 100} if quick else {}), **few):
         theirs, asked = us * pair.theirs / pair.ours, CONSTRAINED[how]
+        figures.add(f"constrained forward dynamics, {how}, {robot}", us, pair.ratio)
         line(pair.ratio >= asked, f"{robot:9s} {nv:3d} DoF, {rows:2d} rows {how:5s}: ours {us:7.3f}, Pinocchio {theirs:6.2f}, "
              f"{pair.ratio:5.2f}x (asked {asked:g}x)")
     rows = list(constrained.microseconds_per_body(**({"lengths": (30, 100)} if quick else {}), **few))
@@ -106,6 +115,7 @@ def main(quick: bool = False) -> int:
     higher_order.report(line, quick)
     if not quick:
         commands.report(line)
+        figures.append_to(history)
     return 0
 
 
