@@ -2,6 +2,7 @@
 import ast
 import ntpath
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path, PureWindowsPath
@@ -9,6 +10,7 @@ from pathlib import Path, PureWindowsPath
 import pytest
 
 import liedyn as ld
+from command_line import ok
 from liedyn.analysis.recorded_robot import robot_of
 from liedyn.cli import simulate
 from liedyn.dynamics.batching import threads
@@ -16,6 +18,7 @@ from liedyn.errors import ComputationError, UsageError
 from liedyn.io import atomic_output, recorded_paths
 from liedyn.io.atomic_output import hold, is_unfinished, open_folder
 from liedyn.io.checkpoint_files import Unfinished
+from liedyn.io.ros_bag import is_bag
 from liedyn.numba_tools import compile_cache
 from liedyn.report.plots import drawing
 from liedyn.report.replay import video
@@ -182,6 +185,19 @@ def test_texts_have_an_encoding_and_line_ends_of_their_own():
              and (node.func.attr in ("read_text", "write_text") or (node.func.attr == "open" and "'w'" in ast.unparse(node)))]
     assert len(calls) > 15
     assert not [call for call in calls if "encoding" not in call[3] or ("newline" not in call[3] and call[2] != "read_text")]
+
+
+def test_endings_of_files_count_without_case(tmp_path, monkeypatch):
+    """Programs of Windows write MOTION.CSV."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "robots" / "double_pendulum.urdf", "ARM.URDF")
+    rows = "".join(f"{k},{k},0\n" for k in range(9))
+    Path("MOTION.CSV").write_text(f"t[s],q.shoulder,q.elbow\n{rows}", encoding="utf-8")
+    ok("convert", "MOTION.CSV", "-r", "ARM.URDF", "-o", "OUT.CSV")
+    assert ld.read_trajectory("OUT.CSV").columns["q.shoulder"].tolist() == list(range(9))
+    (tmp_path / "bag").mkdir()
+    (tmp_path / "bag" / "LOG.DB3").touch()
+    assert is_bag("LOG.BAG") and is_bag("log.Mcap") and is_bag("bag") and not is_bag("log.csv")
 
 
 def test_files_of_the_repository_have_names_for_all_systems():

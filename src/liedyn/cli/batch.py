@@ -181,7 +181,7 @@ def _rerun_trajectory_job(binding: TrajectoryBinding, number: int, path: Path, f
     from liedyn.io.trajectory_csv import Trajectory, model_file, write_trajectory
     from liedyn.robot_files import yaml_of
 
-    target = path if path.suffix == ".csv" else path.with_name(f"{path.name}.csv")
+    target = path if path.suffix.lower() == ".csv" else path.with_name(f"{path.name}.csv")
     check_output(target, force=force)
     run = binding.run(number)
     result = run_trajectory_job(binding.job, run)

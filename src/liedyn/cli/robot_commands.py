@@ -176,7 +176,7 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
       liedyn convert configs/logs/ur5_log.csv -o motion.csv
       liedyn convert bag/ --topic /joint_states --robot arm.urdf -o motion.csv
     """
-    if source == "-" or Path(source).suffix == ".csv" or is_bag_file(source):
+    if source == "-" or Path(source).suffix.lower() == ".csv" or is_bag_file(source):
         if format is not None or lossy or loops:
             raise click.UsageError("--to, --lossy and --loops are options for robots.")
         _convert_trajectory(source, output, robot, columns, bag, base, reading, force=force, as_json=as_json, console=console)
@@ -213,7 +213,7 @@ def _convert_trajectory(source: str, output: str, robot: str | None, columns: st
                         base: Base | None, reading: ReadingOptions, *, force: bool, as_json: bool, console: Console) -> None:
     from liedyn.analysis.recorded_robot import converted
 
-    if output != "-" and Path(output).suffix != ".csv":
+    if output != "-" and Path(output).suffix.lower() != ".csv":
         raise click.UsageError(f"-o {output}: a trajectory is written as CSV; give a name that ends in .csv.")
     if output == "-" and as_json:
         raise click.UsageError("`-o -` and --json would both write to stdout.")

@@ -84,12 +84,13 @@ def is_bag(path: str | Path) -> bool:
     """
     try:
         if not Path(path).is_dir():
-            return Path(path).suffix in _FILES or Path(path).name.endswith(_COMPRESSED)
+            return Path(path).suffix.lower() in _FILES or Path(path).name.endswith(_COMPRESSED)
         files = list(Path(path).iterdir())
     except OSError:
         return False
     names = {file.name for file in files}
-    return "metadata.yaml" in names or ("trajectory.csv" not in names and any(file.suffix in (".mcap", ".db3") for file in files))
+    return "metadata.yaml" in names or ("trajectory.csv" not in names
+                                        and any(file.suffix.lower() in (".mcap", ".db3") for file in files))
 
 
 def read_bag(path: str, *, topics: str | Sequence[str] | None = None, base_frame: str | None = None, interpolate: bool = False,
@@ -154,7 +155,7 @@ class _Reading(BagReport):
 
         if self.path.endswith(_COMPRESSED) and Path(self.path).is_file():
             raise self._compression_error("the file is compressed")
-        ros1 = Path(self.path).suffix == ".bag" and not Path(self.path).is_dir()
+        ros1 = Path(self.path).suffix.lower() == ".bag" and not Path(self.path).is_dir()
         # The types of messages are those of ROS, not those in the bag: a definition of another topic cannot prevent reading.
         store = get_typestore(Stores.ROS1_NOETIC if ros1 else Stores.ROS2_JAZZY)
         if ros1:
