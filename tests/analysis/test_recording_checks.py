@@ -147,7 +147,10 @@ def test_measured_columns_that_contradict_each_other_are_reported(model):
         assert warnings(q, factor * v, factor * a) == [f"{both.format(ratio)} (in {unit}?); {convert}'v.*=v.*[{unit}]'"]
     assert warnings(q, v * [1, 30 / np.pi], a) == ["v.bend is 9.55 times the rate of q.bend (in rpm?); "
                                                    f"{convert}'v.bend=v.bend[rpm]'"]
-    assert warnings(q, v * [1, -1], a * [1, -1]) == ["v.bend is -1 times the rate of q.bend (wrong sign?)"]
+    assert warnings(q, v * [1, -1], a * [1, -1]) == ["v.bend is -1 times the rate of q.bend (wrong sign?); "
+                                                           f"{convert}v.bend=-v.bend"]
+    assert warnings(q, -v, -a) == [f"{both.format('-1')} (wrong sign?); {convert}'v.*=-v.*'"]
+    assert warnings(q, v * [1, -3], a)[0].endswith("v.bend is -3 times the rate of q.bend (wrong sign?)")
     assert warnings(q, np.degrees(v), a)[0].startswith(f"{both.format('57.3')} (in deg/s?)")              # and not that of a
     assert warnings(q, v, a * [3, 1]) == ["a.turn is 3 times the rate of v.turn"]
     assert warnings(q, v[:, ::-1], a[:, ::-1]) == ["v.turn, v.bend are not the rates of q.turn, q.bend"]
@@ -221,7 +224,7 @@ def test_velocities_of_ball_and_free_joints(model):
         wrong[:, joint.v] *= -1.0
         found = rate_warnings(model, t, q, wrong)
         assert sorted(contradicting(found)) == sorted(f"v.{name}" for name in model.v_names[joint.v])
-        assert all(note.endswith(f"-1 times the rates of q.{joint.name} (wrong sign?)") for note in found)
+        assert all(f"-1 times the rates of q.{joint.name} (wrong sign?); convert them with " in note for note in found)
 
 
 # times in other units ---------------------------------------------------------------------------------------------------

@@ -5,11 +5,20 @@ import numpy as np
 import pytest
 
 from liedyn.errors import TrajectoryError
+from liedyn.io.column_expressions import negative
 from liedyn.io.column_map import read_column_map
 from liedyn.io.trajectory_csv import read_trajectory
 
 TITLES = 'stamp,x,"joint 3",cur[mA],deg[deg],pos[0],pos[1],/arm/j-1,"a,b",e'
 X = np.array([1.0, -7.25, 3000.0])
+
+
+@pytest.mark.parametrize("text", ["x", "-x", "x - 3", "-(x + 1)*2", "-x[mm]", "-x - 3", "'/arm/j-1'", "-'/arm/j-1'",
+                                  "(x - 90)[deg]"])
+def test_an_expression_with_the_other_sign(log, text):
+    (x, unit), (y, same) = values(log, text), values(log, negative(text))
+    np.testing.assert_array_equal(y, -x)
+    assert same == unit and len(negative(text)) <= len(text) + 3
 
 
 @pytest.fixture

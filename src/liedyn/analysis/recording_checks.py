@@ -14,7 +14,7 @@ from liedyn.arrays import Array, Mask
 from liedyn.dynamics.manifold import difference
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import LiedynWarning, list_names
-from liedyn.io.column_expressions import with_unit
+from liedyn.io.column_expressions import negative, with_unit
 from liedyn.io.column_map import text_of_entries
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.io.units import unit_of
@@ -260,6 +260,7 @@ def _conversion(model: Model, trajectory: Trajectory, units: Mapping[str, str], 
                 base: str = "rad") -> str:
     """Return what converts columns from other units {kind: unit}: the option --columns, or the key of a map.
 
+    units  "-": of columns with the wrong sign
     names  of the coordinates; default: all whose unit is `base`
 
     Empty if the map of the trajectory already gives units of these columns.
@@ -271,12 +272,13 @@ def _conversion(model: Model, trajectory: Trajectory, units: Mapping[str, str], 
     all_columns = set(model.v_units) == {base} and len(model.q_names) == model.nv and (names is None or [*names] == whole)
     mapping = trajectory.mapping
     sources = {} if mapping is None else dict(mapping.sources)
-    if not columns or any(sources[name].unit in ("map", "default") for name in columns if name in sources):
+    has_units = "-" not in units.values() and any(sources[name].unit in ("map", "default") for name in columns if name in sources)
+    if not columns or has_units:
         return ""
     if all_columns and mapping is None:
-        text = ",".join(f"{kind}.*={kind}.*[{unit}]" for kind, unit in units.items())
+        text = ",".join(f"{kind}.*={_converted(f'{kind}.*', unit)}" for kind, unit in units.items())
         return f"convert them with --columns (or columns=) {shlex.quote(text)}"
-    if all_columns and not any(trajectory.units[name] for name in columns):
+    if all_columns and "-" not in units.values() and not any(trajectory.units[name] for name in columns):
         if mapping is not None and mapping.source_text is not None:
             text = ",".join((mapping.source_text, *(f"{kind}=[{unit}]" for kind, unit in units.items())))
             return f"convert them with --columns (or columns=) {shlex.quote(text)}"
@@ -284,8 +286,15 @@ def _conversion(model: Model, trajectory: Trajectory, units: Mapping[str, str], 
             text = ", ".join(f"{kind}: {unit}" for kind, unit in units.items())
             return f"convert them with the line `units: {{{text}}}` in {mapping.file}"
     entries = {name: source.text for name, source in sources.items()}
-    entries |= {name: with_unit(entries.get(name, name), unit) for name, unit in columns.items()}
+    entries |= {name: _converted(entries.get(name, name), unit) for name, unit in columns.items()}
     return f"convert them with --columns (or columns=) {shlex.quote(text_of_entries(entries))}"
+
+
+def _converted(text: str, unit: str) -> str:
+    """Return an expression in this unit, or with the other sign ("-")."""
+    if unit == "-":
+        return negative(text)
+    return f"{text}[{unit}]" if text.endswith(".*") else with_unit(text, unit)
 
 
 # rates ------------------------------------------------------------------------------------------------------------------
@@ -337,7 +346,8 @@ def _contradiction_warnings(model: Model, contradictions: Sequence[_Contradictio
             text = f"{columns} {are} zero, although {sources} change{'s' if len(group) == 1 else ''}"
         else:
             known = guess in _RATES[unit, kind]
-            conversion = _conversion(model, trajectory, {kind: guess}, names, unit) if trajectory and known else ""
+            factor = guess if known else "-" if abs(ratio + 1.0) < _RATIO_ERROR else ""
+            conversion = _conversion(model, trajectory, {kind: factor}, names, unit) if trajectory and factor else ""
             hint = " (wrong sign?)" if guess == "sign" else f" (in {guess}?)" if known else ""
             text = f"{columns} {are} {ratio:.3g} times the {rates} of {sources}{hint}{'; ' * bool(conversion)}{conversion}"
         warnings.append(LiedynWarning("contradicting-rates", text))

@@ -47,8 +47,20 @@ def checked_unit(text: str, place: Place) -> Unit:
 
 def with_unit(text: str, unit: str) -> str:
     """Return an expression without a unit as one in this unit."""
-    simple = _PLAIN_NAME.fullmatch(text) or (text[:1] in "\"'" and text.find(text[0], 1) == len(text) - 1)
-    return f"{text}[{unit}]" if simple else f"({text})[{unit}]"
+    return f"{text}[{unit}]" if _is_name(text) else f"({text})[{unit}]"
+
+
+def negative(text: str) -> str:
+    """Return an expression with the other sign."""
+    positive = text.removeprefix("-").lstrip()
+    if any(sign in positive for sign in "+-") and not _is_name(positive):
+        return f"-({text})"
+    return positive if text.startswith("-") else f"-{text}"
+
+
+def _is_name(text: str) -> bool:
+    """Return whether an expression is the name of a column, which may be in quotes."""
+    return bool(_PLAIN_NAME.fullmatch(text) or (text[:1] in "\"'" and text.find(text[0], 1) == len(text) - 1))
 
 
 def quoted(name: str) -> str:
