@@ -99,3 +99,19 @@ def test_public_functions_keep_name_signature_defaults_and_place():
     assert found.__doc__ == "Text." and inspect.signature(found) == inspect.signature(function)
     for name, one in FUNCTIONS.items():
         assert pickle.loads(pickle.dumps(one)) is one and one.__name__ == name
+
+
+@pytest.mark.parametrize("call", [
+    lambda robot: ld.inverse_dynamics(ld.build(robot), [0], [0], [0], passive="no"),
+    lambda robot: ld.load("arm.yaml", strict="no"),
+    lambda robot: ld.Loop("close", "weld", "upper", "lower", driven="no")])
+def test_a_flag_is_not_a_text(call, robot):
+    """"no" counted as true."""
+    with pytest.raises(TypeError, match="must be True or False; found 'no'"):
+        call(robot)
+
+
+def test_flags_of_numpy_are_flags(robot):
+    model = ld.build(robot).with_changes(damping={"hinge": 1.0})
+    for flag, tau in ((True, 1.0), (np.bool_(True), 1.0), (1, 1.0), (np.bool_(False), 0.0), (0, 0.0)):
+        assert ld.inverse_dynamics(model, [0], [1], [0], passive=flag)[0] == pytest.approx(tau, abs=1e-12)

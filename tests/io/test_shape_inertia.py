@@ -157,7 +157,7 @@ def test_what_is_wrong_is_one_line(tmp_path, read, text, message):
 
 
 def test_densities_other_files_and_missing_readers(tmp_path, read, monkeypatch):
-    for density in (0, -1, np.nan):
+    for density in (0, -1, np.nan, "x"):
         with pytest.raises(ModelError, match=r"wrong density for inertias from meshes; found .*; expected a number above 0"):
             read(urdf(BOX), density)
     with pytest.raises(ModelError, match="inertias from meshes are for a URDF: the links of a robot YAML file have what the"):

@@ -304,7 +304,8 @@ def test_copies_continue_separately(duplicate):
     (lambda s: s.reset([2]), ld.UsageError, "rows are indices of runs from 0 to 1, or a mask of 2"),
     (lambda s: s.reset([0.5]), ld.UsageError, "found float64"),
     (lambda s: s.reset([0], q=np.zeros((2, 2))), ld.ShapeError, r"found \(2, 2\), expected \(1, 2\) or \(2,\)"),
-    (lambda s: s.reset(q=[np.nan, 0.0]), ld.ConfigurationError, "not finite"),
+    (lambda s: s.reset(q=[np.nan, 0.0]), ld.ConfigurationError, r"^q\[0\] .* is not finite"),
+    (lambda s: s.reset(v=[np.nan, 0.0]), ld.ConfigurationError, r"^v\[0\] .* is not finite"),
     (lambda s: s.contact_forces, ld.UsageError, "no contacts; create it with `contacts`"),
 ])
 def test_errors_of_calls(call, error, message):

@@ -113,7 +113,7 @@ def _solver_warnings(method: str, caught_warnings: Iterable[warnings.WarningMess
     """Yield the warnings of SciPy during a run, except those about files that were not closed."""
     for caught in caught_warnings:
         if not issubclass(caught.category, ResourceWarning):
-            yield LiedynWarning("solver-warning", f"{method} of SciPy warned: {' '.join(str(caught.message).split())}")
+            yield LiedynWarning("solver-warning", f"the solver {method} warned: {' '.join(str(caught.message).split())}")
 
 
 class SolverStepper(Stepper):

@@ -143,7 +143,9 @@ class RolloutInputs:
 
     def __init__(self, model: Model, variants: Variants | None, q0: ArrayLike, v0: ArrayLike,  # noqa: PLR0913
                  tau: ArrayLike | Policy | None, feedback: Feedback | None, last: ArrayLike | None, steps: int,
-                 contacts: ContactSettings | None, a: ArrayLike | None, prescribed: ArrayLike | None) -> None:
+                 contacts: ContactSettings | None, a: ArrayLike | None, prescribed: ArrayLike | None,
+                 names: tuple[str, str] = ("q0", "v0")) -> None:
+        """names: of the arguments q0 and v0, for errors."""
         self.model, self.variants, self.steps, self.contacts = model, variants, steps, contacts
         self.policy = tau if callable(tau) else None
         if a is not None and prescribed is None:
@@ -151,8 +153,8 @@ class RolloutInputs:
         self.masks = _masks(model, prescribed, steps)
         feedback_arguments = [] if feedback is None else list(_feedback_arguments(model, feedback, steps))
         arguments = [
-            Argument("q0", as_array(to_numpy(q0), "q0", (model.nq,)), 1, model.q_names),
-            Argument("v0", as_array(to_numpy(v0), "v0", (model.nv,)), 1, model.v_names),
+            Argument(names[0], as_array(to_numpy(q0), names[0], (model.nq,)), 1, model.q_names),
+            Argument(names[1], as_array(to_numpy(v0), names[1], (model.nv,)), 1, model.v_names),
             Argument("tau", self._series("tau", tau, ~np.asarray(self.masks.all(axis=0))), 2, model.v_names),
             Argument("a", self._series("a", a, np.asarray(self.masks.any(axis=0))), 2, model.v_names),
             *feedback_arguments,
@@ -164,10 +166,10 @@ class RolloutInputs:
             _check_not_both(setpoint.name, setpoint.array, self.lead, steps)
         rows = {x.name: self._runs(x) for x in arguments}
         self.robot = rows.get("variants", np.zeros(self.count, dtype=np.int64))
-        self.q, self.v, self.tau, self.a = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau", "a"))
-        check_configuration(model, self.q, "q0", "run")
+        self.q, self.v, self.tau, self.a = (np.ascontiguousarray(rows[name]) for name in (*names, "tau", "a"))
+        check_configuration(model, self.q, names[0], "run")
         self.warnings: list[LiedynWarning] = []
-        self.rows = {mask.tobytes(): rows for mask, rows in self._independent_equations(model)} if model.nc else {}
+        self.rows = {mask.tobytes(): rows for mask, rows in self._independent_equations(model, names)} if model.nc else {}
         self.rerun_indices = np.zeros(0, dtype=np.int64)
         self.singular_times: dict[int, float] = {}
         for name, x in (("tau", self.tau), ("a", self.a)):
@@ -196,7 +198,7 @@ class RolloutInputs:
         """Return the state without the policy, which may not be picklable; a rollout with a policy has no adjoint."""
         return vars(self) | {"policy": None}
 
-    def _independent_equations(self, model: Model) -> Iterator[tuple[np.ndarray, tuple[Any, ...]]]:
+    def _independent_equations(self, model: Model, arguments: tuple[str, str]) -> Iterator[tuple[np.ndarray, tuple[Any, ...]]]:
         """Yield each mask and the independent constraint equations under it, at the state of the first run.
 
         Raises ConfigurationError for states off the constraints, and UsageError for driven loops and for too many prescribed
@@ -211,8 +213,8 @@ class RolloutInputs:
             open_q, open_v = constraint_residual(robots, self.q), constraint_velocity(robots, self.q, self.v)
             ranks = None if model.has_only_linear_couplings else equation_rank(model, constraint_jacobian(robots, self.q))
         for name, x, size, relative, mend in (
-                ("q0", open_q, 1.0, "rad or lengths of the loop", "project_configuration, or assemble"),
-                ("v0", open_v, rate_magnitude(model, self.v, 1)[:, None], "of its maximum velocity", "project_velocity")):
+                (arguments[0], open_q, 1.0, "rad or lengths of the loop", "project_configuration, or assemble"),
+                (arguments[1], open_v, rate_magnitude(model, self.v, 1)[:, None], "of its maximum velocity", "project_velocity")):
             residuals = np.abs(x) * equation_weights(model) / size
             worst = residuals.max(axis=1, initial=0.0)
             k = int(np.argmax(worst))

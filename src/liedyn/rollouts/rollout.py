@@ -35,6 +35,7 @@ from liedyn.model.link_tree import reduced_inertias
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose_from_array
 from liedyn.numba_tools.decorators import compile_entry_point
+from liedyn.public_calls import explained
 from liedyn.rollouts.engine import (
     NO_GENERATED_CODE,
     check_within_limits,
@@ -402,6 +403,7 @@ class Rollout(Immutable):
         import liedyn
         return liedyn.figure_of(self, what, width=width, style=style)
 
+    @explained
     def replay(self, path: str | os.PathLike[str], *, runs: Sequence[int] = (0,), side_by_side: bool = False,  # noqa: PLR0913
                traces: Sequence[str] = (), follow: str = "", speed: float = 1.0, meshes: bool | None = None,
                package_roots: Sequence[str] = (), force: bool = False) -> None:

@@ -266,7 +266,7 @@ class Stepper:
 
     def _check_states(self, q: Array, v: Array) -> None:
         """Check states (runs, nq), (runs, nv) as initial ones."""
-        RolloutInputs(self.model, None, q, v, None, None, None, 1, None, None, self._arguments["prescribed"])
+        RolloutInputs(self.model, None, q, v, None, None, None, 1, None, None, self._arguments["prescribed"], ("q", "v"))
 
     def _check_quaternions(self) -> None:
         """Raise ConfigurationError for quaternions without unit norm. Those of runs that have ended are NaN."""

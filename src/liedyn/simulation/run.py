@@ -35,7 +35,7 @@ from liedyn.io.scenarios.scenario_file import SCENARIO
 from liedyn.io.trajectory_csv import data_frame
 from liedyn.io.yaml_values import Overrides
 from liedyn.model.model import Model
-from liedyn.public_calls import check_names
+from liedyn.public_calls import check_names, explained
 from liedyn.robot_files import load, robot_file_warnings
 from liedyn.simulation.contact_setup import ContactMotion
 from liedyn.simulation.control.joint_control import bind_motors, motor_armatures, motor_columns, motor_warnings
@@ -185,6 +185,7 @@ class Result(Immutable):
         """
         return data_frame(self.t, self.columns)
 
+    @explained
     def save(self, folder: str | os.PathLike[str], *, force: bool = False, plots: bool = False) -> None:
         """Write a run folder, as `liedyn simulate` does: trajectory.csv, run.json and events.csv.
 
@@ -205,6 +206,7 @@ class Result(Immutable):
         import liedyn
         return liedyn.figure_of(self, what, width=width, style=style, joints=joints, t=t)
 
+    @explained
     def replay(self, path: str | os.PathLike[str], *, against: Sequence[Result] = (),       # noqa: PLR0913
                side_by_side: bool = False, traces: Sequence[str] = (), follow: str = "", speed: float = 1.0,
                meshes: bool | None = None, package_roots: Sequence[str] = (), force: bool = False) -> None:

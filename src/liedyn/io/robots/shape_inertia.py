@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def with_inertia_of_shapes(robot: Robot, density: float) -> Robot:
 
     Raises ModelError for a density that is not positive, and meshes that are missing or cannot be read.
     """
-    if not 0.0 < density < math.inf:
+    if not isinstance(density, numbers.Real) or not 0.0 < density < math.inf:
         raise ModelError("wrong density for inertias from meshes", place=Place(robot.source), found=density,
                          expected="a number above 0 [kg/m^3]")
     bodies = _Bodies(robot, density)
