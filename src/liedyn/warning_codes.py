@@ -205,6 +205,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     # files and plots
     "result-exists": (WARN, "A result exists and would not be replaced. Use `--force` or `--resume`."),
     "no-checkpoint": (INFO, "There is no checkpoint, and the run starts from the beginning. Nothing to do."),
+    "not-planar": (WARN, "A motion leaves the plane in which a mechanism is drawn. Use the plane of the motion."),
     "not-drawn": (WARN, "A plot, or a part of it, was not drawn. The message gives the reason."),
     "mesh-not-found": (WARN, "A mesh file was not found. Use `--package-root`."),
     "meshes-available": (INFO, "The robot file has meshes that are not drawn. Install the packages that read them."),

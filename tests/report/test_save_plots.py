@@ -186,7 +186,7 @@ def test_replay_draws_the_skeleton_at_each_flash():
     assert any(len(s) == 2 and np.allclose(s[1], last[1:]) for s in segments)
     poses = [s for s in segments if len(s) == 2 and np.allclose(s[0][0], [0, 0])]
     assert len(poses) == FLASHES + 1                                       # the last one twice: with its white edge
-    assert figure.axes[0].get_aspect() == "auto"
+    assert figure.axes[0].get_aspect() == 1.0
     (x0, x1), (y0, y1) = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
     box = figure.axes[0].get_window_extent()
     assert (x1 - x0) / box.width == pytest.approx((y1 - y0) / box.height)  # a metre is as long either way

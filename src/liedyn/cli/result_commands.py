@@ -51,8 +51,9 @@ def _comma_separated(_context: click.Context, _parameter: click.Parameter, text:
 @click.option("-o", "--output", type=click.Path(file_okay=False), metavar="FOLDER",
               help="Folder for the plots. Default: plots/ in the run folder, NAME_plots/ next to a CSV, A_B_plots/ next to the "
               "first of several.")
-@click.option("-f", "--format", "formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]),
-              help="File format; may be repeated. Default: png and svg, with --style paper pdf and svg.")
+@click.option("-f", "--format", "formats", multiple=True, type=click.Choice(["png", "svg", "pdf", "dxf"]),
+              help="File format; may be repeated. Default: png and svg, with --style paper pdf and svg. dxf: for CAD programs, "
+              "with --plane (needs liedyn[dxf]).")
 @click.option("--style", type=click.Choice(["screen", "paper"]), default="screen", show_default=True,
               help="paper: for print, in 8 points, without titles, with patterns of lines that survive grey print.")
 @click.option("--width", type=float, metavar="INCHES", help="Width of the figures, such as 3.5 or 7 for one or two columns of a "
@@ -63,13 +64,17 @@ def _comma_separated(_context: click.Context, _parameter: click.Parameter, text:
               "figures, separated by commas, such as q,tau,energy. Default: all.")
 @click.option("--from", "start", type=float, metavar="SECONDS", help="First time to draw.")
 @click.option("--until", "end", type=float, metavar="SECONDS", help="Last time to draw.")
+@click.option("--plane", type=click.Choice(["xy", "xz", "yz"]), default=None, help="Draw the mechanism to scale in this plane of "
+              "the world; other plots only with --quantities.")
+@click.option("--curve", "curves", multiple=True, metavar="LINK[:X,Y,Z]", help="With --plane: draw the path of the origin of "
+              "this link, or of a point in its axes [m]; may be repeated.")
 @click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_FOLDER",
               help="Another run of the same robot with `control`, to compare tracking errors; may be repeated.")
 @with_console(reading_options, force_option, json_option)
 def plot(trajectories: tuple[str, ...], robot: str | None, columns: str | None, bag: BagOptions, output: str | None,  # noqa: PLR0913
          formats: tuple[str, ...], style: str, width: float | None, joints: tuple[str, ...], quantities: tuple[str, ...],
-         start: float | None, end: float | None, against: tuple[str, ...], reading: ReadingOptions, force: bool, as_json: bool,
-         console: Console) -> None:
+         start: float | None, end: float | None, plane: str | None, curves: tuple[str, ...], against: tuple[str, ...],
+         reading: ReadingOptions, force: bool, as_json: bool, console: Console) -> None:
     """Plot a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, snapshots of the robot.
 
     Several trajectories or runs are compared: their curves share panels.
@@ -85,18 +90,24 @@ def plot(trajectories: tuple[str, ...], robot: str | None, columns: str | None, 
       liedyn plot motion.csv --robot arm.urdf -f pdf -o figures
       liedyn plot runs/panda_hybrid --style paper --joints 'panda_joint[1-4]'
       liedyn plot runs/soft runs/stiff -o figures
+      liedyn plot runs/four_bar --plane xz --curve foot -f pdf -f dxf
     """
     from liedyn.report.replay.sources import is_batch
     from liedyn.report.run_folder import PlotOptions, check_no_plots, look_of, plot_trajectories, plots_folder
 
+    if (curves or "dxf" in formats) and plane is None:
+        raise click.UsageError("--curve and -f dxf require --plane.")
+    if "dxf" in formats:
+        from liedyn.report.plots.mechanism_drawing import check_dxf
+        check_dxf()
     look = look_of(style, width)
     formats = formats or (("pdf", "svg") if look.paper else ("png", "svg"))
     if any(is_batch(trajectory) for trajectory in trajectories):
         folder = Path(output or Path(trajectories[0], "plots"))
         check_no_plots(folder, formats, force=force)
-        if len(trajectories) > 1 or robot or against or reading or joints or quantities or (start, end) != (None, None):
-            raise click.UsageError("--robot with its options, --against, --joints, --quantities, --from, --until and other runs "
-                                   "cannot be combined with a batch.")
+        if len(trajectories) > 1 or robot or against or reading or joints or quantities or plane or (start, end) != (None, None):
+            raise click.UsageError("--robot with its options, --against, --joints, --quantities, --from, --until, --plane and "
+                                   "other runs cannot be combined with a batch.")
         if columns is not None:
             raise click.UsageError("--columns cannot be combined with a batch.")
         from liedyn.report.plots.batch_plots import plot_batch
@@ -105,7 +116,7 @@ def plot(trajectories: tuple[str, ...], robot: str | None, columns: str | None, 
         return
     folder = plots_folder(trajectories, output)
     check_no_plots(folder, formats, force=force)
-    options = PlotOptions(look, joints, quantities, start, end, against)
+    options = PlotOptions(look, joints, quantities, start, end, against, plane or "", curves)
     with console.progress.stage("drawing"):
         written, warnings = plot_trajectories(trajectories, robot, folder, formats, options, columns=columns, bag=bag,
                                               reading=reading)

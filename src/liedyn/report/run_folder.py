@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from liedyn import __version__
+from liedyn.analysis.recorded_motion import positions_of
 from liedyn.analysis.recorded_robot import MIMIC_IGNORED, robot_of
 from liedyn.errors import InputError, LiedynWarning, NameLookupError, TrajectoryError, UsageError, warn
 from liedyn.io.atomic_output import STDIO, open_folder, translate_os_errors
@@ -279,7 +280,8 @@ def check_no_plots(folder: Path, formats: Sequence[str], *, force: bool) -> None
 class PlotOptions:
     """What of a motion is drawn, and how: see `plot_data.select_quantities` and `select_times`.
 
-    against: trajectory files or run folders whose tracking errors are also drawn
+    against  trajectory files or run folders whose tracking errors are also drawn
+    plane    of a planar mechanism, such as xz, which is then drawn to scale; curves: points such as "coupler:0.1,0,0"
     """
 
     look: Look = SCREEN
@@ -288,6 +290,8 @@ class PlotOptions:
     start: float | None = None
     end: float | None = None
     against: tuple[str, ...] = ()
+    plane: str = ""
+    curves: tuple[str, ...] = ()
 
 
 def plot_trajectories(trajectories: Sequence[str], robot: str | None, folder: Path, formats: Sequence[str],
@@ -312,12 +316,33 @@ def plot_trajectories(trajectories: Sequence[str], robot: str | None, folder: Pa
     if options.against:
         runs = [motions[0], *(read_trajectory(trajectory_file(path)) for path in options.against)]
         recording = replace(recording, tracking=_compared(runs))
-    if not (recording.groups or recording.energy or recording.base or recording.skeleton or recording.tracking):
+    if options.plane:
+        recording, more = _with_mechanism(recording, motions[0], robot, reading, options)
+        warnings += more
+    if not (recording.groups or recording.energy or recording.base or recording.skeleton or recording.tracking
+            or recording.mechanism):
         raise UsageError(f"{trajectories[0]} has nothing to plot: no column named q.…, v.…, a.…, tau.… or fext.…")
-    recording = select_quantities(select_times(recording, options.start, options.end), options.quantities, options.joints)
+    recording = select_times(recording, options.start, options.end)
+    recording = select_quantities(recording, options.quantities, options.joints)
     recording = replace(recording, look=options.look)
     with translate_os_errors(folder):
         return drawn_into(folder, lambda part: save_figures(recording, part, formats)), warnings
+
+
+def _with_mechanism(recording: PlotData, motion: Trajectory, robot: str | None, reading: ReadingOptions | None,
+                    options: PlotOptions) -> tuple[PlotData, tuple[LiedynWarning, ...]]:
+    """Return the plot data with a mechanism. Without names of quantities, it alone is drawn."""
+    from liedyn.report.plots.mechanism_drawing import mechanism_of
+
+    model, _ = robot_of(motion, robot, reading=reading)
+    rows = (motion.t >= (-math.inf if options.start is None else options.start)) \
+        & (motion.t <= (math.inf if options.end is None else options.end))
+    if not rows.any():
+        raise UsageError(f"there is no row between these times; the motion is from {motion.t[0]:g} to {motion.t[-1]:g} s")
+    mechanism, warnings = mechanism_of(model, motion.t[rows], positions_of(model, motion)[rows], options.plane, options.curves)
+    if not options.quantities:
+        recording = PlotData(recording.title, motion.t, ())
+    return replace(recording, mechanism=mechanism), warnings
 
 
 def _distinct_names(files: Sequence[str]) -> list[str]:

@@ -123,6 +123,25 @@ class Skeleton:
 
 
 @dataclass(frozen=True, eq=False)
+class Mechanism:
+    """A planar mechanism at one time, with curves of its points over all times, in a plane of the world such as xz.
+
+    points  (P, 2) [m]
+    edges   pairs of points of a link
+    fixed   points on the ground
+    rims    points around rolling bodies, each rim closed
+    curves  name and (N, 2) positions of each point [m]
+    """
+
+    plane: str
+    points: np.ndarray
+    edges: tuple[tuple[int, int], ...]
+    fixed: tuple[int, ...]
+    rims: tuple[tuple[int, ...], ...]
+    curves: tuple[tuple[str, np.ndarray], ...]
+
+
+@dataclass(frozen=True, eq=False)
 class TrackedReferences:
     """Links of a run and their references: {joint: (unit, (N,) link, (N,) reference)} at the times t (N,)."""
 
@@ -153,6 +172,7 @@ class PlotData:
     phase: str = ""
     contacts: Mapping[str, np.ndarray] = field(default_factory=dict)
     runs: tuple[str, ...] = ()
+    mechanism: Mechanism | None = None
     look: Look = SCREEN
 
     @property
@@ -270,9 +290,9 @@ def select_quantities(recording: PlotData, quantities: Sequence[str], joints: Se
     quantities  starts of columns, such as q and tau, or names of figures, such as energy and motion; empty: all
     joints      names or patterns of joints or links; empty: all. Figures without panels of joints are omitted, unless named
     """
-    names = {group.name for group in recording.groups} | {
-        name for name, x in (("motion", recording.skeleton), ("energy", recording.energy), ("tracking", recording.tracking),
-                             (recording.base.name if recording.base else "", recording.base)) if name and x}
+    figures = {"motion": recording.skeleton, "energy": recording.energy, "tracking": recording.tracking,
+               "mechanism": recording.mechanism, recording.base.name if recording.base else "": recording.base}
+    names = {group.name for group in recording.groups} | {name for name, x in figures.items() if x}
     kinds = {group.kind: group.name for group in recording.groups if group.kind}
     unknown = [name for name in quantities if name not in names | kinds.keys()]
     if unknown:

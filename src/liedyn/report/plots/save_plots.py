@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from liedyn.io.atomic_output import open_output, scratch_folder
 from liedyn.report.plots.figure_files import save_figure, words_only
 from liedyn.report.plots.joint_plots import draw_energy, draw_group, draw_tracking
+from liedyn.report.plots.mechanism_drawing import draw_mechanism, save_dxf
 from liedyn.report.plots.plot_data import FORMATS, Group, PlotData, Series
 from liedyn.report.plots.spatial_plots import draw_base_path, draw_motion
 
@@ -74,6 +75,7 @@ def drawn_into(folder: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
 
 # all plots -----------------------------------------------------------------------------------------------------------
 
+DXF = "dxf"                                             # a format of mechanisms only
 Draw = Callable[[], Figure | list[Figure]]              # returns a figure, or its pages
 
 
@@ -91,7 +93,12 @@ def save_figures(recording: PlotData, folder: str | Path, formats: Sequence[str]
 
     Files of the same name are replaced. The same plot data give the same bytes.
     """
-    return save_sheets(_sheets(recording), folder, formats)
+    saved = save_sheets(_sheets(recording), folder, [ending for ending in formats if ending != DXF])
+    if DXF not in formats or recording.mechanism is None:
+        return saved
+    path = Path(folder, f"mechanism.{DXF}")
+    save_dxf(recording.mechanism, path)
+    return saved + SavedPlots([path])
 
 
 def save_share(recording: PlotData, folder: str | Path, formats: Sequence[str], first: int) -> list[SavedPlots]:
@@ -141,6 +148,8 @@ def _sheets(recording: PlotData) -> dict[str, Draw]:
     if recording.skeleton is not None:
         sheets["motion"] = partial(draw_motion, recording.skeleton, recording.title, recording.look)
     sheets |= {group.name: partial(draw_group, group, recording) for group in recording.groups}
+    if recording.mechanism is not None:
+        sheets["mechanism"] = partial(draw_mechanism, recording.mechanism, recording)
     if recording.tracking:
         sheets["tracking"] = partial(draw_tracking, recording)
     if recording.energy is not None:

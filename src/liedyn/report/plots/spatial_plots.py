@@ -85,6 +85,7 @@ def scene(figure: Figure, view: View, points: np.ndarray, left: float, bottom: f
     scale = max(half[0] / width, half[1] / height)
     axes.set_xlim(middle[0] - scale * width, middle[0] + scale * width)
     axes.set_ylim(middle[1] - scale * height, middle[1] + scale * height)
+    axes.set_aspect("equal", adjustable="datalim")             # in another size, too
     _scale_bar(axes, 2 * scale * width)
     _world_axes(axes, view, 2 * scale)
     return axes
