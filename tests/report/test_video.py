@@ -56,11 +56,11 @@ def test_frames_are_drawn_one_by_one(folder, monkeypatch):
 
 
 @needs_chromium
-@pytest.mark.skipif(video._ffmpeg() is None, reason="no ffmpeg: `apt install ffmpeg`, or `pip install imageio-ffmpeg`")
+@pytest.mark.skipif(video.find_ffmpeg() is None, reason="no ffmpeg: `apt install ffmpeg`, or `pip install imageio-ffmpeg`")
 @pytest.mark.parametrize("name", ["bar.mp4", "bar.gif"])
 def test_ffmpeg_takes_the_frames(folder, name):
     ok("replay", "run", "--video", name, "--fps", 5, "--size", "160x90", "-o", "page.html")
-    said = subprocess.run([video._ffmpeg(), "-i", name, "-f", "null", "-"], capture_output=True, text=True, timeout=60)
+    said = subprocess.run([video.find_ffmpeg(), "-i", name, "-f", "null", "-"], capture_output=True, text=True, timeout=60)
     assert said.returncode == 0 and "160x90" in said.stderr and Path("page.html").is_file()
 
 

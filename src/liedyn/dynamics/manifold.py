@@ -6,6 +6,7 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, OnError
 from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
 from liedyn.dynamics.constraints.couplings import follow_couplings, follow_couplings_unchecked
+from liedyn.errors import ConfigurationError
 from liedyn.kernels.manifold import differences, manifold_workspace_size, retractions
 from liedyn.model.description import FREE, ONE_DOF
 from liedyn.model.model import Model, ModelJoint
@@ -77,7 +78,7 @@ def difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError 
     return evaluate(model, "difference", differences, manifold_workspace_size, {"q0": q0, "q1": q1}, (model.nv,))
 
 
-def random_configuration(model: Model, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
+def random_configuration(model: Model, rng: np.random.Generator | int, size: int | tuple[int, ...] = ()) -> Array:
     """Random configurations.
 
     1-DoF coordinates are uniform within their limits (+-pi or +-1 m if there are none), rotations uniform, free positions
@@ -87,7 +88,8 @@ def random_configuration(model: Model, rng: np.random.Generator, size: int | tup
     Parameters
     ----------
     model : Model
-    rng : numpy.random.Generator
+    rng : numpy.random.Generator or int
+        A generator, or a seed.
     size : int or tuple of int
         Leading axes.
 
@@ -99,7 +101,7 @@ def random_configuration(model: Model, rng: np.random.Generator, size: int | tup
     Raises
     ------
     ConfigurationError
-        If 100 draws are outside the domain of a nonlinear coupling.
+        If 100 draws are outside the domain of a nonlinear coupling, or `rng` is neither a generator nor a seed.
 
     Examples
     --------
@@ -107,6 +109,7 @@ def random_configuration(model: Model, rng: np.random.Generator, size: int | tup
     >>> ld.random_configuration(model, np.random.default_rng(0), 1000).shape
     (1000, 7)
     """
+    rng = _generator(rng)
     q = _random_configuration(model, rng, (size,) if isinstance(size, (int, np.integer)) else tuple(size))
     for _ in range(_MAX_DRAWS if model.function_couplings and model.has_only_couplings else 0):
         undefined = ~np.isfinite(follow_couplings_unchecked(model, q)[0]).all(axis=-1)
@@ -117,6 +120,14 @@ def random_configuration(model: Model, rng: np.random.Generator, size: int | tup
 
 
 _MAX_DRAWS = 100              # of configurations in the domain of nonlinear couplings
+
+
+def _generator(rng: np.random.Generator | int) -> np.random.Generator:
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise ConfigurationError(f"rng is not a random generator or a seed; found {rng!r}, expected numpy.random.default_rng(0) or "
+                                 "an integer of at least 0") from None
 
 
 def _random_configuration(model: Model, rng: np.random.Generator, lead: tuple[int, ...]) -> Array:
@@ -137,7 +148,8 @@ def _random_configuration(model: Model, rng: np.random.Generator, lead: tuple[in
     return q
 
 
-def random_motion(model: Model, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> tuple[Array, Array, Array]:
+def random_motion(model: Model, rng: np.random.Generator | int,
+                  size: int | tuple[int, ...] = ()) -> tuple[Array, Array, Array]:
     """Random configurations, velocities and accelerations.
 
     Configurations as in `random_configuration`. Velocities and accelerations are standard normal; those of coordinates that
@@ -146,7 +158,8 @@ def random_motion(model: Model, rng: np.random.Generator, size: int | tuple[int,
     Parameters
     ----------
     model : Model
-    rng : numpy.random.Generator
+    rng : numpy.random.Generator or int
+        A generator, or a seed.
     size : int or tuple of int
         Leading axes.
 
@@ -164,6 +177,7 @@ def random_motion(model: Model, rng: np.random.Generator, size: int | tuple[int,
     >>> ld.inverse_dynamics(model, q, v, a).shape
     (1000, 2)
     """
+    rng = _generator(rng)
     q = random_configuration(model, rng, size)
     v, a = rng.standard_normal((2, *q.shape[:-1], model.nv))
     q, v, a = follow_couplings(model, q, v, a)

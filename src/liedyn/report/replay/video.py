@@ -174,14 +174,15 @@ def check_video(output: str, *, force: bool) -> tuple[str, str]:
     if drawer is None:
         raise UsageError("videos are drawn by Chromium or Chrome, and there is none on the path; install it (on Debian "
                          f"`apt install chromium`){_OR}")
-    writer = _ffmpeg()
+    writer = find_ffmpeg()
     if writer is None:
         raise UsageError("videos are written by ffmpeg, and there is none on the path; install it (on Debian "
                          f"`apt install ffmpeg`, or `pip install imageio-ffmpeg`){_OR}")
     return drawer, writer
 
 
-def _ffmpeg() -> str | None:
+def find_ffmpeg() -> str | None:
+    """Return the path of ffmpeg, on the path or of the package imageio-ffmpeg; None if neither is there."""
     program = shutil.which("ffmpeg")
     if program is None and find_spec("imageio_ffmpeg") is not None:
         from imageio_ffmpeg import get_ffmpeg_exe
