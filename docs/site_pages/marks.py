@@ -9,13 +9,12 @@ from site_pages.contributing import contributing_page
 from site_pages.history import history_page
 from site_pages.keys import keys_page
 from site_pages.python_api import subject_page
-from site_pages.tasks import tasks_page
 
 _MARK = re.compile(r"^<!-- from the code: (.+) -->$(?:\n\*.+\*$)?", re.MULTILINE)
 _MAKERS = {"commands": commands_page, "contributing": contributing_page, "history": history_page, "keys": keys_page,
-           "python": subject_page, "tasks": tasks_page}
+           "python": subject_page}
 # Links to files outside docs/, which the site does not have, and the pages that it has instead.
-_REPLACED_LINKS = {"../README.md#python": "tutorials/first-motion.md", "../CONTRIBUTING.md": "contributing.md"}
+_REPLACED_LINKS = {"../CONTRIBUTING.md": "contributing.md"}
 # A link to the page of a public name: on the site, to its entry on that page.
 _NAME = re.compile(r"\[`?(\w+)`?\]\([./\w]*reference/python/[\w-]+\.md\)")
 
