@@ -18,7 +18,7 @@ from liedyn.report.replay.video import find_ffmpeg
 
 DOCS = Path(__file__).resolve().parent
 PANDA = Path(cmeel.__file__).parents[1] / "cmeel.prefix/share/example-robot-data/robots/panda_description/urdf/panda.urdf"
-HEIGHT, SECONDS, RATE = 300, 6.0, 15                        # pixels, duration, frames per second
+HEIGHT, SECONDS, RATE = 300, 6.0, 12                        # pixels, duration, frames per second
 
 
 class Clip(NamedTuple):
@@ -32,7 +32,7 @@ class Clip(NamedTuple):
 
 
 CLIPS = (Clip("quadruped_walks", 0.5, "440:400:100:110", (), ("--follow", "body")),
-         Clip("panda_computed_torque", 0.8, "440:400:60:100", ("-S", f"robot={PANDA}"), ("--meshes",)),
+         Clip("panda_computed_torque", 0.8, "330:300:160:140", ("-S", f"robot={PANDA}"), ("--meshes",)),
          Clip("stewart", 0.67, "440:400:100:80"))
 VIDEO = "640x560"
 
@@ -60,7 +60,7 @@ def main() -> None:
         videos = [make_clip(clip, Path(folder)) for clip in CLIPS]
         parts = [f"[{k}]crop={clip.crop},scale=-2:{HEIGHT}[c{k}]" for k, clip in enumerate(CLIPS)]
         joined = "".join(f"[c{k}]" for k in range(len(CLIPS))) + f"hstack=inputs={len(CLIPS)},split[a][b]"
-        colours = "[a]palettegen=max_colors=96:stats_mode=diff[p];[b][p]paletteuse=dither=none:diff_mode=rectangle"
+        colours = "[a]palettegen=max_colors=64:stats_mode=diff[p];[b][p]paletteuse=dither=none:diff_mode=rectangle"
         subprocess.run([program, "-loglevel", "error", "-y", *(x for video in videos for x in ("-i", os.fspath(video))),
                         "-filter_complex", ";".join((*parts, joined, colours)), os.fspath(DOCS / "hero.gif")], check=True)
 
