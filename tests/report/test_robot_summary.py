@@ -114,22 +114,22 @@ loops:
   tip: {type: revolute, a: world, b: right, driven: true}
 couplings:
   grip: {terms: {b: 1, a: -1.5}, offset: 0.25}
-  sum: {terms: {a: 2, b: 3}, offset: -1}
+  sum: {terms: {a: 2, b: 3}, offset: 0.75}
   lock: {terms: {a: 1}}
 """
 
 
 def test_constraints_are_listed(arm):
     text = robot_text(arm(ARM + CONSTRAINTS))
-    assert "\nconstraints: 2 loops and 3 couplings, 9 rows\n" in text
+    assert "\nconstraints: 2 loops and 3 couplings, 9 equations\n" in text
     assert text.endswith("""
 
-constraint  type      joins                  locks           rows
-rod         distance  hand - lamp, 0.5 m                        1
-tip         revolute  world - right, driven  wx wy vx vy vz     5
-grip        coupling  b = 1.5 a + 0.25                          1
-sum         coupling  2 a + 3 b = -1                            1
-lock        coupling  a = 0                                     1""")
+constraint  type      joins                  locks           equations
+rod         distance  hand - lamp, 0.5 m                             1
+tip         revolute  world - right, driven  wx wy vx vy vz          5
+grip        coupling  b = 1.5 a + 0.25                               1
+sum         coupling  2 a + 3 b = 0.75                               1
+lock        coupling  a = 0                                          1""")
 
 
 def test_constraints_as_data(arm):

@@ -54,7 +54,7 @@ def constraint_summary(model: Model) -> list[dict[str, Any]]:
 
 def constraint_table(model: Model) -> list[str]:
     """Return a table with a row for each constraint: its two frames, or its equation."""
-    rows = [["constraint", "type", "joins", "locks", "rows"]]
+    rows = [["constraint", "type", "joins", "locks", "equations"]]
     for constraint, described in zip(model.constraints, _described(model), strict=True):
         joins = _joins(described) if isinstance(described, Loop) else equation(described)
         rows.append([constraint.name, constraint.type, joins, " ".join(constraint.labels),
@@ -63,11 +63,11 @@ def constraint_table(model: Model) -> list[str]:
 
 
 def constraint_count(model: Model) -> str:
-    """Return the numbers of constraints, such as "2 loops and 1 coupling, 11 rows"; empty if there are none."""
+    """Return the numbers of constraints, such as "2 loops and 1 coupling, 11 equations"; empty if there are none."""
     if not model.constraints:
         return ""
     kinds = Counter("coupling" if constraint.type == "coupling" else "loop" for constraint in model.constraints)
-    return " and ".join(counted(n, kind) for kind, n in kinds.items()) + f", {counted(model.nc, 'row')}"
+    return " and ".join(counted(n, kind) for kind, n in kinds.items()) + f", {counted(model.nc, 'equation')}"
 
 
 Term = tuple[str, str, float]                             # joint, label, coefficient
