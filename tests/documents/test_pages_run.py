@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import shlex
+import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,7 +28,7 @@ NOT_RUN_INLINE = {"simulate runs/panda_hybrid --resume": "of a run that was inte
                   "inverse --smooth auto": "no trajectory is named",
                   "parameters robots/ur5.yaml --from motion.csv --with friction": "docs/parameters.md does it"}
 # What a reader waits for, but a test need not
-SHORTER = {"simulate configs/ur5_excite.yaml": ["-S", "output_step=0.08"], "demo arm --force": ["--no-open"]}
+SHORTER = {"simulate configs/ur5_excite.yaml": ["-S", "output_step=0.08"]}
 # Files of the reader, each made from one of the repository, and what stands for names in them
 STAND_INS = {"motion.csv": "robots/double_pendulum.yaml", "recording.csv": "robots/ur5.yaml",
              "runs/panda_hybrid": "configs/panda_hybrid.yaml", "runs/quadruped_walks": "configs/quadruped_walks.yaml",
@@ -43,6 +44,7 @@ _FILE = re.compile(r"# ([\w/.]+\.(?:yaml|csv))\n")
 def folder(tmp_path, monkeypatch):
     """The current folder, with the example files, which the package has when it is installed."""
     copy_examples(tmp_path)
+    monkeypatch.setattr(webbrowser, "open", lambda address: True)
     monkeypatch.chdir(tmp_path)
     logger = logging.getLogger("liedyn")
     level = logger.level

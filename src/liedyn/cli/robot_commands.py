@@ -107,9 +107,11 @@ def view(robot: str, q: tuple[str, ...], floating: bool, output: str | None, no_
     about it.
 
     \b
-    Example:  liedyn view robots/panda.yaml
-    Example:  liedyn view robots/four_bar.yaml --q crank=1.2
-    Example:  liedyn view robots/quadruped.yaml --floating --no-open -o quadruped.html
+    Examples:
+      liedyn view robots/panda.yaml
+      liedyn view robots/four_bar.yaml --q crank=1.2
+      liedyn view robots/quadruped.yaml --floating --no-open \\
+          -o quadruped.html
     """
     if floating and base == "fixed":
         raise click.UsageError("--floating and --base fixed contradict each other.")
