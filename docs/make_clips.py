@@ -1,7 +1,7 @@
 """Write the moving picture of the README from runs of the examples: `python docs/make_clips.py`.
 
-Needs Chromium and ffmpeg as `liedyn replay --video` does, and the packages of `liedyn[test]` for the meshes of the Panda, which are
-Apache-2.0 licensed.
+Needs Chromium and ffmpeg as `liedyn replay --video` does, and the packages of `liedyn[test]` for the meshes of the Panda, whose
+licence is Apache-2.0.
 """
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def make_clip(clip: Clip, folder: Path) -> Path:
     run, video = str(folder / clip.scenario), folder / f"{clip.scenario}.mp4"
     liedyn("simulate", f"configs/{clip.scenario}.yaml", *clip.settings, "-S", f"duration={SECONDS * clip.speed:g}", "-o", run,
            "--no-plots", "-q")
-    liedyn("replay", run, "--video", str(video), "--speed", str(clip.speed), "--fps", str(RATE), "--size", VIDEO, *clip.options, "-q")
+    liedyn("replay", run, "--video", str(video), "--speed", str(clip.speed), "--fps", str(RATE), "--size", VIDEO,
+           *clip.options, "-q")
     return video
 
 
