@@ -1,4 +1,4 @@
-"""Write the moving picture of the README from runs of the examples: `python docs/make_clips.py`.
+"""Write the animation of the README from runs of the examples: `python docs/make_clips.py`.
 
 Needs Chromium and ffmpeg as `liedyn replay --video` does, and the packages of `liedyn[test]` for the meshes of the Panda, whose
 licence is Apache-2.0.
