@@ -1,11 +1,13 @@
 """The page of a motion in a browser without a window. Install one with `apt install chromium` on Debian; any Chrome does."""
 import base64
+import io
 import json
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import liedyn as ld
 from command_line import ok
@@ -208,10 +210,12 @@ def test_forces_are_drawn_from_where_they_act(motion, page):
     _, model, _, q = motion
     page.ask("replay.seek(0.8)")
     page.ask("for (const what of ['grid', 'shadows']) replay.viewer.toggle(what, false)")
+    page.ask("{ const { marks } = replay.viewer.main; window.shapes = marks.solids; marks.solids = []; }")      # they hide arrows
     shown = pixels(page)
     press(page, "e")
     hidden = pixels(page)
     press(page, "e")
+    page.ask("replay.viewer.main.marks.solids = window.shapes")
     page.ask("for (const what of ['grid', 'shadows']) replay.viewer.toggle(what, true)")
     changed = np.argwhere(np.abs(shown - hidden).max(axis=2) > 30)
     assert len(changed) > 100
@@ -354,4 +358,50 @@ def test_turns_of_a_base_are_angles(page, tmp_path):
     assert np.allclose(ld.link_poses(model, q)[0, :3, :3], np.reshape(wanted.rotation, (3, 3))) and np.allclose(q[:3], values[:3])
     shown = page.ask("replay.viewer.sliders.rows.slice(0, 6).map((row) => Number(row.range.value))")
     assert shown == pytest.approx(values, abs=1e-6)
+    assert faults_of(page) == []
+
+
+def test_attached_bodies_planes_and_pictures_without_a_background(motion, page, tmp_path):
+    """A payload rests until it is attached, moves with its link, and disappears; transparent pictures have the colours drawn."""
+    _, model, t, q = motion
+    (tmp_path / "run").mkdir()
+    write_trajectory(tmp_path / "run" / "trajectory.csv", trajectory_header(model, folder=tmp_path / "run"), t,
+                     motion_columns(model, q=q, v=0 * q))
+    attach = {"link": "panda_hand", "mass": 2.0, "com": [0, 0, 0.1], "inertia": [0.008, 0, 0, 0.008, 0, 0.008]}
+    events = {"pick": {"do": [{"attach": attach}]}, "place": {"do": [{"detach": "panda_hand"}]}}
+    planes = {"wall": {"point": [1, 0, 0], "normal": [-1, 0, 0]}}
+    (tmp_path / "run" / "run.json").write_text(json.dumps({"status": "complete", "scenario": {"events": events,
+                                                                                              "contacts": {"planes": planes}}}))
+    (tmp_path / "run" / "events.csv").write_text("t[s],event,phase\n0.5,pick,\n1.5,place,\n")
+    ok("replay", tmp_path / "run", "--trace", "panda_hand")
+    opened(page, tmp_path / "run" / "replay.html")
+    brown = "[0.55,0.38,0.22]"
+    script = f"""(time) => {{
+        replay.seek(time);
+        const {{ main, show, arrowScale }} = replay.viewer, {{ solid, clear }} = main.solids({{ ...show, arrowScale }});
+        const spheres = [...(solid.sphere ?? []), ...(clear.sphere ?? [])], places = [];
+        for (let k = 0; k < spheres.length; k += 20) {{
+            if (JSON.stringify(spheres.slice(k + 16, k + 19)) === {brown!r}) places.push(spheres.slice(k + 12, k + 15));
+        }}
+        return places;
+    }}"""
+    hand = model.link_index("panda_hand")
+    for time_s, held_at in ((0.1, 0.5), (0.5, 0.5), (1.2, 1.2)):
+        T = ld.link_poses(model, q[round(held_at * RATE)])[hand]
+        place, = page.ask(f"({script})({time_s})")
+        assert np.abs(T[:3, :3] @ [0, 0, 0.1] + T[:3, 3] - place).max() < 2e-4
+    assert page.ask(f"({script})(1.7)") == []
+    assert page.ask("[...document.querySelectorAll('#toggles label')].map((one) => one.textContent.trim())")[-2:] == [
+        "planes", "payloads"]
+    page.ask("replay.seek(1.2); for (const what of ['grid', 'shadows', 'planes']) replay.viewer.toggle(what, false)")
+    drawn = pixels(page)
+    text = page.ask("""(() => {
+        window.cut = cutOutForTests(replay.viewer);
+        return cut.toDataURL();
+    })()""".replace("cutOutForTests", "replay.cutOut"))
+
+    cut = np.asarray(Image.open(io.BytesIO(base64.b64decode(text.partition(",")[2]))).convert("RGBA")).astype(int)
+    assert (cut[0, 0] == 0).all() and (cut[..., 3] == 255).sum() > 1000
+    opaque = cut[..., 3] == 255
+    assert np.abs(cut[opaque][:, :3] - drawn[opaque]).max() <= 2
     assert faults_of(page) == []

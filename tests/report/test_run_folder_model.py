@@ -155,7 +155,7 @@ def test_results_without_an_attached_body_are_reported(folder):
     body = {"attach": {"link": "two", "mass": 0.5, "com": [0, 0, -0.1], "inertia": [0.001, 0.001, 0.001]}}
     result = ld.run_scenario({"robot": "two.yaml", "duration": 0.05, "events": {"grasp": {"at": 0.02, "do": body}}})
     result.save("run")
-    text = "recorded with bodies attached to two: they are not included in results and drawings"
+    text = "recorded with bodies attached to two: they are not included in results"
     assert text in ok("inverse", "run/trajectory.csv", "-o", "again.csv").stderr
     assert ld.read_trajectory("again.csv").header["attached"] == "two"
     assert text in ok("plot", "again.csv", "-o", "pictures", "-f", "svg").stderr
@@ -179,7 +179,7 @@ def test_estimates_of_a_robot_with_an_attached_body_are_reported(folder):
     ld.run_scenario({"robot": "two.yaml", "duration": 0.5, "output_step": 0.005} | swings).save("run")
     path = Path("run/trajectory.csv")
     path.write_text("# attached: two\n" + path.read_text())
-    text = ("run/trajectory.csv was recorded with bodies attached to two: they are not included in results and drawings")
+    text = ("run/trajectory.csv was recorded with bodies attached to two: they are not included in results")
     fit = ld.identify(ld.load("two.yaml"), "run/trajectory.csv")
     warning = LiedynWarning("attached-bodies", text)
     assert fit.warnings.count(warning) == 1

@@ -227,7 +227,7 @@ def attached_warnings(trajectory: Trajectory) -> list[LiedynWarning]:
     attached = trajectory.header.get("attached")
     warning = LiedynWarning("attached-bodies",
                             f"{trajectory.source or 'the trajectory'} was recorded with bodies attached to {attached}: they are "
-                            "not included in results and drawings")
+                            "not included in results")
     return [warning] if attached else []
 
 

@@ -51,6 +51,7 @@ class Motion {
       marks[kind] = data.scene[kind].map((one) => ({ ...one, at: pose12(one.at) }));
     }
     motion.marks = marks;
+    motion.scenery = await Scenery.of(data, motion);
     motion.mechanism = data.mechanism ? new Mechanism(data.mechanism) : null;
     const order = {};
     data.scene.links.forEach((link, k) => { order[link.name] = k; });
@@ -85,26 +86,27 @@ class Motion {
     const [k, s] = this.frame(time), count = this.positions.length / 3;
     this.at = { k, s };
     if (this.mechanism) this.kernel = this.mechanism.poses();
+    this.time = time;
     this.bodies = this.mechanism ? this.mechanism.framesOf(this.kernel)
-      : Array.from({ length: count }, (_, b) => pose(this.mixed(this.turns, k, s, 4 * b, 4),
-        along(this.shift, this.mixed(this.positions, k, s, 3 * b, 3), 1)));
-    this.bodies[-1] = columns([1, 0, 0], [0, 1, 0], [0, 0, 1], this.shift);
+      : Array.from({ length: count }, (_, b) => this.bodyAt(b, k, s));
+    this.bodies[-1] = this.bodyAt(-1, k, s);
+  }
+
+  bodyAt(b, k, s) {                                         // pose of a body in a frame, and a part of the way to the next
+    if (b < 0) return columns([1, 0, 0], [0, 1, 0], [0, 0, 1], this.shift);
+    return pose(this.mixed(this.turns, k, s, 4 * b, 4), along(this.shift, this.mixed(this.positions, k, s, 3 * b, 3), 1));
   }
 
   body(b) { return this.bodies[b]; }
   link(k) { return product(this.body(this.links[k].body), this.links[k].at); }
 
   path(k) {                                                 // of a link's origin, through all frames
-    const { body, at } = this.links[k], p = place(at);
-    return Array.from(this.t, (_, i) => {
-      if (body < 0) return along(p, this.shift, 1);
-      const at = along(this.shift, this.mixed(this.positions, i, 0, 3 * body, 3), 1);
-      return moved(pose(this.mixed(this.turns, i, 0, 4 * body, 4), at), p);
-    });
+    const { body, at } = this.links[k];
+    return Array.from(this.t, (_, i) => moved(this.bodyAt(body, i, 0), place(at)));
   }
 
   // {solid: numbers} of what stands there, of what one sees through, and of what is drawn over all; ghost: the colour of one
-  solids({ inertia, forces, meshes, com, collision, joints, arrowScale, marked }) {
+  solids({ inertia, forces, meshes, com, collision, joints, arrowScale, marked, ...shown }) {
     const { ghost } = this;
     const solid = {}, clear = {}, over = {};
     const put = (into, kind, m, [r, g, b], alpha = 1) => { (into[kind] ||= []).push(...m, r, g, b, alpha); };
@@ -157,6 +159,7 @@ class Motion {
     for (const { kind, sizes, at, body } of collision && !ghost ? this.marks.collision : []) {
       put(clear, kind, scaled(product(this.body(body), at), ...sizes), COLLISION, 0.4);
     }
+    if (!ghost) this.scenery.put(shown, put, clear, solid);
     if (com && !ghost) this.putMasses((p, r, paint) => put(over, "sphere", columns([r, 0, 0], [0, r, 0], [0, 0, r], p), paint));
     if (joints && this.mechanism) this.putAxes((kind, m, paint) => put(over, kind, m, paint), marked);
     return { solid, clear, over };

@@ -16,6 +16,7 @@ from liedyn.errors import escape_nonprintable
 from liedyn.model.model import Model, base_text
 from liedyn.report.replay.meshes import packed
 from liedyn.report.replay.scene import PlacedShape, Visuals, bodies_of, body_scene
+from liedyn.report.replay.scenery import scenery
 from liedyn.report.replay.sources import ReplayRun, arrows_of
 
 # Data of one run for the page: frames of its motion, forces, curves and time marks ---------------------------------------
@@ -47,8 +48,8 @@ def run_data(run: ReplayRun, meshes: Mapping[str, Sequence[PlacedShape]]) -> dic
     names, arrows = arrows_of(run, rows, T, size)
     plots, curves = _plots(run, rows)
     return {"name": run.name, "varied": list(run.varied), "robot": model.name, "status": run.status, "reason": run.reason,
-            "scene": scene,
-            "floor": _floor(model, scene["bounds"][0][2], size, run.contacts),
+            "scene": scene, "scenery": scenery(run, rows, size),
+            "floor": _floor(model, scene["bounds"][0][2], size, run.scenario.get("contacts") or {}),
             "phase": run.phase, "marks": [[float(time), event, phase] for time, event, phase in run.marks],
             "t": packed(t[:, None], _TIME * min(1.0, t[-1] - t[0] or 1.0)),
             "positions": packed(poses[..., :3, 3].reshape(len(t), -1), _POSITION * size),
@@ -102,8 +103,8 @@ def _plots(run: ReplayRun, rows: np.ndarray) -> tuple[list[dict[str, Any]], np.n
 
 # page -------------------------------------------------------------------------------------------------------------------
 
-SCRIPTS = ("page.js", "vectors.js", "shapes.js", "drawing.js", "camera.js", "mechanism.js", "motion.js", "meshes.js", "curves.js",
-           "plots.js", "sliders.js", "arrangement.js", "recording.js", "picking.js", "viewer.js")
+SCRIPTS = ("page.js", "vectors.js", "shapes.js", "drawing.js", "camera.js", "mechanism.js", "motion.js", "scenery.js",
+           "meshes.js", "curves.js", "plots.js", "sliders.js", "arrangement.js", "recording.js", "picking.js", "viewer.js")
 PAGE = "replay.html"                    # its name in a run folder
 DATA = '<script id="data" type="application/json">'
 

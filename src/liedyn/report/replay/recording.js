@@ -6,6 +6,28 @@ function saveAs(name, blob, ending) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
+// What is drawn, with an alpha channel: from a picture on black and one on white.
+function cutOut(viewer) {
+  const { gl, canvas } = viewer.drawing, { width, height } = canvas;
+  const [black, white] = ["#000000", "#ffffff"].map((back) => {
+    viewer.draw(back);
+    const bytes = new Uint8Array(4 * width * height);
+    gl.readPixels(0, 0, width, height, gl.RGBA, gl.UNSIGNED_BYTE, bytes);
+    return bytes;
+  });
+  viewer.draw();
+  const copy = Object.assign(document.createElement("canvas"), { width, height }), g = copy.getContext("2d");
+  const picture = g.createImageData(width, height), row = 4 * width;
+  for (let i = 0; i < black.length; i += 4) {
+    const to = (height - 1 - Math.floor(i / row)) * row + i % row;                  // rows of WebGL begin below
+    const alpha = 255 - (white[i] - black[i] + white[i + 1] - black[i + 1] + white[i + 2] - black[i + 2]) / 3;
+    for (let k = 0; k < 3; k++) picture.data[to + k] = alpha > 0 ? 255 * black[i + k] / alpha : 0;
+    picture.data[to + 3] = alpha;
+  }
+  g.putImageData(picture, 0, 0);
+  return copy;
+}
+
 // Plays once and saves that, as the browser encodes it.
 function record(viewer) {
   if (viewer.recorder) { viewer.recorder.stop(); return; }

@@ -51,6 +51,19 @@ def bodies_of(model: Model) -> tuple[list[int], dict[str, tuple[int, np.ndarray]
     return list(first.values()), placed
 
 
+class Placement:
+    """Places things at links: returns plain values with the link, its body, and the pose in the body."""
+
+    def __init__(self, model: Model):
+        self.model = model
+        self.placed = bodies_of(model)[1] | {WORLD: (GROUND, np.eye(4))}
+
+    def __call__(self, link: str, at: np.ndarray, **more: Any) -> dict[str, Any]:
+        """Return the values of a thing at a pose in a link. more: its other values."""
+        body, link_pose = self.placed[link]
+        return {"link": link, "body": body, "at": twelve(link_pose @ at), **more}
+
+
 def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[PlacedShape]]) -> dict[str, Any]:
     """Return plain values of all that is drawn of a robot.
 
@@ -66,8 +79,8 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
     ellipsoids link, body, at, sizes: semi-axes, mass, covered; solid: whether nothing else shows the link
     size       of the robot [m];  radius: of its thinnest sticks;  bounds: corners of a box around the whole motion
     """
-    _, placed = bodies_of(model)
-    placed[WORLD] = (GROUND, np.eye(4))
+    put = Placement(model)
+    placed = put.placed
     shapes = _shapes(model, meshes)
     points, edges, masses = stick_figure(model)
     rims = rolling_rims(model, points)
@@ -78,12 +91,8 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
     edges = [(a, b) for a, b in edges if not _within(points, a, b, len(masses), shapes)]
     radii = size * (_THIN + (_THICK - _THIN) * np.sqrt(carried(edges, len(points))))
 
-    def put(link: str, at: np.ndarray, **more: Any) -> dict[str, Any]:
-        body, link_pose = placed[link]
-        return {"link": link, "body": body, "at": _twelve(link_pose @ at), **more}
-
     def mark(link: str, kind: str, at: np.ndarray, sizes: ArrayLike, colour: Sequence[float]) -> dict[str, Any]:
-        return put(link, at, kind=kind, sizes=_rounded(sizes), colour=colour, covered=int(link in meshes))
+        return put(link, at, kind=kind, sizes=rounded(sizes), colour=colour, covered=int(link in meshes))
 
     solids = [put(link, at, kind=kind, sizes=list(sizes), colour=colour, covered=0)
               for link, group in shapes.items() for kind, at, sizes, colour in group]
@@ -92,25 +101,25 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
     solids += [mark(joint.child, kind, at, 2.4 * size * _THIN * np.array(sizes), _JOINT)
                for joint in model.joints if joint.kind != FREE for kind, at, sizes in [_joint_mark(joint)]]
     drawn = {points[k][0] for edge in edges for k in edge} | shapes.keys()
-    ellipsoids = [put(link.name, at, sizes=_rounded(sizes), mass=link.mass, solid=link.name not in drawn,
+    ellipsoids = [put(link.name, at, sizes=rounded(sizes), mass=link.mass, solid=link.name not in drawn,
                       covered=int(link.name in meshes))
                   for link in model.description.links if link.mass > 0 and link.name in placed
-                  for at, sizes in [_ellipsoid(link, 0.5 * _FLATTEST * size)]]
+                  for at, sizes in [ellipsoid_of(link, 0.5 * _FLATTEST * size)]]
     inertial = {link.name: link for link in model.description.links}
     return {
-        "links": [{"name": name, "body": body, "at": _twelve(at), **_inertial(inertial[name])}
+        "links": [{"name": name, "body": body, "at": twelve(at), **_inertial(inertial[name])}
                   for name, (body, at) in placed.items() if name != WORLD],
         "visuals": [put(link, pose(mesh.pose), mesh=number, scale=list(mesh.scale), colour=mesh.colour)
                     for link, group in meshes.items() for number, mesh, _ in group],
         "solids": solids, "ellipsoids": ellipsoids,
         "collision": [put(link, at, kind=kind, sizes=list(sizes)) for link, visuals in model.description.visuals.items()
                       if link in placed for shape in visuals.collision for part in simple_shapes(shape)
-                      for kind, at, sizes, _ in [_solid(part)]],
-        "points": [[placed[link][0], *_rounded((placed[link][1] @ [*xyz, 1.0])[:3])] for link, xyz in points],
-        "edges": [[a, b, _rounded(radius), int(_within(points, a, b, len(masses), meshes))]
+                      for kind, at, sizes, _ in [solid_of(part)]],
+        "points": [[placed[link][0], *rounded((placed[link][1] @ [*xyz, 1.0])[:3])] for link, xyz in points],
+        "edges": [[a, b, rounded(radius), int(_within(points, a, b, len(masses), meshes))]
                   for (a, b), radius in zip(edges, radii, strict=True)],
         "rims": [list(rim) for rim in rims],
-        "bounds": [_rounded(low), _rounded(high)], "size": _rounded(size), "radius": _rounded(_THIN * size)}
+        "bounds": [rounded(low), rounded(high)], "size": rounded(size), "radius": rounded(_THIN * size)}
 
 
 def _inertial(link: Link) -> dict[str, Any]:
@@ -120,11 +129,11 @@ def _inertial(link: Link) -> dict[str, Any]:
 def _shapes(model: Model, meshes: Container[str]) -> dict[str, list[Solid]]:
     """Return solids (kind, pose in the link, sizes, colour) by link, from the robot file."""
     shapes_by_link = link_shapes(model.description, visible=meshes)
-    return {link: [_solid(part) for shape in shapes for part in simple_shapes(shape)] for link, shapes in shapes_by_link.items()
+    return {link: [solid_of(part) for shape in shapes for part in simple_shapes(shape)] for link, shapes in shapes_by_link.items()
             if link in model.link_names}
 
 
-def _solid(shape: Shape) -> Solid:
+def solid_of(shape: Shape) -> Solid:
     """Return a box, sphere or cylinder."""
     radius, length = shape.sizes[0], shape.sizes[-1]
     return shape.kind, pose(shape.pose), shape.sizes if shape.kind == "box" else (radius, radius, length), shape.colour
@@ -176,7 +185,7 @@ def _joint_mark(joint: ModelJoint) -> tuple[str, np.ndarray, Sequence[float]]:
     return ("drum", at, (1, 1, 3)) if turn else ("box", at, (2, 2, 3))
 
 
-def _ellipsoid(link: Link, min_semi_axis: float) -> tuple[np.ndarray, np.ndarray]:
+def ellipsoid_of(link: Link, min_semi_axis: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the uniform ellipsoid of a link's inertia: pose and semi-axes.
 
     a^2 = 5 (I_b + I_c - I_a) / 2 m about the principal axes.
@@ -194,12 +203,13 @@ def _shift(xyz: ArrayLike) -> np.ndarray:
     return T
 
 
-def _twelve(T: np.ndarray) -> list[float]:
-    rounded: list[float] = _rounded(pose_to_array(T))
-    return rounded
+def twelve(T: np.ndarray) -> list[float]:
+    """Return the rotation by rows and the translation of a pose, rounded."""
+    values: list[float] = rounded(pose_to_array(T))
+    return values
 
 
-def _rounded(x: ArrayLike) -> Any:
+def rounded(x: ArrayLike) -> Any:
     """Round to nine decimals: finer than the rounding of poses."""
     return np.round(np.asarray(x, dtype=float), 9).tolist()
 

@@ -172,7 +172,8 @@ class Sliders {
     const { collision, visuals } = main.marks, count = (list) => list.filter((one) => one.link === link.name).length;
     const shapes = [[count(visuals), "meshes"], [count(collision), "collision shapes"]].filter(([n]) => n);
     const rows = [["joint", joints.map(({ name, type }) => `${name} (${type})`).join(", ")],
-      ["mass", `${digits([link.mass])} kg`], ["centre of mass", `${digits(link.com)} m`], ["principal inertias", `${digits(link.inertia)} kg m²`],
+      ["mass", `${digits([link.mass])} kg`], ["centre of mass", `${digits(link.com)} m`],
+      ["principal inertias", `${digits(link.inertia)} kg m²`],
       ["position in the world", `${place(main.link(this.selected)).map((x) => x.toFixed(4)).join(", ")} m`],
       ["drawn", shapes.map((one) => one.join(" ")).join(", ")]];
     $("card-name").textContent = printed(link.name);

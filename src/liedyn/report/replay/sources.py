@@ -16,7 +16,7 @@ from liedyn.errors import LiedynWarning, TrajectoryError, UsageError
 from liedyn.io.atomic_output import STDIO
 from liedyn.io.csv_table import name_in_cell, read_table
 from liedyn.io.ros_bag import BagOptions, is_bag
-from liedyn.io.scenarios.contact_schema import contacts_to_dict
+from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.io.trajectory_csv import LARGEST_TRAJECTORY, read_trajectory
 from liedyn.model.description import WORLD
 from liedyn.model.model import Model
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from liedyn.rollouts.rollout import Rollout
     from liedyn.simulation.run import Result
 
+SCENERY = ("phases", "contacts", "control", "joints", "events")                 # keys of a scenario that are drawn
 MOST_RUNS = 16          # maximum number of runs of a batch in one page
 
 
@@ -74,7 +75,7 @@ class ReplayRun:
     reason: str = ""
     phase: str = ""
     marks: tuple[tuple[float, str, str], ...] = ()
-    contacts: Mapping[str, Any] = field(default_factory=dict)          # the key `contacts` of the scenario, as plain values
+    scenario: Mapping[str, Any] = field(default_factory=dict)          # keys SCENERY of the scenario, as plain values
     varied: tuple[str, ...] = ()        # label of the run if several are shown next to each other
     mechanism: Mapping[str, Any] | None = None          # of a robot whose joints are moved in the page: see `mechanism`
 
@@ -86,7 +87,7 @@ def shown_result(result: Result, name: str) -> ReplayRun:
                  {column: unit for column, unit, _ in result.columns}, result.status, result.reason,
                  scenario.phases[0].name if scenario.phases else "",
                  tuple((event.t, event.name, event.phase or "") for event in result.events),
-                 contacts_to_dict(scenario.contacts) if scenario.contacts else {})
+                 _scenery(to_plain(scenario)))
 
 
 def shown_rollout(runs: Rollout, choices: Sequence[int]) -> list[ReplayRun]:
@@ -128,7 +129,7 @@ def shown_file(trajectory: str, robot: str | None, reading: ReadingOptions | Non
     scenario = report.get("scenario", {})
     name = run_name(trajectory) if trajectory != STDIO else model.name
     run = ReplayRun(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, report.get("status", ""),
-                    report.get("reason", ""), phase, marks, scenario.get("contacts", {}))
+                    report.get("reason", ""), phase, marks, scenario)
     return run, warnings
 
 
@@ -163,8 +164,12 @@ def _run_json(path: Path) -> dict[str, Any]:
         return {}
     if not isinstance(report, dict) or not isinstance(report.get("scenario", {}), dict):
         return {}
-    scenario = {key: x for key, x in report.get("scenario", {}).items() if key in ("phases", "contacts") and isinstance(x, dict)}
+    scenario = _scenery(report.get("scenario", {}))
     return {key: str(report.get(key, "")) for key in ("status", "reason")} | {"scenario": scenario}
+
+
+def _scenery(scenario: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: scenario[key] for key in SCENERY if isinstance(scenario.get(key), dict)}
 
 
 def read_event_marks(path: Path) -> tuple[tuple[float, str, str], ...]:
@@ -242,7 +247,7 @@ def _touching(run: ReplayRun, link: str) -> np.ndarray:
     Arrows of contacts begin near them.
     """
     model, k, points = run.model, run.model.link_index(link), []
-    for pattern, shapes in (run.contacts.get("links") or {}).items():
+    for pattern, shapes in ((run.scenario.get("contacts") or {}).get("links") or {}).items():
         for link_name in matching_names(pattern, model.link_names):
             j = model.link_index(link_name)
             if model.link_body[j] == model.link_body[k]:

@@ -1,9 +1,10 @@
 // The page: time, controls and what they change. `window.replay` is for scripts.
 
 const SPEEDS = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10];
+const MOST_BEADS = 500;                                     // marks of events on a trace
 const PHASE_COLOURS = ["#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#D55E00"];
 
-const TOGGLES = { axes: "link frames", joints: "joint axes", com: "centres of mass", inertia: "inertia", collision: "collision" };
+const TOGGLES = { axes: "link frames", joints: "joint axes", com: "centres of mass", contacts: "contact shapes" };
 
 class Viewer {
   constructor(runs, meshes, { title, traces, follow, speed, beside }) {
@@ -13,7 +14,7 @@ class Viewer {
     this.start = Math.min(...runs.map((run) => run.start));
     this.end = Math.max(...runs.map((run) => run.end));
     this.show = { grid: true, shadows: true, axes: false, joints: true, com: false, inertia: false, collision: false,
-      forces: true, ghost: true, meshes: true };
+      forces: true, ghost: true, meshes: true, planes: true, contacts: false, targets: true, payloads: true };
     this.drawing = new Drawing($("view"));
     meshes.forEach((parts, k) => parts.forEach((part, j) => this.drawing.add(`mesh ${k} ${j}`, part, true)));
     this.detail = this.stillDetail = this.drawing.bySoftware ? 1.6 : 1;          // pixels drawn for each of the screen
@@ -200,8 +201,8 @@ class Viewer {
     for (let x = x0; x <= x1 + 0.01 * dx; x += dx) numbers.push(x, y0, floor, x, y1, floor, ...c, 0.7);
     for (let y = y0; y <= y1 + 0.01 * dy; y += dy) numbers.push(x0, y, floor, x1, y, floor, ...c, 0.7);
     this.ground = this.drawing.lines(numbers);
-    const axes = [[[0.85, 0.25, 0.2], [1, 0, 0]], [[0.2, 0.65, 0.25], [0, 1, 0]], [[0.25, 0.45, 0.95], [0, 0, 1]]];
-    this.world = this.drawing.lines(axes.flatMap(([colour, way]) => [0, 0, 0, ...way.map((x) => 0.35 * size * x), ...colour, 1]));
+    const ends = [0, 1, 2].map((j) => [0, 1, 2].map((k) => (j === k ? 0.35 * size : 0)));
+    this.world = this.drawing.lines(FRAME.flatMap((colour, j) => [0, 0, 0, ...ends[j], ...colour, 1]));
     $("ground").textContent = `grid ${Number(step.toPrecision(3))} m · x red, y green, z blue`;
   }
 
@@ -210,14 +211,12 @@ class Viewer {
     this.main.links.forEach((_, k) => {
       if (!this.show.axes && k !== selected) return;
       const m = this.main.link(k), p = place(m), length = (k === selected ? 0.14 : 0.08) * this.main.scene.size;
-      [[0.85, 0.25, 0.2], [0.2, 0.65, 0.25], [0.25, 0.45, 0.95]].forEach((colour, j) => {
-        numbers.push(...p, ...along(p, m.slice(4 * j, 4 * j + 3), length), ...colour, 1);
-      });
+      FRAME.forEach((colour, j) => numbers.push(...p, ...along(p, m.slice(4 * j, 4 * j + 3), length), ...colour, 1));
     });
     return numbers;
   }
 
-  draw() {
+  draw(back = this.colours.back) {
     this.dirty = false;
     const { drawing, show, main, arrowScale } = this, { canvas } = drawing;
     const ratio = this.detail * Math.min(2, window.devicePixelRatio || 1);
@@ -225,7 +224,7 @@ class Viewer {
     if (canvas.width !== w || canvas.height !== h) Object.assign(canvas, { width: w, height: h });
     if (!this.ground) this.makeGround();
     const { floor } = main.data, looked = this.camera.look(this.followed());
-    drawing.begin(looked, rgb(this.colours.back));
+    drawing.begin(looked, rgb(back));
     this.arrangement.placeLabels(looked.view, canvas);
     this.sliders.placeLabels(looked.view, canvas);
     const drawn = this.runs.filter((run) => !run.ghost || show.ghost)
@@ -234,18 +233,22 @@ class Viewer {
     if (show.grid) { drawing.drawLines(this.ground, ratio); drawing.drawLines(this.world, 2 * ratio); }
     const shade = [0, 0, 0, this.dark ? 0.4 : 0.16];
     if (show.shadows) for (const { solid } of drawn) drawing.drawSolids({ ...solid, bead: null }, { shadow: { floor, shade } });
+    for (const run of this.runs) if (!run.ghost) this.drawOnce(run.scenery.lines(show), 1.3 * ratio);
     const now = main.at.k;
-    for (const { lines } of this.traces.values()) {
+    for (const { lines, beads } of this.traces.values()) {
+      drawing.drawSolids({ bead: beads });
       drawing.drawLines(lines, 1.6 * ratio, { until: now });
       drawing.drawLines(lines, 1.2 * ratio, { from: now, tint: [0.3, 0.3, 0.3, 0.3] });
     }
     for (const one of drawn) drawing.drawSolids(one.clear, { clear: true });
     for (const one of drawn) drawing.drawSolids(one.over, { over: true });
-    if (show.axes || this.sliders.selected >= 0) {
-      const lines = drawing.lines(this.frameAxes());
-      drawing.drawLines(lines, 2 * ratio);
-      drawing.gl.deleteBuffer(lines.buffer);
-    }
+    if (show.axes || this.sliders.selected >= 0) this.drawOnce(this.frameAxes(), 2 * ratio);
+  }
+
+  drawOnce(numbers, width) {                                // lines that move
+    const lines = this.drawing.lines(numbers);
+    this.drawing.drawLines(lines, width);
+    this.drawing.gl.deleteBuffer(lines.buffer);
   }
 
   // --- choices --------------------------------------------------------------------------------------------------------
@@ -276,6 +279,9 @@ class Viewer {
     if (!scene.collision.length) delete this.show.collision;
     if (!scene.ellipsoids.length) delete this.show.com;
     if (!this.main.mechanism) delete this.show.joints;
+    for (const kind of Object.keys(this.main.scenery.kinds)) {
+      if (!this.runs.some((run) => run.scenery.kinds[kind])) delete this.show[kind];
+    }
     for (const what of Object.keys(this.show)) {
       const box = element("input", { type: "checkbox", checked: this.show[what], id: `show-${what}` });
       box.addEventListener("change", () => this.toggle(what, box.checked));
@@ -297,6 +303,7 @@ class Viewer {
     $("scale").addEventListener("input", () => { this.arrowScale = 10 ** Number($("scale").value); this.dirty = true; });
     $("reset").addEventListener("click", () => { this.setFollow(-1); this.resetView(); });
     $("picture").addEventListener("click", () => this.save());
+    $("cut-out").addEventListener("click", () => this.save(true));
     $("record").addEventListener("click", () => record(this));
     $("theme").addEventListener("click", () => this.setTheme(!this.dark));
     $("panel-toggle").addEventListener("click", () => { $("panel").hidden = !$("panel").hidden; });
@@ -314,16 +321,19 @@ class Viewer {
     $(`trace${k}`).checked = on;
     if (!on) this.traces.delete(k);
     else if (!this.traces.has(k)) {
-      const path = this.main.path(k), colour = rgb(CURVE_COLOURS[k % CURVE_COLOURS.length]), numbers = [];
+      const path = this.main.path(k), colour = rgb(CURVE_COLOURS[k % CURVE_COLOURS.length]), numbers = [], { main } = this;
+      const r = 1.3 * main.scene.radius, marks = main.data.marks.slice(0, MOST_BEADS);                 // where events are
+      const beads = marks.flatMap(([t]) => [...columns([r, 0, 0], [0, r, 0], [0, 0, r], path[main.frame(t)[0]]), ...colour, 1]);
       for (let i = 0; i + 1 < path.length; i++) numbers.push(...path[i], ...path[i + 1], ...colour, 1);
-      this.traces.set(k, { lines: this.drawing.lines(numbers) });
+      this.traces.set(k, { lines: this.drawing.lines(numbers), beads });
     }
     this.dirty = true;
   }
 
-  save() {
+  save(transparent = false) {
     this.draw();                                            // in the same turn: the picture is still there
-    $("view").toBlob((blob) => saveAs(this.title, blob, `_${this.time.toFixed(3)}s.png`));
+    const picture = transparent ? cutOut(this) : $("view"), ending = this.main.mechanism ? "" : `_${this.time.toFixed(3)}s`;
+    picture.toBlob((blob) => saveAs(this.title, blob, `${ending}${transparent ? "_transparent" : ""}.png`));
   }
 
   addKeys() {
@@ -338,7 +348,8 @@ class Viewer {
       j: () => this.toggle("joints"), c: () => this.toggle("com"), k: () => this.toggle("collision"),
       h: () => this.toggle("shadows"), e: () => this.toggle("forces"), i: () => this.toggle("inertia"),
       m: () => this.toggle("meshes"), t: () => this.follow >= 0 && this.trace(this.follow, !this.traces.has(this.follow)),
-      s: () => this.save(), v: () => record(this), d: () => this.setTheme(!this.dark), p: () => $("panel-toggle").click(),
+      s: (event) => this.save(event.shiftKey), v: () => record(this), d: () => this.setTheme(!this.dark),
+      p: () => $("panel-toggle").click(),
       "?": () => $("help").showModal() };
     addEventListener("click", (event) => {                  // by mouse: the next space plays
       if (event.detail > 0 && event.target.type !== "number") event.target.closest("button, label, summary, input")?.blur();
@@ -349,7 +360,7 @@ class Viewer {
       if (event.target.closest?.("#joints") && (type === "number" || key.startsWith("Arrow"))) return;
       if (tagName === "SELECT" || (key === " " && (["BUTTON", "SUMMARY"].includes(tagName) || type === "checkbox"))) return;
       if (key === "ArrowLeft" || key === "ArrowRight") this.step((key === "ArrowLeft" ? -1 : 1) * (event.shiftKey ? 10 : 1));
-      else if (keys[key.toLowerCase()]) keys[key.toLowerCase()]();
+      else if (keys[key.toLowerCase()]) keys[key.toLowerCase()](event);
       else return;
       event.preventDefault();
     });
@@ -365,7 +376,7 @@ try {
   const viewer = new Viewer(await all(data.runs, (run) => Motion.of(run, meshes)), meshes, data);
   // for scripts: replay.seek(1.5), replay.position("hand"), replay.framesPerSecond(); replay.film(), await replay.still(1.5)
   window.replay = {
-    viewer, film: () => film(viewer), still: (time) => still(viewer, time),
+    viewer, cutOut, film: () => film(viewer), still: (time) => still(viewer, time),
     seek: (time) => { viewer.play(false); viewer.seek(time); }, position: (link) => place(viewer.main.link(viewer.number(link))),
     framesPerSecond: () => 1000 * (viewer.frames.length - 1) / (viewer.frames[viewer.frames.length - 1] - viewer.frames[0]),
   };
