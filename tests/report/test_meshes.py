@@ -184,6 +184,26 @@ def test_a_missing_reader_is_named(tmp_path, monkeypatch):
     assert "the robot file has 2 meshes: `pip install 'liedyn[meshes]'` draws them [meshes-available]" in said
 
 
+def test_run_folders_have_a_page_with_meshes(tmp_path, monkeypatch):
+    """The page of `simulate` draws them where the packages that read them are installed, and tells how to get these."""
+    from liedyn.report.plots.save_plots import SavedPlots
+    from liedyn.report.run_folder import write_run
+
+    class NoPlots:
+        def save_figures(self, *_):
+            return SavedPlots()
+
+    binary_stl(tmp_path / "box.stl")
+    result = ld.simulate(motion(tmp_path, URDF.format("box.stl", "box.stl")), duration=0.1, q0=[0.3])
+    written = write_run(result, tmp_path / "one", plot_process=NoPlots())
+    data = data_of((tmp_path / "one" / "replay.html").read_text(encoding="utf-8"))
+    assert len(data["meshes"]) == 1 and len(data["runs"][0]["scene"]["visuals"]) == 2 and written.warnings == ()
+    monkeypatch.setattr("liedyn.io.mesh_files.find_spec", lambda name: None)
+    written = write_run(result, tmp_path / "two", plot_process=NoPlots())
+    assert data_of((tmp_path / "two" / "replay.html").read_text(encoding="utf-8"))["meshes"] == []
+    assert [one.code for one in written.warnings] == ["meshes-available"] and not written.failures
+
+
 def test_many_loose_pieces_are_thinned_out():
     """5000 separate triangles on a ball have no edges that could go; those that are close become one, and stay near the ball."""
     from liedyn.report.replay.meshes import Part, thinned

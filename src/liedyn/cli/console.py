@@ -212,6 +212,7 @@ class Console:
             self.message(f"{counts.total()} event{'s' * (counts.total() > 1)}: {names}")
         self.timing(result.timing)
         self.files(written.paths)
+        self.warn(*written.warnings)
         if failure is not None:
             raise failure
         check_drawn(written.failures)

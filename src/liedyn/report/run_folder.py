@@ -19,7 +19,7 @@ import numpy as np
 from liedyn import __version__
 from liedyn.analysis.recorded_motion import positions_of
 from liedyn.analysis.recorded_robot import MIMIC_IGNORED, robot_of
-from liedyn.errors import InputError, LiedynWarning, NameLookupError, TrajectoryError, UsageError, warn
+from liedyn.errors import InputError, LiedynWarning, NameLookupError, TrajectoryError, UsageError, of_level, warn
 from liedyn.io.atomic_output import STDIO, open_folder, translate_os_errors
 from liedyn.io.csv_table import Column, title_cell, write_table
 from liedyn.io.recorded_paths import text_digest
@@ -43,6 +43,7 @@ from liedyn.report.plots.plot_data import (
 from liedyn.report.plots.rollout_plots import rollout_figures
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside, drawn_into, figures, page_beside, save_figures
 from liedyn.report.replay.page import PAGE, replay_page
+from liedyn.report.replay.scene import drawn_meshes
 from liedyn.report.replay.sources import marks_of_run, run_name, shown_result, trajectory_file
 from liedyn.robot_files import ReadingOptions, yaml_of
 from liedyn.rollouts.rollout import Rollout
@@ -109,9 +110,16 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
         return written
     draw = (plot_process or PlotProcess(idle=True)).save_figures
     written += draw_beside(folder, lambda part: draw(recording_of(result), part, FORMATS))
-    written += page_beside(folder / PAGE, lambda: replay_page([shown_result(result, folder.absolute().name)]))
+    written += page_beside(folder / PAGE, lambda: _page(result, folder.absolute().name))
     warn(LiedynWarning("not-drawn", f"{name} was not drawn: {why}") for name, why in written.failures.items())
+    warn(of_level("warning", written.warnings))
     return written
+
+
+def _page(result: Result, name: str) -> tuple[str, tuple[LiedynWarning, ...]]:
+    """Return the page of the replay with the meshes that can be drawn, and messages about others."""
+    visuals, warnings = drawn_meshes([result.model], ())
+    return replay_page([shown_result(result, name)], visuals=visuals), warnings
 
 
 def figure_of(result: Result | Rollout, what: str = "positions", *, width: float | None = None,

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from liedyn.errors import LiedynWarning
 from liedyn.io.atomic_output import open_output, scratch_folder
 from liedyn.report.plots.figure_files import save_figure, words_only
 from liedyn.report.plots.joint_plots import draw_energy, draw_group, draw_tracking
@@ -22,14 +23,21 @@ from liedyn.report.plots.spatial_plots import draw_base_path, draw_motion
 
 @dataclass(frozen=True)
 class SavedPlots:
-    """Written files, reasons of plots that could not be drawn: {plot: reason}, and what plots leave out: {plot: note}."""
+    """Written files, and texts about them.
+
+    failures  reasons of plots that could not be drawn: {plot: reason}
+    notes     what plots leave out: {plot: note}
+    warnings  messages about what was drawn
+    """
 
     paths: list[Path] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[LiedynWarning, ...] = ()
 
     def __add__(self, other: SavedPlots) -> SavedPlots:
-        return SavedPlots(self.paths + other.paths, self.failures | other.failures, self.notes | other.notes)
+        return SavedPlots(self.paths + other.paths, self.failures | other.failures, self.notes | other.notes,
+                          self.warnings + other.warnings)
 
 
 def reason(error: Exception) -> str:
@@ -42,12 +50,13 @@ def draw_beside(data: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
     return _beside(data, "plots", "the plots are not drawn", lambda: drawn_into(data / "plots", draw))
 
 
-def page_beside(page: Path, text: Callable[[], str]) -> SavedPlots:
-    """Write the page that `text` returns next to the data."""
+def page_beside(page: Path, make: Callable[[], tuple[str, tuple[LiedynWarning, ...]]]) -> SavedPlots:
+    """Write the page that `make` returns, with messages about it, next to the data."""
     def write() -> SavedPlots:
+        text, warnings = make()
         with open_output(page) as file:
-            file.write(text())
-        return SavedPlots([page])
+            file.write(text)
+        return SavedPlots([page], warnings=warnings)
 
     return _beside(page.parent, page.name, f"{page.name} is not written", write)
 

@@ -132,6 +132,7 @@ class Sliders {
 
   addMessages() {
     $("messages").hidden = !this.messages.length;
+    $("messages").open = this.messages.some(({ level }) => level === "warning");
     const count = this.messages.filter(({ level }) => level === "warning").length;
     $("messages-title").textContent = `${count} warning${count === 1 ? "" : "s"}, ${this.messages.length - count} information`;
     this.labels = [];
