@@ -7,7 +7,9 @@ import trimesh
 import liedyn as ld
 from bridge import robots_folder
 from liedyn.errors import ModelError
+from liedyn.io.robots.visual_shapes import link_meshes
 from liedyn.model.mass_properties import uniform_triangles
+from liedyn.model.spatial import pose
 
 VERSION = tuple(map(int, mujoco.__version__.split(".")[:2]))
 pytestmark = pytest.mark.skipif(VERSION < (4,), reason="older versions have other defaults")
@@ -223,3 +225,31 @@ def test_a_missing_reader_is_named(tmp_path, monkeypatch):
     with pytest.raises(ModelError, match=r"<mesh file>: the inertia of a mesh needs trimesh, which is not installed; "
                                          r"found 'm.stl'; expected an <inertial> of the body \(pip install 'liedyn\[meshes\]'\)"):
         ld.load_description(tmp_path / "robot.xml")
+
+
+@pytest.mark.parametrize("mesh", ['scale="2 -1 0.5"', 'scale="2 -1 0.5" refpos="0.1 0.2 -0.3"',
+                                  'scale="2 2 2" refpos="0.1 0.2 -0.3" refquat="0.5 -0.5 0.5 0.7"'])
+def test_meshes_are_drawn_where_mujoco_has_them(tmp_path, monkeypatch, mesh):
+    """Vertices in the world. Materials and rgba give colours; a group that is not shown holds the shapes of collisions."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "parts").mkdir()
+    write_obj(tmp_path / "parts" / "stone.obj", [stone(3)])
+    (tmp_path / "robot.xml").write_text(f"""<mujoco><compiler meshdir="parts"/>
+<asset><mesh name="m" file="stone.obj" {mesh}/><material name="red" rgba="0.9 0.1 0.2 1"/></asset>
+<worldbody><body name="a" pos="0 0 1" euler="10 20 30"><joint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>
+<geom type="mesh" mesh="m" pos="0.3 0.1 -0.2" quat="0.5 0.5 -0.5 0.1" material="red"/>
+<geom type="box" size="1 2 3" group="3"/><geom type="sphere" size="0.1" rgba="0 0.5 1 0.3"/></body></worldbody></mujoco>""")
+    model = ld.load(tmp_path / "robot.xml")
+    visuals = model.description.visuals["a"]
+    drawn, = link_meshes(model.description)["a"]
+    assert drawn.file == tmp_path / "parts" / "stone.obj" and drawn.colour == (0.9, 0.1, 0.2)
+    assert [(one.kind, one.colour) for one in visuals.shapes] == [("sphere", (0.0, 0.5, 1.0))]
+    assert [one.kind for one in visuals.collision] == ["box"] and not visuals.complete
+    points = stone(3).vertices * drawn.scale
+    mine = ld.link_pose(model, [0.0], "a") @ pose(drawn.pose) @ np.vstack([points.T, np.ones(len(points))])
+    theirs = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
+    data = mujoco.MjData(theirs)
+    mujoco.mj_forward(theirs, data)
+    wanted = theirs.mesh_vert @ data.geom_xmat[0].reshape(3, 3).T + data.geom_xpos[0]
+    distances = np.linalg.norm(mine[:3].T[:, None] - wanted[None], axis=2)              # in any order
+    assert distances.min(axis=1).max() < 1e-5 and distances.min(axis=0).max() < 1e-5

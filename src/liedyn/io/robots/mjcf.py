@@ -17,6 +17,7 @@ from liedyn.io.robots.mjcf_geometry import (
     ACTUATORS,
     Defaults,
     LeftOut,
+    colour_of,
     compiler_of,
     quaternion_rotation,
     read_compiler,
@@ -27,7 +28,7 @@ from liedyn.io.robots.mjcf_geometry import (
 from liedyn.io.robots.mjcf_keyframes import read_keyframes
 from liedyn.io.robots.xml_elements import XmlElement, read_mjcf_tree
 from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, Loop, Robot
-from liedyn.model.links import LinkVisuals, Pose, vector
+from liedyn.model.links import LinkMesh, LinkVisuals, Pose, Shape, vector
 from liedyn.model.spatial import inverse, pose
 
 # actuators --------------------------------------------------------------------------------------------------------------
@@ -257,21 +258,32 @@ def read_mjcf(path: str | os.PathLike[str], ignore: Iterable[str] = ()) -> Robot
     left_out.check()
     return Robot(root.text("model") or Path(os.fspath(path)).stem, tuple(tree.links), tuple(tree.joints),
                  gravity=tree.option.gravity, actuators=actuators, loops=loops, couplings=couplings, actuated=actuated,
-                 keyframes=keyframes, warnings=_warnings(root, tree), source=os.fspath(path), visuals=_visuals(tree))
+                 keyframes=keyframes, warnings=_warnings(root, tree), source=os.fspath(path), visuals=_visuals(root, tree))
 
 
-def _visuals(tree: BodyTree) -> dict[str, LinkVisuals]:
-    """Return the primitives by link of the groups that MuJoCo's viewer shows; without these, those of the other groups."""
+def _visuals(root: XmlElement, tree: BodyTree) -> dict[str, LinkVisuals]:
+    """Return the primitives and meshes by link of the groups that MuJoCo's viewer shows; without these, those of the others.
+
+    Primitives of groups that it does not show are those of collisions.
+    """
+    materials = {child.name: tree.defaults.of(child) for child in root.within("asset") if child.tag == "material" and child.name}
     visuals = {}
     for name, geoms in tree.geoms.items():
-        drawn = []
+        shapes: tuple[list[Shape], list[Shape]] = [], []       # hidden, visible
+        meshes: list[LinkMesh] = []
         with suppress(ModelError):                             # of geoms without mass, which dynamics does not need
-            drawn = [(geom.number("group", 0.0) <= _SHOWN, shape_of(geom, at, tree.compilers[name])) for geom, at in geoms]
-        shapes = [(is_visible, shape_or_none) for is_visible, shape_or_none in drawn if shape_or_none is not None]
-        visible = tuple(shape_or_none for is_visible, shape_or_none in shapes
-                        if is_visible) or tuple(shape_or_none for _, shape_or_none in shapes)
+            for geom, at in geoms:
+                colour, is_visible = colour_of(geom, materials), geom.number("group", 0.0) <= _SHOWN
+                shape, mesh = shape_of(geom, at, tree.compilers[name], colour), tree.meshes.drawn(geom, at, tree.compilers[name])
+                if shape is not None:
+                    shapes[is_visible].append(shape)
+                elif mesh is not None and is_visible:
+                    meshes.append(replace(mesh, colour=colour))
+        hidden, visible = map(tuple, shapes)
+        if not visible and not meshes:
+            hidden, visible = (), hidden
         if geoms:
-            visuals[name] = LinkVisuals(visible, complete=len(visible) == len(geoms))
+            visuals[name] = LinkVisuals(visible, hidden, tuple(meshes), len(visible) == len(geoms))
     return visuals
 
 

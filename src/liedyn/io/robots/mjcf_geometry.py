@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -12,7 +12,7 @@ from liedyn.errors import ModelError, nearest
 from liedyn.io.robots.robot_formats import IGNORABLE
 from liedyn.io.robots.xml_elements import LocatedText, Numbers, XmlElement
 from liedyn.model.description import STANDARD_GRAVITY
-from liedyn.model.links import IDENTITY, Pose, Rotation, Shape, Vector, inertia_of, vector
+from liedyn.model.links import IDENTITY, Colour, Pose, Rotation, Shape, Vector, inertia_of, vector
 from liedyn.model.mass_properties import Inertia, Mass, rotated_inertia, uniform
 from liedyn.model.spatial import exp3, pose, rotation_by_rows, rotation_of_z
 
@@ -416,13 +416,20 @@ def shape(element: XmlElement, kind: str, compiler: Compiler) -> tuple[Pose, tup
     return frame, tuple(x if k < radii else 2 * x for k, x in enumerate(sizes))
 
 
-def shape_of(element: XmlElement, frame: Pose, compiler: Compiler) -> Shape | None:
+def colour_of(element: XmlElement, materials: Mapping[str, XmlElement]) -> Colour | None:
+    """Return the colour of a geom: its own, or that of its material; None without both."""
+    material = materials.get(element.text("material", ""))
+    of = element if "rgba" in element.attributes else material
+    return None if of is None else vector(min(1.0, max(0.0, x)) for x in of.vector("rgba", (1.0, 1.0, 1.0, 1.0))[:3])
+
+
+def shape_of(element: XmlElement, frame: Pose, compiler: Compiler, colour: Colour | None = None) -> Shape | None:
     """Return the primitive of a geom for drawing, or None for meshes, planes and ellipsoids. frame: pose of its parent."""
     kind = element.text("type", "sphere")
     if kind not in SIZES or kind == "ellipsoid" or is_mesh(element):
         return None
     frame_of_shape, sizes = shape(element, kind, compiler)
-    return Shape(kind, sizes, compose(frame, frame_of_shape))
+    return Shape(kind, sizes, compose(frame, frame_of_shape), colour)
 
 
 def _ellipsoid(half_axes: Sequence[float]) -> tuple[float, Inertia]:

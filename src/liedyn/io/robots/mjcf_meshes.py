@@ -18,9 +18,10 @@ import numpy as np
 from liedyn.arrays import Array, Integers
 from liedyn.errors import ComputationError, ModelError
 from liedyn.io.mesh_files import INSTALL_MESHES, read_mesh
-from liedyn.io.robots.mjcf_geometry import COMPILED, Compiler, Defaults, compiler_of, quaternion_rotation
+from liedyn.io.robots.mjcf_geometry import COMPILED, Compiler, Defaults, compiler_of, compose, placement, quaternion_rotation
 from liedyn.io.robots.xml_elements import XmlElement
 from liedyn.io.yaml_nodes import read_text, read_whole
+from liedyn.model.links import LinkMesh, Pose, vector
 from liedyn.model.mass_properties import Mass, uniform_triangles
 
 KINDS = ("legacy", "exact", "convex", "shell")
@@ -44,13 +45,27 @@ class Meshes:
             self.masses[name] = _mass_of(self.elements[name], self)
         return self.masses[name]
 
-    def path_of(self, element: XmlElement) -> Path:
-        """Return the file of a mesh. Raise if it does not exist."""
+    def drawn(self, geom: XmlElement, frame: Pose, compiler: Compiler) -> LinkMesh | None:
+        """Return the mesh of a geom for drawing, or None for other geoms and meshes without a file. frame: pose of its parent."""
+        element = self.elements.get(geom.text("mesh", ""))
+        if geom.text("type") != "mesh" or element is None or "file" not in element.attributes:
+            return None
+        R = np.reshape(quaternion_rotation(element.vector("refquat", (1.0, 0.0, 0.0, 0.0)), element, "refquat"), (3, 3))
+        scale = element.vector("scale", (1.0, 1.0, 1.0))
+        if not np.array_equal(R, np.eye(3)) and len(set(scale)) > 1:
+            return None                                     # a sheared mesh
+        at = Pose(R.T, -(np.array(element.vector("refpos", (0.0, 0.0, 0.0))) @ R) * scale)       # see `_placed`
+        return LinkMesh(str(self._file_of(element).absolute()), compose(compose(frame, placement(geom, compiler)), at),
+                        vector(scale))
+
+    def _file_of(self, element: XmlElement) -> Path:
         name = element.require("file").replace("\\", "/")
         compiler, folder = compiler_of(element, self.compiler), Path(element.model.file).parent if element.model else self.folder
-        if compiler.strip_path:
-            name = Path(name).name
-        path = folder / compiler.mesh_folder / name
+        return folder / compiler.mesh_folder / (Path(name).name if compiler.strip_path else name)
+
+    def path_of(self, element: XmlElement) -> Path:
+        """Return the file of a mesh. Raise if it does not exist."""
+        path = self._file_of(element)
         if not path.is_file():
             raise element.problem("the file of the mesh does not exist, and the mass of a body depends on it", "file",
                                   found=element.text("file"), expected=f"{path}", hint="an <inertial> of the body needs no mesh")
