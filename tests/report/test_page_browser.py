@@ -405,3 +405,31 @@ def test_attached_bodies_planes_and_pictures_without_a_background(motion, page, 
     opaque = cut[..., 3] == 255
     assert np.abs(cut[opaque][:, :3] - drawn[opaque]).max() <= 2
     assert faults_of(page) == []
+
+
+def test_plots_have_one_unit_can_be_resized_and_compare_two_runs(motion, page, tmp_path):
+    folder, *_ = motion
+    ok("replay", folder / "run", "--against", folder / "other", "-o", tmp_path / "both.html")
+    opened(page, tmp_path / "both.html")
+    plots = page.ask("replay.viewer.main.data.plots.map((one) => [one.title, one.unit, one.curves.map(([, unit]) => unit)])")
+    assert [plot[:2] for plot in plots[:2]] == [["positions", "rad"], ["positions", "m"]]
+    assert all(set(units) == {unit} for _, unit, units in plots)
+    assert page.ask("[...document.getElementById('plot').options].map((one) => one.textContent)")[:2] == [
+        "positions [rad]", "positions [m]"]
+    assert page.ask("document.getElementById('plot-runs').textContent") == "solid: run, dashed: other"
+    page.ask("replay.seek(1)")
+    values = page.ask("[...document.querySelectorAll('#curve-list output')].map((one) => one.textContent)")
+    pairs = np.array([[float(x) for x in text.split(" | ")] for text in values])
+    assert pairs[:, 1] == pytest.approx(0.5 * pairs[:, 0], abs=2e-4)                   # the other run moves half as far
+    assert len({len(x.strip("-").split(".")[1]) for text in values for x in text.split(" | ")}) == 1
+    shown = page.ask("replay.viewer.plots.curves.shown.map(({ colour, dash }) => [colour, dash])")
+    assert len(shown) == 14 and sum(dash == [4, 4] for _, dash in shown) == 7
+    assert page.ask("new Set(replay.colours).size") == 20
+    edge, panel = box(page, "divider"), box(page, "panel")
+    page.call("Input.dispatchMouseEvent", type="mousePressed", x=edge["x"] + 2, y=300, button="left", buttons=1)
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=edge["x"] - 98, y=300, button="left", buttons=1)
+    page.call("Input.dispatchMouseEvent", type="mouseReleased", x=edge["x"] - 98, y=300, button="left")
+    assert box(page, "panel")["width"] == pytest.approx(panel["width"] + 100, abs=8)
+    page.ask("document.querySelector('.sheet').style.height = '333px'")
+    page.wait_for("replay.viewer.plots.curves.h === 333")
+    assert faults_of(page) == []

@@ -1,8 +1,9 @@
 // Curves of chosen columns over time on a canvas; a drag on it moves the time.
 
-const CURVE_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8F3F00", "#005C43", "#7D3F60",
-  "#6B7F8E"];
-const MARGIN = { left: 52, right: 8, top: 8, bottom: 20 };
+const CURVE_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8F3F00", "#00785A", "#9A4F78",
+  "#6B7F8E", "#D62728", "#7B68EE", "#66A61E", "#A6761D", "#E7298A", "#17A2A8", "#F08080", "#8C8C00", "#9467BD", "#4FBF8B"];
+const DASHES = [[], [7, 3], [2, 3], [7, 3, 2, 3]];          // of curves beyond the colours
+const MARGIN = { left: 52, right: 8, top: 22, bottom: 20 };
 
 function roundSteps(low, high, most) {                      // round values within [low, high]
   const raw = (high - low) / most, power = 10 ** Math.floor(Math.log10(raw));
@@ -11,9 +12,16 @@ function roundSteps(low, high, most) {                      // round values with
   return values;
 }
 
-function short(x) {
-  const extreme = Math.abs(x) >= 1e5 || (x !== 0 && Math.abs(x) < 1e-3);
-  return extreme ? x.toExponential(1) : String(Number(x.toPrecision(4)));
+// A number with as many decimals as others of a range: `digits` significant ones of the largest; all of the same width.
+function fixed(x, largest, digits) {
+  const order = Math.floor(Math.log10(largest || 1));
+  return order >= 5 || order < -4 ? x.toExponential(digits - 1) : x.toFixed(Math.max(0, digits - 1 - order));
+}
+
+function tick(x, steps) {                                   // one of round steps
+  const step = steps.length > 1 ? steps[1] - steps[0] : Math.abs(x) || 1, largest = Math.max(...steps.map(Math.abs));
+  const digits = Math.floor(Math.log10(largest || 1) + 1e-9) - Math.floor(Math.log10(step) + 1e-9) + 1;
+  return fixed(x, largest, Math.max(1, digits));
 }
 
 class Curves {
@@ -27,9 +35,9 @@ class Curves {
     canvas.addEventListener("pointermove", (event) => { if (event.buttons) seek(event); });
   }
 
-  // shown: [{t, x, colour, dashed}], over the times t0 to t1; marks: times of events
-  show(shown, t0, t1, colours, marks) {
-    Object.assign(this, { shown, t0, t1: t1 > t0 ? t1 : t0 + 1, colours, marks });
+  // shown: [{t, x, colour, dash}], over the times t0 to t1; marks: times of events; title: quantity and unit
+  show(shown, t0, t1, colours, marks, title) {
+    Object.assign(this, { shown, t0, t1: t1 > t0 ? t1 : t0 + 1, colours, marks, title });
     this.redraw();
   }
 
@@ -51,16 +59,23 @@ class Curves {
     g.fillStyle = this.colours.faint;
     g.textBaseline = "middle";
     g.textAlign = "right";
-    for (const y of roundSteps(this.low, this.high, Math.max(2, h / 45))) {
+    const heights = roundSteps(this.low, this.high, Math.max(2, h / 45));
+    const times = roundSteps(this.t0, this.t1, Math.max(2, w / 80));
+    for (const y of heights) {
       g.beginPath(); g.moveTo(MARGIN.left, this.y(y)); g.lineTo(w - MARGIN.right, this.y(y)); g.stroke();
-      g.fillText(short(y), MARGIN.left - 5, this.y(y));
+      g.fillText(tick(y, heights), MARGIN.left - 5, this.y(y));
     }
     g.textAlign = "center";
     g.textBaseline = "top";
-    for (const t of roundSteps(this.t0, this.t1, Math.max(2, w / 80))) {
+    for (const t of times) {
       g.beginPath(); g.moveTo(this.x(t), MARGIN.top); g.lineTo(this.x(t), h - MARGIN.bottom); g.stroke();
-      g.fillText(short(t), this.x(t), h - MARGIN.bottom + 5);
+      g.fillText(tick(t, times), this.x(t), h - MARGIN.bottom + 5);
     }
+    g.textBaseline = "alphabetic";
+    g.textAlign = "left";
+    g.fillText(this.title, 4, 13);
+    g.textAlign = "right";
+    g.fillText("t [s]", w - MARGIN.right, 13);
     g.strokeStyle = this.colours.faint;
     g.setLineDash([2, 3]);
     g.beginPath();
@@ -68,9 +83,9 @@ class Curves {
     g.stroke();
     g.lineWidth = 1.5;
     g.lineJoin = "round";
-    for (const { t, x, colour, dashed } of this.shown) {
+    for (const { t, x, colour, dash } of this.shown) {
       g.strokeStyle = colour;
-      g.setLineDash(dashed ? [4, 4] : []);
+      g.setLineDash(dash);
       g.beginPath();
       for (let i = 0; i < t.length; i++) g.lineTo(this.x(t[i]), this.y(x[i]));
       g.stroke();

@@ -89,15 +89,16 @@ def _floor(model: Model, lowest: float, size: float, contacts: Mapping[str, Any]
 
 
 def _plots(run: ReplayRun, rows: np.ndarray) -> tuple[list[dict[str, Any]], np.ndarray]:
-    """Return the plots with the names and units of their curves, and all curves (F, n) in their order."""
+    """Return the plots of a quantity and unit with the names of their curves, and all curves (F, n) in their order."""
     plots: list[dict[str, Any]] = []
     curves: list[np.ndarray] = []
     for prefix, last, title in _PLOTS:
         names = [name for name in run.columns if name.startswith(prefix + ".") and (not last or name.endswith("." + last))]
         names = names[:_MOST_CURVES - len(curves)]
-        if names:
-            plots.append({"title": title, "curves": [[name.partition(".")[2], run.units.get(name, "")] for name in names]})
-            curves += [np.asarray(run.columns[name])[rows] for name in names]
+        for unit in dict.fromkeys(run.units.get(name, "") for name in names):
+            of_unit = [name for name in names if run.units.get(name, "") == unit]
+            plots.append({"title": title, "unit": unit, "curves": [[name.partition(".")[2], unit] for name in of_unit]})
+            curves += [np.asarray(run.columns[name])[rows] for name in of_unit]
     return plots, np.column_stack(curves) if curves else np.zeros((len(rows), 0))
 
 

@@ -1,6 +1,7 @@
 // The plots of a run: which curves are shown, and their values now.
 
 const MOST_MARKS = 30;
+const MOST_CHOSEN = 12;                                     // curves of a plot that are shown at first
 
 class Plots {
   constructor(viewer) {
@@ -9,12 +10,27 @@ class Plots {
     this.curves = new Curves($("curves"), $("cursor"), (time) => viewer.seek(time));
     new ResizeObserver(() => this.curves.redraw()).observe($("curves"));
     if (!plots.length) { $("plots").hidden = true; return; }
-    plots.forEach(({ title }, k) => $("plot").append(element("option", { value: k, textContent: title })));
+    plots.forEach((plot, k) => $("plot").append(element("option", { value: k, textContent: this.titleOf(plot) })));
     $("plot").addEventListener("change", () => this.choose(Number($("plot").value)));
     for (const [id, on] of [["all", true], ["none", false]]) {
       $(id).addEventListener("click", () => { this.chosen.fill(on); this.list(); this.show(); });
     }
-    this.choose(0);
+    const first = plots.findIndex(({ curves }) => curves.some(([name]) => !name.startsWith("base.")));
+    this.addDivider();
+    this.choose(Math.max(0, first));
+    $("plot").value = Math.max(0, first);
+    const others = this.viewer.arrangement.several ? [] : runs.slice(1).map(({ data }) => `dashed: ${data.name}`);
+    $("plot-runs").textContent = printed(others.length ? [`solid: ${main.data.name}`, ...others].join(", ") : "");
+  }
+
+  titleOf({ title, unit }) { return `${title} [${unit || 1}]`; }
+
+  addDivider() {                                            // between the picture and the panel; a double click: half and half
+    const divider = $("divider");
+    const width = (x) => { $("panel").style.width = `${Math.max(240, Math.min(innerWidth - 200, x))}px`; };
+    divider.addEventListener("pointerdown", (event) => divider.setPointerCapture(event.pointerId));
+    divider.addEventListener("pointermove", (event) => { if (event.buttons) width(innerWidth - event.clientX); });
+    divider.addEventListener("dblclick", () => width(innerWidth / 2));
   }
 
   choose(k) {
@@ -23,7 +39,9 @@ class Plots {
     this.first = plots.slice(0, k).reduce((sum, one) => sum + one.curves.length, 0);
     const joint = this.plot.curves.findIndex(([name]) => !name.startsWith("base."));      // a base has another scale
     const from = Math.max(0, joint), one = this.viewer.arrangement.several ? this.mostDifferent() : -1;
-    this.chosen = this.plot.curves.map((_, j) => (one < 0 ? j >= from && j < from + 7 : j === one));    // seven are told apart
+    this.chosen = this.plot.curves.map((_, j) => (one < 0 ? j >= from && j < from + MOST_CHOSEN : j === one));
+    this.largest = this.plot.curves.reduce((most, _, j) => (
+      this.main.curves[this.first + j].reduce((sum, x) => Math.max(sum, Math.abs(x)), most)), 0);
     this.list();
     this.show();
   }
@@ -49,11 +67,12 @@ class Plots {
       this.runs.forEach((run, k) => {
         const x = k ? this.curveOf(run, this.plot.title, name) : run.curves[this.first + j];
         const colour = alone ? run.colour : CURVE_COLOURS[j % CURVE_COLOURS.length];
-        if (x) shown.push({ t: run.t, x, colour, dashed: k > 0 && !alone });
+        const dash = k > 0 && !alone ? [4, 4] : DASHES[Math.floor(j / CURVE_COLOURS.length) % DASHES.length];
+        if (x) shown.push({ t: run.t, x, colour, dash });
       });
     });
     const { marks } = this.main.data, times = marks.length <= MOST_MARKS ? marks.map(([t]) => t) : [];     // more hide the curves
-    this.curves.show(shown, this.start, this.end, this.viewer.colours, times);
+    this.curves.show(shown, this.start, this.end, this.viewer.colours, times, this.titleOf(this.plot));
     this.showValues();
   }
 
@@ -83,9 +102,10 @@ class Plots {
     if (!this.plot || !this.main.at) return;
     const { k, s } = this.main.at;
     this.values.forEach((value, j) => {
-      const x = this.main.curves[this.first + j], unit = this.plot.curves[j][1];
-      const now = s > 0 ? (1 - s) * x[k] + s * x[k + 1] : x[k];
-      value.textContent = `${Math.abs(now) < 1e-9 ? "0" : now.toPrecision(4)} ${unit}`;
+      const x = this.main.curves[this.first + j], now = s > 0 ? (1 - s) * x[k] + s * x[k + 1] : x[k];
+      const other = this.runs.length === 2 && this.curveOf(this.runs[1], this.plot.title, this.plot.curves[j][0]);
+      const texts = [now, ...other ? [other[this.runs[1].at.k]] : []].map((y) => fixed(y, this.largest, 5));
+      value.textContent = texts.join(" | ");
     });
   }
 }

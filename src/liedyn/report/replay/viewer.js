@@ -376,7 +376,7 @@ try {
   const viewer = new Viewer(await all(data.runs, (run) => Motion.of(run, meshes)), meshes, data);
   // for scripts: replay.seek(1.5), replay.position("hand"), replay.framesPerSecond(); replay.film(), await replay.still(1.5)
   window.replay = {
-    viewer, cutOut, film: () => film(viewer), still: (time) => still(viewer, time),
+    viewer, cutOut, colours: CURVE_COLOURS, film: () => film(viewer), still: (time) => still(viewer, time),
     seek: (time) => { viewer.play(false); viewer.seek(time); }, position: (link) => place(viewer.main.link(viewer.number(link))),
     framesPerSecond: () => 1000 * (viewer.frames.length - 1) / (viewer.frames[viewer.frames.length - 1] - viewer.frames[0]),
   };
