@@ -41,7 +41,7 @@ html_theme_options = {
     "navbar_end": ["theme-switcher"],        # no icons of hosts
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": [], "footer_end": [],
-    "show_prev_next": False,
+    "show_prev_next": True,
     "navigation_with_keys": False,
 }
 

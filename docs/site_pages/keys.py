@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import re
 from functools import singledispatch
+from pathlib import Path
 
 from liedyn.io.file_schema import Boolean, Choice, Field, File, Integer, List, Named, Number, OneOf, Schema, Text, Value, Vector
 from liedyn.io.schema_export import KINDS, meaning_markdown
 
-_PAGE = {"scenario": "scenarios.md", "robot": "files.md", "loops": "loops.md", "sweep": "batches.md", "columns": "files.md"}
+DOCS = Path(__file__).resolve().parents[1]
+_PAGES = {"scenario": ("scenarios", "scenarios/control", "scenarios/contact", "scenarios/events", "scenarios/integrators"),
+          "robot": ("files",), "loops": ("loops",), "sweep": ("batches",), "columns": ("files",)}
 
 
 def keys_page(kind: str) -> str:
@@ -59,8 +62,15 @@ def _where(keys: Schema, group: tuple[str, ...]) -> str:
 
 def _meaning(key: Field, kind: str) -> str:
     """Its links start from the page that describes the file, which is a folder above."""
-    text = re.sub(r"\]\((?=[a-z-]+\.md)", "](../", meaning_markdown(key)).replace("](#", f"](../{_PAGE[kind]}#")
+    text = re.sub(r"\]\((?=[a-z-]+\.md)", "](../", meaning_markdown(key))
+    text = re.sub(r"\]\(#([a-z-]+)", lambda link: f"](../{_page_with(kind, link[1])}.md#{link[1]}", text)
     return text.replace("|", r"\|")
+
+
+def _page_with(kind: str, anchor: str) -> str:
+    """The page on which a heading explains something, not only refers to another page."""
+    name = re.compile(rf"^#+ {anchor.replace('-', '[- ]')}$", re.MULTILINE | re.IGNORECASE)
+    return next(page for page in reversed(_PAGES[kind]) if name.search((DOCS / f"{page}.md").read_text(encoding="utf-8")))
 
 
 # --- values in words -----------------------------------------------------------------------------------------------------
