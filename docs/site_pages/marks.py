@@ -6,13 +6,14 @@ import re
 import liedyn
 from site_pages.commands import commands_page
 from site_pages.contributing import contributing_page
+from site_pages.gallery import gallery_page
 from site_pages.history import history_page
 from site_pages.keys import keys_page
 from site_pages.python_api import subject_page
 
 _MARK = re.compile(r"^<!-- from the code: (.+) -->$(?:\n\*.+\*$)?", re.MULTILINE)
-_MAKERS = {"commands": commands_page, "contributing": contributing_page, "history": history_page, "keys": keys_page,
-           "python": subject_page}
+_MAKERS = {"commands": commands_page, "contributing": contributing_page, "gallery": gallery_page, "history": history_page,
+           "keys": keys_page, "python": subject_page}
 # Links to files outside docs/, which the site does not have, and the pages that it has instead.
 _REPLACED_LINKS = {"../CONTRIBUTING.md": "contributing.md"}
 # A link to the page of a public name: on the site, to its entry on that page.

@@ -78,6 +78,24 @@ def test_formulas_of_all_pages_can_be_typeset(monkeypatch):
         assert text.count("$$") % 2 == 0, name_of(page)
 
 
+def test_clips_of_the_gallery_exist_with_their_scenarios(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    gallery = importlib.import_module("site_pages.gallery")
+    names = {clip.name for clip in gallery.GALLERY}
+    assert {path.stem for path in gallery.CLIPS.iterdir()} == names
+    assert all((ROOT / "configs" / f"{clip.name}.yaml").exists() and (DOCS / clip.page).exists() for clip in gallery.GALLERY)
+    assert sum(path.stat().st_size for path in gallery.CLIPS.iterdir()) < 1_000_000
+
+
+def test_the_site_fetches_nothing(made_by):
+    """Neither the styles nor the HTML within pages name another host."""
+    for style in (DOCS / "site_pages/static").glob("*.css"):
+        assert not re.search(r"//|@import", re.sub(r"/\*.*?\*/", "", style.read_text(encoding="utf-8"), flags=re.DOTALL))
+    for page in PAGES[1:]:
+        text = outside_blocks(page) + made_by[name_of(page)]
+        assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//|!\[[^\]]*\]\(https?:""", text), name_of(page)
+
+
 def test_an_index_of_a_letter_with_an_accent_is_beside_it(monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     mathml = importlib.import_module("site_pages.formulas").mathml

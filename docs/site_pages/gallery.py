@@ -1,0 +1,70 @@
+"""The clips of the home page: `python docs/site_pages/gallery.py [NAME …]` renders them, which needs Chromium and ffmpeg."""
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIPS = Path(__file__).parent / "static" / "clips"
+SECONDS, SIZE = 4, "480x360"
+
+
+class Clip(NamedTuple):
+    """A scenario of configs/, what it shows, the page that explains it, and how it is drawn."""
+
+    name: str
+    title: str
+    page: str
+    options: tuple[str, ...] = ()           # of `liedyn simulate`
+    view: tuple[str, ...] = ()              # of `liedyn replay`
+    speed: float = 1.0
+
+
+GALLERY = (
+    Clip("quadruped_walks", "A quadruped walks on compliant contacts", "scenarios/contact.md", view=("--follow", "body")),
+    Clip("panda_hybrid", "Hybrid dynamics: prescribed and free joints in one arm", "tutorials/first-motion.md",
+         ("duration=4",), ("--trace", "panda_hand")),
+    Clip("stewart", "A Stewart platform with closed loops", "loops.md"),
+    Clip("humanoid_dive", "A dive with two and a half somersaults", "tutorials/floating-robot.md",
+         view=("--follow", "pelvis"), speed=0.5),
+    Clip("cart_pole", "A cart-pole, balanced by feedback", "tutorials/control.md", ("duration=4",)),
+    Clip("slider_crank", "A slider-crank and its reactions", "tutorials/mechanism.md", speed=0.04),
+    Clip("delta_computed_torque", "A delta robot by computed torque", "scenarios/control.md", speed=0.5),
+    Clip("hexarotor_circle", "A hexarotor flies a circle", "linearization.md", ("duration=4",)),
+)
+
+
+def gallery_page() -> str:
+    """A container of the clips with their commands and links."""
+    return "\n".join(("::::{container} gallery", *map(_figure, GALLERY), "::::"))
+
+
+def _figure(clip: Clip) -> str:
+    video = (f'<video src="_static/clips/{clip.name}.mp4" autoplay loop muted playsinline preload="metadata" '
+             f'aria-label="{clip.title}"></video>')
+    return f":::{{container}} clip\n{video}\n\n[{clip.title}]({clip.page})\n\n`liedyn simulate configs/{clip.name}.yaml`\n:::"
+
+
+def render(clip: Clip, folder: str) -> None:
+    """Write static/clips/NAME.mp4 from a run in the folder."""
+    settings = [word for option in clip.options for word in ("-S", option)]
+    run, video = Path(folder, clip.name), Path(folder, f"{clip.name}.mp4")
+    _call("liedyn", "simulate", ROOT / "configs" / f"{clip.name}.yaml", *settings, "--no-plots", "-q", "-o", run)
+    _call("liedyn", "replay", run, "--video", video, "--size", SIZE, "--fps", 20, "--speed", clip.speed, *clip.view)
+    CLIPS.mkdir(parents=True, exist_ok=True)
+    _call("ffmpeg", "-v", "error", "-y", "-i", video, "-t", SECONDS, "-c:v", "libx264", "-crf", 30, "-preset", "veryslow",
+          "-pix_fmt", "yuv420p", "-movflags", "+faststart", CLIPS / video.name)
+
+
+def _call(*words: object) -> None:
+    subprocess.run([str(word) for word in words], check=True)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as temporary:
+        for one in GALLERY:
+            if not sys.argv[1:] or one.name in sys.argv[1:]:
+                render(one, temporary)
