@@ -18,7 +18,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sp
 exclude_patterns = ["site_pages"]
 
 myst_heading_anchors = 4                     # links such as running.md#long-runs, as code hosts make them
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 html_math_renderer = "mathml"
 
 default_role = "py:obj"                      # `name` in a docstring: a link to it, where it is public

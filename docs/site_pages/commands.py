@@ -3,10 +3,13 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 
 import click
 
 from liedyn.cli.app import main
+
+COLUMNS = 88
 
 
 def commands_page() -> str:
@@ -34,19 +37,40 @@ def _text(help: str) -> str:
     for part in inspect.cleandoc(help).split("\n\n"):
         kept = part.strip("\n").startswith("\b")
         lines = part.replace("\b", "").strip("\n")
-        parts.append(f"```text\n{inspect.cleandoc(lines)}\n```\n" if kept else f"{_safe(lines)}\n")
+        parts.append(_verbatim(inspect.cleandoc(lines)) if kept else f"{_safe(lines)}\n")
     return "\n".join(parts)
+
+
+def _verbatim(text: str) -> str:
+    """A block whose lines are kept: examples as commands, each with a comment on what it writes."""
+    if "liedyn " not in text:
+        return f"```text\n{text}\n```\n"
+    lines: list[str] = []
+    for line in re.sub(r"^Examples?:[ \n]*", "", text, flags=re.MULTILINE).splitlines():
+        if match := re.match(r"writes +(.+)", line):
+            lines += textwrap.wrap(f"# writes {match[1]}", COLUMNS, subsequent_indent="# ")
+        elif line.strip():
+            lines += _wrapped(line.strip() if line.strip().startswith("liedyn") else line)
+    return "\n".join(("```sh", *lines, "```\n"))
+
+
+def _wrapped(command: str) -> list[str]:
+    """A command in lines of at most COLUMNS characters, which end with a backslash where it continues."""
+    lines = [""]
+    for word in re.findall(r"\s*(?:'[^']*'|\"[^\"]*\"|[^\s'\"])+", command):
+        if len(lines[-1] + word) > COLUMNS - 2:
+            lines[-1] += " \\"
+            lines.append(f"    {word.strip()}")
+        else:
+            lines[-1] += word
+    return lines
 
 
 def _options(command: click.Command) -> str:
     context = _context(command)
     records = [one.get_help_record(context) for one in command.params if isinstance(one, click.Option)]
-    rows = [f"| `{_cell(names)}` | {_safe(meaning)} |" for names, meaning in filter(None, records)]
-    return "\n".join(("| option | meaning |", "|---|---|", *rows, "| `-h, --help` | Show this message and exit. |"))
-
-
-def _cell(code: str) -> str:
-    return code.replace("|", r"\|")
+    items = [f"`{names}`\n: {_safe(meaning)}\n" for names, meaning in filter(None, records)]
+    return "\n".join((*items, "`-h, --help`\n: Show this message and exit.\n"))
 
 
 def _safe(text: str) -> str:

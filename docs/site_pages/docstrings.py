@@ -1,8 +1,14 @@
 """Docstrings as reStructuredText: they are written to be read as they stand, with columns of names and meanings."""
 from __future__ import annotations
 
+import inspect
 import re
 
+import liedyn
+from site_pages.equations import typeset
+
+_NAMES = re.compile(r"[A-Z]\w+Error(?:, [A-Z]\w+Error)*")
+_ERROR = re.compile(rf"(?<![\w.`])({'|'.join(name for name in liedyn.__all__ if name.endswith('Error'))})\b(?!`)")
 _ROW = re.compile(r"^(\S.*?)(?:  +(\S.*))?$")
 _GAP = re.compile(r"\S   +\S|\w  +\S")
 _SIGNS = re.compile(r"([*|]|(?<=\w)_(?!\w))")
@@ -10,8 +16,26 @@ _CODE = re.compile(r"(``.+?``|`[^`]+`)")
 
 
 def as_rst(what: str, lines: list[str]) -> list[str]:
-    """The lines of a docstring, of a class with its columns as definitions."""
-    return [_escaped(line) for line in (_definitions(lines) if what == "class" else lines)]
+    """The lines of a docstring: equations as formulas, the columns of a class as definitions, the reason of each error."""
+    lines = typeset("\n".join(lines)).split("\n")
+    return [_escaped(line) for line in _errors(_definitions(lines) if what == "class" else lines)]
+
+
+def _errors(lines: list[str]) -> list[str]:
+    """Lines whose lists of errors, in a section Raises, say what each is raised for."""
+    out: list[str] = []
+    for k, line in enumerate(lines):
+        names = _NAMES.fullmatch(line.strip()) and lines[k - 2:k] == ["Raises", "------"] and line.strip().split(", ")
+        if not names or "".join(lines[k + 1:k + 2]).startswith("    "):         # a reason follows
+            out.append(line)
+        else:
+            out += [part for name in names for part in (name, f"    {reason(name)}")]
+    return out
+
+
+def reason(error: str) -> str:
+    """What an error is raised for: the first paragraph of its docstring."""
+    return " ".join(inspect.cleandoc(getattr(liedyn, error).__doc__).split("\n\n")[0].split())
 
 
 def _definitions(lines: list[str]) -> list[str]:
@@ -39,4 +63,5 @@ def _escaped(line: str) -> str:
     """Signs that would begin emphasis or a substitution, as they are."""
     if line.lstrip().startswith((">>>", "...", "*", "..")):
         return line
-    return "".join(part if part.startswith("`") else _SIGNS.sub(r"\\\1", part) for part in _CODE.split(line))
+    linked = line if _NAMES.fullmatch(line.strip()) else _ERROR.sub(r"`\1`", line)
+    return "".join(part if part.startswith("`") else _SIGNS.sub(r"\\\1", part) for part in _CODE.split(linked))

@@ -1,5 +1,6 @@
 """The site has every command, key and public name, and every page has a place in it: checked without Sphinx."""
 import importlib
+import inspect
 import re
 
 import pytest
@@ -29,7 +30,8 @@ def test_every_command_and_option_is_in_the_site(made_by):
         section = re.search(rf"^## {name}\n.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)[0]
         command = main.get_command(None, name)
         options = {option for one in command.params if one.param_type_name == "option" for option in one.opts}
-        shown = re.findall(r"^\| `(-.+?)` \| .+ \|$", section, re.MULTILINE)
+        shown = re.findall(r"^`(-.+?)`\n: .+$", section, re.MULTILINE)
+        assert max(map(len, re.search(r"```sh\n(.*?)```|$", section, re.DOTALL)[0].splitlines()), default=0) <= 88, name
         assert options <= {word for cell in shown for word in re.split(r"[, ]+", cell)}, name
         assert command.help.split("\n")[0].rstrip(".").split()[-1] in section
 
@@ -85,6 +87,25 @@ def test_clips_of_the_gallery_exist_with_their_scenarios(monkeypatch):
     assert {path.stem for path in gallery.CLIPS.iterdir()} == names
     assert all((ROOT / "configs" / f"{clip.name}.yaml").exists() and (DOCS / clip.page).exists() for clip in gallery.GALLERY)
     assert sum(path.stat().st_size for path in gallery.CLIPS.iterdir()) < 1_000_000
+
+
+def test_equations_of_docstrings_are_those_of_the_code_and_can_be_typeset(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    equations, formulas = (importlib.import_module(f"site_pages.{name}") for name in ("equations", "formulas"))
+    public = [getattr(liedyn, name) for name in liedyn.__all__]
+    texts = " ".join(" ".join((inspect.getdoc(one) or "").split()) for one in public)
+    for text, tex in equations.EQUATIONS.items():
+        assert text in texts, text
+        assert formulas.mathml(tex).startswith("<math"), tex
+    assert equations.typeset("of ``M a +\n  b = tau``.") == r"of :math:`M a + b = \tau`."
+
+
+def test_api_pages_say_what_each_error_is_raised_for(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    docstrings = importlib.import_module("site_pages.docstrings")
+    lines = docstrings.as_rst("function", ["Raises", "------", "ShapeError, ModelError", "UsageError", "    For a reason.", ""])
+    assert lines[2:] == ["ShapeError", f"    {docstrings.reason('ShapeError')}", "ModelError",
+                         f"    {docstrings.reason('ModelError')}", "UsageError", "    For a reason.", ""]
 
 
 def test_the_site_fetches_nothing(made_by):
