@@ -13,7 +13,8 @@ COLUMNS = 88
 
 
 def commands_page() -> str:
-    return "\n".join(_command(name, command) for name, command in commands().items())
+    table = [f"| [{name}](#{name}) | {_safe(command.get_short_help_str(200))} |" for name, command in commands().items()]
+    return "\n".join(("| command | |", "|---|---|", *table, "", *(_command(name, one) for name, one in commands().items())))
 
 
 def commands() -> dict[str, click.Command]:
