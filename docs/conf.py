@@ -42,6 +42,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": [], "footer_end": [],
     "show_prev_next": True,
+    "search_as_you_type": True,
     "navigation_with_keys": False,
 }
 

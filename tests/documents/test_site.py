@@ -80,6 +80,15 @@ def test_formulas_of_all_pages_can_be_typeset(monkeypatch):
         assert text.count("$$") % 2 == 0, name_of(page)
 
 
+def test_links_to_public_names_lead_to_their_pages(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    subjects = importlib.import_module("site_pages.python_api").SUBJECTS
+    links = [(name_of(page), *link) for page in PAGES[1:]
+             for link in re.findall(r"\[`?(\w+)`?\]\([./\w]*reference/python/([\w-]+)\.md\)", page.read_text(encoding="utf-8"))]
+    wrong = [link for link in links if link[1] in liedyn.__all__ and link[1] not in subjects[link[2].replace("-", " ")]]
+    assert len(links) > 300 and not wrong
+
+
 def test_clips_of_the_gallery_exist_with_their_scenarios(monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     gallery = importlib.import_module("site_pages.gallery")
