@@ -110,16 +110,18 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
         return written
     draw = (plot_process or PlotProcess(idle=True)).save_figures
     written += draw_beside(folder, lambda part: draw(recording_of(result), part, FORMATS))
-    written += page_beside(folder / PAGE, lambda: _page(result, folder.absolute().name))
+    written += write_replay(result, folder)
     warn(LiedynWarning("not-drawn", f"{name} was not drawn: {why}") for name, why in written.failures.items())
     warn(of_level("warning", written.warnings))
     return written
 
 
-def _page(result: Result, name: str) -> tuple[str, tuple[LiedynWarning, ...]]:
-    """Return the page of the replay with the meshes that can be drawn, and messages about others."""
-    visuals, warnings = drawn_meshes([result.model], ())
-    return replay_page([shown_result(result, name)], visuals=visuals), warnings
+def write_replay(result: Result, folder: Path) -> SavedPlots:
+    """Write the replay of a run into its run folder, with the meshes that can be drawn, and messages about others."""
+    def page() -> tuple[str, tuple[LiedynWarning, ...]]:
+        visuals, warnings = drawn_meshes([result.model], ())
+        return replay_page([shown_result(result, folder.absolute().name)], visuals=visuals), warnings
+    return page_beside(folder / PAGE, page)
 
 
 def figure_of(result: Result | Rollout, what: str = "positions", *, width: float | None = None,
