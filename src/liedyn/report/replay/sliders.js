@@ -171,12 +171,14 @@ class Sliders {
     const digits = (x, n = 5) => x.map((value) => Number(value.toPrecision(n))).join(", ");
     const joints = (this.mechanism?.parts ?? []).filter((part) => part.link === link.name);
     const { collision, visuals } = main.marks, count = (list) => list.filter((one) => one.link === link.name).length;
-    const shapes = [[count(visuals), "meshes"], [count(collision), "collision shapes"]].filter(([n]) => n);
+    const counted = (n, one, more) => (n ? [`${n} ${n === 1 ? one : more}`] : []);
+    const shapes = [...counted(count(visuals), "mesh", "meshes"),
+      ...counted(count(collision), "collision shape", "collision shapes")];
     const rows = [["joint", joints.map(({ name, type }) => `${name} (${type})`).join(", ")],
       ["mass", `${digits([link.mass])} kg`], ["centre of mass", `${digits(link.com)} m`],
       ["principal inertias", `${digits(link.inertia)} kg m²`],
-      ["position in the world", `${place(main.link(this.selected)).map((x) => x.toFixed(4)).join(", ")} m`],
-      ["drawn", shapes.map((one) => one.join(" ")).join(", ")]];
+      ["position in the world", `${place(main.link(this.selected)).map((x) => x.toFixed(4).replace(/^-(0\.0*)$/, "$1")).join(", ")} m`],
+      ["drawn", shapes.join(", ")]];
     $("card-name").textContent = printed(link.name);
     $("card-rows").replaceChildren(...rows.filter(([, text]) => text).flatMap(([title, text]) => [
       element("dt", { textContent: title }), element("dd", { textContent: text })]));
