@@ -118,3 +118,16 @@ def test_each_operation_is_a_level_of_nesting(call):
     compile_output(Output("x", call.format("-" * (MAX_DEPTH - levels - 1) + "t")))
     with pytest.raises(ScenarioError, match="too deeply nested"):
         compile_output(Output("x", call.format("-" * (MAX_DEPTH - levels) + "t")))
+
+
+@pytest.mark.parametrize("text, unit", [
+    ("max(abs(q(elbow)))", "rad"), ("final(v.elbow) - 0.5", "rad/s"), ("max(q.elbow - q.rail)", None), ("2 * max(x(hand))", "m"),
+    ("integral(tau.elbow * v.elbow)", "J"), ("max(tau.elbow * v.elbow)", "W"), ("max(q.elbow) / max(q.elbow)", ""),
+    ("max(v.rail) / 2", "m/s"), ("integral(q.rail)", "m s"), ("max(sin(q.elbow))", ""), ("atan2(final(q.rail), 1)", "rad"),
+    ("max(q.elbow)**2", None), ("count(lands)", ""), ("at(lands, q.rail)", "m"), ("at(0.5, wz(hand))", "rad/s"),
+    ("min(final(q.rail), 0.2)", "m"), ("max(q.unknown)", None), ("final(energy.work) + 1", "J"), ("max(t)", "s"),
+    ("-max(q.rail)", "m"), ("3", ""),
+])
+def test_units_follow_from_those_of_the_columns(text, unit):
+    units = {"q.elbow": "rad", "v.elbow": "rad/s", "tau.elbow": "N m", "q.rail": "m", "v.rail": "m/s", "energy.work": "J"}
+    assert compile_output(Output("x", text)).unit(units) == unit

@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any, Protocol, TypeAlias
 
@@ -23,6 +23,7 @@ from liedyn.dynamics.kinematics import link_pose, link_twist
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ScenarioError, nearest
 from liedyn.io.sweep_file import Output
+from liedyn.io.units import product, unit_name, unit_of
 from liedyn.kernels.simulation.signals import COMPONENTS
 from liedyn.model.expression_parser import CONSTANTS, ExpressionParser
 from liedyn.model.model import Model
@@ -31,6 +32,9 @@ from liedyn.simulation.joint_stops import matches_event
 from liedyn.simulation.run import Result
 from liedyn.simulation.signals.operations import FUNCTIONS
 
+UnitRule: TypeAlias = Callable[[Mapping[str, str]], str | None]
+_ANY = "any"                        # unit of a number in an expression: it has that of what it is added to
+_UNITS = {_ANY: "", "rad N m": "J", "rad N m/s": "W"}                                 # of an output; work of a torque
 Values: TypeAlias = Any             # an array, or a `sensitivities.Dual`: numbers with derivatives, for the same NumPy functions
 
 UNARY_FUNCTIONS, BINARY_FUNCTIONS = (
@@ -73,20 +77,26 @@ class CompiledOutput:
     columns  columns of the trajectory that the output reads
     links    links whose points it reads
     events   events whose times it reads
+    unit     (units of the columns by their names) -> unit of the values, empty for a number, None if it does not follow
     """
 
     value: Callable[[OutputMotion], Values]
     columns: tuple[str, ...]
     links: tuple[str, ...]
     events: tuple[str, ...] = ()
+    unit: UnitRule = lambda _: None
 
 
 @dataclass(frozen=True)
 class _OutputPart:
-    """Part of an expression: value(motion) returns (N or 1, R) values of a series, or (N or 1, 1) of a number."""
+    """Part of an expression: value(motion) returns (N or 1, R) values of a series, or (N or 1, 1) of a number.
+
+    unit: as that of an output
+    """
 
     series: bool
     value: Callable[[OutputMotion], Values]
+    unit: UnitRule = lambda _: ""
 
 
 def compile_output(output: Output) -> CompiledOutput:
@@ -97,7 +107,12 @@ def compile_output(output: Output) -> CompiledOutput:
         raise parser.error("an output must be one number per run; this expression has a value at each time",
                            expected=f"{', '.join(f'{name}(…)' for name in REDUCTIONS)}")
     columns, links, events = (tuple(dict.fromkeys(names)) for names in (parser.columns, parser.links, parser.events))
-    return CompiledOutput(lambda motion: part.value(motion)[:, 0], columns, links, events)
+    return CompiledOutput(lambda motion: part.value(motion)[:, 0], columns, links, events,
+                          lambda units: _output_unit(part.unit(units)))
+
+
+def _output_unit(unit: str | None) -> str | None:
+    return unit if unit is None else _UNITS.get(unit, unit)
 
 
 class _OutputParser(ExpressionParser):
@@ -135,7 +150,9 @@ class _OutputParser(ExpressionParser):
 
     def operation_value(self, node: ast.BinOp | ast.UnaryOp, *values: _OutputPart) -> _OutputPart:
         """Return the part of an operation on parts."""
-        return _apply(np.negative if isinstance(node, ast.UnaryOp) else OPERATORS[type(node.op)], *values)
+        if isinstance(node, ast.UnaryOp):
+            return replace(_apply(np.negative, *values), unit=values[0].unit)
+        return replace(_apply(OPERATORS[type(node.op)], *values), unit=_unit_of_operation(type(node.op), *values))
 
     def name_value(self, node: ast.Name) -> _OutputPart:
         """Return the part of a constant, the time, a column or a point. Raises ScenarioError for other names."""
@@ -143,7 +160,7 @@ class _OutputParser(ExpressionParser):
         if name in CONSTANTS:
             return _constant(CONSTANTS[name])
         if name == "t":
-            return _OutputPart(True, lambda motion: motion.t[None])
+            return _OutputPart(True, lambda motion: motion.t[None], lambda _: "s")
         if name in self.placeholders:
             return self._column(*self.placeholders[name])
         if name == "drift":
@@ -155,7 +172,7 @@ class _OutputParser(ExpressionParser):
     def _column(self, name: str, kind: str, point: tuple[str, ...]) -> _OutputPart:
         if not kind:
             self.columns.append(name)
-            return _OutputPart(True, lambda motion: motion.column(name))
+            return _OutputPart(True, lambda motion: motion.column(name), lambda units: units.get(name))
         if kind == "event":
             raise self.error("an event is not a number", expected=f"{', '.join(EVENT_FUNCTIONS.values())}")
         self.links.append(name)
@@ -166,7 +183,8 @@ class _OutputParser(ExpressionParser):
         if len(offset) != 3 or (point and kind in ("wx", "wy", "wz")):
             raise self.error(f"wrong arguments of {kind}",
                              expected=f"{kind}(link), or x(link, 0, 0, 0.1) for a point in link axes")
-        return _OutputPart(True, lambda motion: motion.point(kind, name, offset))
+        unit = "m" if kind in "xyz" else "rad/s" if kind.startswith("w") else "m/s"
+        return _OutputPart(True, lambda motion: motion.point(kind, name, offset), lambda _: unit)
 
     def call_value(self, name: str, node: ast.Call, depth: int) -> _OutputPart:
         """Return the part of a function, a reduction or a function of an event."""
@@ -179,9 +197,11 @@ class _OutputParser(ExpressionParser):
         if name in REDUCTIONS and len(arguments) == (2 if name == "at" else 1):
             return self._reduction(name, arguments)
         if name in UNARY_FUNCTIONS and len(arguments) == 1:
-            return _apply(UNARY_FUNCTIONS[name], arguments[0])
+            applied = _apply(UNARY_FUNCTIONS[name], arguments[0])
+            return replace(applied, unit=arguments[0].unit) if name == "abs" else applied
         if name in BINARY_FUNCTIONS and (len(arguments) == 2 or (name != "atan2" and len(arguments) > 2)):
-            return reduce(partial(_apply, BINARY_FUNCTIONS[name]), arguments)
+            return replace(reduce(partial(_apply, BINARY_FUNCTIONS[name]), arguments),
+                           unit=(lambda _: "rad") if name == "atan2" else _common_unit(*arguments))
         if name in REDUCTIONS or name in UNARY_FUNCTIONS or name in BINARY_FUNCTIONS:
             raise self.error(f"wrong arguments of {name}", expected="at(time, series)" if name == "at" else f"{name}(…)")
         known = dict.fromkeys((*REDUCTIONS, *EVENT_FUNCTIONS, *UNARY_FUNCTIONS, *BINARY_FUNCTIONS))
@@ -205,7 +225,7 @@ class _OutputParser(ExpressionParser):
         def value(motion: OutputMotion) -> Values:
             time = np.array([*motion.event_times(event), math.nan])[:1]
             return _interpolate(motion.t, time, series.value(motion), side)
-        return _number_part(value)
+        return replace(_number_part(value), unit=series.unit)
 
     def _reduction(self, name: str, arguments: list[_OutputPart]) -> _OutputPart:
         series = self._require_series(name, arguments[-1])
@@ -213,8 +233,11 @@ class _OutputParser(ExpressionParser):
             time = arguments[0]
             if time.series:
                 raise self.error("the time in at(time, …) must be a number")
-            return _number_part(lambda motion: _interpolate(motion.t, np.asarray(time.value(motion))[:, 0], series.value(motion)))
-        return _number_part(lambda motion: _REDUCTIONS[name](motion.t, series.value(motion)))
+            part = _number_part(lambda motion: _interpolate(motion.t, np.asarray(time.value(motion))[:, 0], series.value(motion)))
+            return replace(part, unit=series.unit)
+        part = _number_part(lambda motion: _REDUCTIONS[name](motion.t, series.value(motion)))
+        seconds = _OutputPart(False, part.value, lambda _: "s")
+        return replace(part, unit=_unit_of_operation(ast.Mult, series, seconds) if name == "integral" else series.unit)
 
     def _require_series(self, name: str, part: _OutputPart) -> _OutputPart:
         if not part.series:
@@ -223,7 +246,33 @@ class _OutputParser(ExpressionParser):
 
 
 def _constant(x: float) -> _OutputPart:
-    return _number_part(lambda _: np.array([float(x)]))
+    return replace(_number_part(lambda _: np.array([float(x)])), unit=lambda _: _ANY)
+
+
+def _common_unit(*parts: _OutputPart) -> UnitRule:
+    """Return the rule for a sum: the unit that all parts have, None if they differ."""
+    def unit(units: Mapping[str, str]) -> str | None:
+        present = {part.unit(units) for part in parts} - {_ANY}
+        return _ANY if not present else present.pop() if len(present) == 1 else None
+    return unit
+
+
+def _unit_of_operation(operator: type[ast.operator], a: _OutputPart, b: _OutputPart) -> UnitRule:
+    """Return the rule for the unit of a sum, product, quotient or power."""
+    if operator in (ast.Add, ast.Sub):
+        return _common_unit(a, b)
+
+    def unit(units: Mapping[str, str]) -> str | None:
+        first, second = ("" if part.unit(units) == _ANY else part.unit(units) for part in (a, b))
+        if first is None or second is None:
+            return None
+        if not second and (not first or operator is not ast.Pow):
+            return first
+        left_unit, right_unit = unit_of(first or "1"), unit_of(second)
+        if operator is ast.Pow or left_unit is None or right_unit is None:
+            return None
+        return unit_name(product(left_unit.exponents, right_unit.exponents, 1 if operator is ast.Mult else -1))
+    return unit
 
 
 def _number_part(value: Callable[[OutputMotion], Values]) -> _OutputPart:

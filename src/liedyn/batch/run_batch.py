@@ -23,6 +23,7 @@ import numpy as np
 from liedyn import __version__
 from liedyn.arrays import Array
 from liedyn.batch.evaluator import FAILED, Progress, SweepEvaluator, hashes, no_progress
+from liedyn.batch.output_expressions import compile_output
 from liedyn.batch.result_store import ResultStore, TableSummary
 from liedyn.batch.simulations import SimulationEvaluator
 from liedyn.batch.sweep_binding import Value
@@ -371,7 +372,17 @@ class PreparedSweep:
                 "combine": sweep.combine, "sampling": sweep.sampling, "seed": sweep.seed,
                 "parameters": [{"key": parameter.key, "name": parameter.name, "scale": parameter.scale}
                                for parameter in sweep.parameters],
-                "outputs": {output.name: output.text for output in sweep.outputs}, "trajectories": sweep.trajectories is not None}
+                "outputs": {output.name: output.text for output in sweep.outputs}, "trajectories": sweep.trajectories is not None,
+                "units": self._units()}
+
+    def _units(self) -> dict[str, str]:
+        """Return the units of outputs, and of parameters that are coordinates or masses, where they follow from the columns."""
+        columns = self.evaluator.known_columns()
+        units = {output.name: compile_output(output).unit(columns) for output in self.sweep.outputs}
+        for parameter in self.sweep.parameters:
+            key = parameter.key.removeprefix("initial.")
+            units[parameter.name] = columns.get(key) if key.startswith(("q.", "v.")) else "kg" if key.endswith(".mass") else None
+        return {name: unit for name, unit in units.items() if unit}
 
 
 def _with_absolute_paths(sweep: Sweep) -> Sweep:

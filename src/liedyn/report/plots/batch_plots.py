@@ -21,7 +21,7 @@ from liedyn.report.plots import palette, style
 from liedyn.report.plots.joint_plots import quantity_names
 from liedyn.report.plots.save_plots import SavedPlots, drawn_into, save_sheets
 
-_LEFT, _GAP = 0.85, 0.6  # before columns, between rows [inches]
+_LEFT, _GAP = 0.85, 0.7  # before columns, between rows [inches]
 _POINTS = 3000           # in a panel, at most
 _SLICES = 20             # of a curve of medians
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -86,7 +86,7 @@ def draw_histograms(outputs: Columns, subtitle: str, look: palette.Look = palett
         counts, edges = np.histogram(x, bins, range=style.with_air(x))
         top = 1.08 * max(counts.max(), 1)
         axes.set(xlim=(edges[0], edges[-1]), ylim=(0, top))
-        style.rulers(axes, 5, [y for y in style.ticks(0, top, max_count=3) if y == int(y)])
+        style.rulers(axes, 5, [y for y in style.ticks(0, top, max_count=3) if y == int(y)], y_names=("runs",))
         axes.bar(edges[:-1], counts, np.diff(edges), align="edge", color=palette.SKY, linewidth=0)
         low, middle, high = np.quantile(x, (0.05, 0.5, 0.95))
         for at, line in ((low, (0, (2, 2))), (middle, "-"), (high, (0, (2, 2)))):
@@ -228,6 +228,8 @@ def plot_batch(source: str | os.PathLike[str], folder: Path, formats: Sequence[s
     outputs = {name: runs[name].astype(float) for name in about.get("outputs", {})}
     outputs = {name: x for name, x in outputs.items() if np.isfinite(x).any()}
     subtitle, sheets = f"{source.name}: {count} runs", {}
+    units = {name: f"{name} [{style.unit_text(unit)}]" for name, unit in about.get("units", {}).items()}
+    varied, outputs = ({units.get(name, name): x for name, x in columns.items()} for columns in (varied, outputs))
     plotted, scattered = ({name: columns[name] for name in list(columns)[:_PANELS]} for columns in (outputs, varied))
     if varied and outputs:
         sheets["scatter"] = lambda: draw_scatter(scattered, plotted, subtitle, look)
@@ -236,7 +238,7 @@ def plot_batch(source: str | os.PathLike[str], folder: Path, formats: Sequence[s
     if outputs:
         sheets["histograms"] = lambda: draw_histograms(plotted, subtitle, look)
     if varied and outputs:
-        swings, more = _swings(about, runs, varied, list(plotted))
+        swings, more = _swings(about, runs, varied, list(plotted), units)
         warnings += more
         if swings:
             sheets["tornado"] = lambda: draw_tornado(list(varied), swings, subtitle, look)
@@ -265,8 +267,8 @@ def _complete_runs(source: Path, about: dict[str, Any]) -> tuple[Columns, tuple[
     return runs, tuple(warnings)
 
 
-def _swings(about: dict[str, Any], runs: Columns, varied: Columns,
-            outputs: list[str]) -> tuple[list[OutputSensitivity], tuple[LiedynWarning, ...]]:
+def _swings(about: dict[str, Any], runs: Columns, varied: Columns, outputs: list[str], units: Mapping[str, str],
+            ) -> tuple[list[OutputSensitivity], tuple[LiedynWarning, ...]]:
     """Return the sensitivities for a tornado plot, from derivatives that are computed now; and warnings if they cannot be."""
     from liedyn.batch.run_batch import PreparedSweep
     from liedyn.batch.sensitivities import RUNS_PER_PARAMETER, sensitivities
@@ -283,12 +285,13 @@ def _swings(about: dict[str, Any], runs: Columns, varied: Columns,
         number = int(runs["number"][0])
         centre, spreads = batch.binding.values_of(number), np.zeros(len(batch.sweep.parameters))
         for k, parameter in enumerate(batch.sweep.parameters):
-            if parameter.name in varied:
-                centre[k], spreads[k] = float(np.median(varied[parameter.name])), float(np.std(varied[parameter.name]))
+            x = varied.get(units.get(parameter.name, parameter.name))
+            if x is not None:
+                centre[k], spreads[k] = float(np.median(x)), float(np.std(x))
         result = sensitivities(batch.evaluator, centre, spreads)
     except LiedynError as error:
         return [], (LiedynWarning("not-drawn", f"no tornado plot: {error}"),)
-    is_varied, names = spreads > 0.0, [output.name for output in batch.sweep.outputs]
+    is_varied, names = spreads > 0.0, [units.get(output.name, output.name) for output in batch.sweep.outputs]
     changes = result.derivatives[:, is_varied] * spreads[is_varied]
     return [OutputSensitivity(name, float(result.base[k]), changes[k], result.methods[k])
             for k, name in enumerate(names) if name in outputs], ()
