@@ -28,9 +28,12 @@ NOT_RUN_INLINE = {"simulate runs/panda_hybrid --resume": "of a run that was inte
                   "inverse --smooth auto": "no trajectory is named",
                   "parameters robots/ur5.yaml --from motion.csv --with friction": "docs/parameters.md does it"}
 # What a reader waits for, but a test need not
-SHORTER = {"simulate configs/ur5_excite.yaml": ["-S", "output_step=0.08"]}
+SHORTER = {"simulate configs/ur5_excite.yaml": ["-S", "output_step=0.08"],
+           "plot runs/panda_hybrid --style paper --quantities tau,energy --joints panda_joint[1-4] --from 1 --until 4 -o paper":
+               ["--joints", "panda_joint[1-4]", "--from", "0", "--until", "0.1"]}
 # Files of the reader, each made from one of the repository, and what stands for names in them
-STAND_INS = {"motion.csv": "robots/double_pendulum.yaml", "recording.csv": "robots/ur5.yaml",
+STAND_INS = {"RUN1": "configs/double_pendulum.yaml", "RUN2": "configs/double_pendulum.yaml",
+             "motion.csv": "robots/double_pendulum.yaml", "recording.csv": "robots/ur5.yaml",
              "runs/panda_hybrid": "configs/panda_hybrid.yaml", "runs/quadruped_walks": "configs/quadruped_walks.yaml",
              "my.yaml": "configs/double_pendulum.yaml",
              "sweep.yaml": "configs/sweeps/pendulum_release.yaml"}
