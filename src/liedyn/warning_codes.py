@@ -16,6 +16,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     # robot files
     "invalid-xml": (WARN, "A robot file is not valid XML, but can be read. Correct it, since other programs may refuse it."),
     "urdf-not-read": (INFO, "Elements of a URDF that other programs read are ignored, such as `gazebo`. Nothing to do."),
+    "shape-left-out": (WARN, "A shape of a URDF with an invalid size, scale or pose is not drawn and has no mass. Correct it."),
     "unknown-tag": (INFO, "A tag in a URDF link or joint is not part of URDF and is ignored. Nothing to do."),
     "unknown-attribute": (INFO, "An attribute of a URDF element is not part of URDF and is ignored. Nothing to do."),
     "dynamics-not-read": (

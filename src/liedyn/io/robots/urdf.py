@@ -76,10 +76,11 @@ def urdf_robot(root: XmlElement, file: str) -> Robot:
     parsed = _parse(root.text("name") or Path(file).stem, [tree for tree, _ in links + joints])
     described, warnings = _without_unknown_mimics(
         tuple(_joint(joint, place) for joint, (_, place) in zip(parsed.joints, joints, strict=True)))
+    visuals, of_shapes = visuals_of_urdf(root)
     return Robot(name=parsed.name, joints=described,
                  links=tuple(_link(link, place) for link, (_, place) in zip(parsed.links, links, strict=True)),
-                 actuated=_actuated(root), warnings=(*root.warnings, *reader.warnings, *warnings), source=file,
-                 visuals=visuals_of_urdf(root))
+                 actuated=_actuated(root), warnings=(*root.warnings, *reader.warnings, *warnings, *of_shapes), source=file,
+                 visuals=visuals)
 
 
 def _without_unknown_mimics(joints: tuple[Joint, ...]) -> tuple[tuple[Joint, ...], list[LiedynWarning]]:

@@ -5,10 +5,12 @@ import math
 import os
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
+from liedyn.errors import LiedynWarning
 from liedyn.io.robots.xml_elements import XmlElement
 from liedyn.model.description import Robot
 from liedyn.model.links import Colour, LinkMesh, LinkVisuals, Pose, Shape, vector
@@ -55,51 +57,60 @@ def with_files(meshes: Iterable[LinkMesh], robot: Robot, folders: Sequence[str |
     return tuple(replace(mesh, file=_file(mesh.name, path, places)) for mesh in meshes)
 
 
-def visuals_of_urdf(robot: XmlElement) -> dict[str, LinkVisuals]:
-    """Return the visuals of the <robot> of a URDF. Invalid elements are ignored: they do not affect dynamics."""
+def visuals_of_urdf(robot: XmlElement) -> tuple[dict[str, LinkVisuals], list[LiedynWarning]]:
+    """Return the visuals of the <robot> of a URDF, and warnings about invalid shapes, which are left out."""
     materials, visuals = materials_of(robot), {}
+    warnings: list[LiedynWarning] = []
     for link in robot.every("link"):
-        visual, collision = ([_drawn(part, names) for part in link.children if part.tag == tag]
+        visual, collision = ([_drawn(part, names, warnings) for part in link.children if part.tag == tag]
                              for tag, names in (("visual", materials), ("collision", {})))
         if visual or collision:
             shapes, collision_shapes = (tuple(shape for shapes, _ in parts for shape in shapes) for parts in (visual, collision))
             meshes, collision_meshes = (tuple(mesh for _, group in parts for mesh in group) for parts in (visual, collision))
             visuals[link.text("name", "")] = LinkVisuals(shapes, collision_shapes, meshes,
                                                          not collision and len(shapes) == len(visual), collision_meshes)
-    return visuals
+    return visuals, warnings
 
 
-def _drawn(part: XmlElement, materials: Materials) -> tuple[list[Shape], list[LinkMesh]]:
-    """Return the primitives and the mesh of a <visual> or <collision>."""
+def _drawn(part: XmlElement, materials: Materials, warnings: list[LiedynWarning]) -> tuple[list[Shape], list[LinkMesh]]:
+    """Return the primitives and the mesh of a <visual> or <collision>. Append warnings about those that are invalid."""
     shapes: list[Shape] = []
     meshes: list[LinkMesh] = []
     solids: dict[str, XmlElement] = {}
     for geometry in part.every("geometry"):
         for solid in geometry.children:
             solids.setdefault(solid.tag, solid)
-    pose = _pose_of(part.first("origin")) if solids else None
-    if pose is None:
-        return shapes, meshes
-    colour = _colour_of(part.first("material"), materials)
-    for kind, names in _URDF.items():
-        if kind in solids:
-            sizes = numbers_of(" ".join(solids[kind].text(name, "") for name in names), len(SHAPES[kind]))
-            if sizes and min(sizes) > 0:
-                shapes.append(Shape(kind, sizes, pose, colour))
-    name = solids["mesh"].text("filename") if "mesh" in solids else None
-    if name:
-        scale = numbers_of(solids["mesh"].text("scale", "1 1 1"), 3)
-        if scale and 0.0 not in scale:
-            meshes.append(LinkMesh(name, pose, vector(scale), colour))
+
+    def values(element: XmlElement, attribute: str, count: int, default: str, limit: str = "") -> tuple[float, ...]:
+        text = element.text(attribute, default)
+        numbers = numbers_of(text, count)
+        if numbers and (not limit or (min(numbers) > 0 if limit == _POSITIVE else 0.0 not in numbers)):
+            return numbers
+        expected = ("one number" if count == 1 else "three numbers") + limit
+        warnings.append(LiedynWarning("shape-left-out", f"the shape of this {part.tag} is left out: found {text!r}, expected "
+                                      f"{expected}", place=element.place(attribute)))
+        raise _InvalidShapeError
+
+    with suppress(_InvalidShapeError):
+        origin, pose = part.first("origin"), Pose()
+        if origin is not None and solids.keys() & {*_URDF, "mesh"}:
+            pose = Pose.from_xyz_rpy(*(values(origin, key, 3, "0 0 0") for key in ("xyz", "rpy")))
+        colour = _colour_of(part.first("material"), materials)
+        for kind, names in _URDF.items():
+            if kind in solids:
+                count = len(SHAPES[kind]) // len(names)
+                sizes = [x for name in names for x in values(solids[kind], name, count, "", _POSITIVE)]
+                shapes.append(Shape(kind, tuple(sizes), pose, colour))
+        if "mesh" in solids and (name := solids["mesh"].text("filename")):
+            meshes.append(LinkMesh(name, pose, vector(values(solids["mesh"], "scale", 3, "1 1 1", _NOT_ZERO)), colour))
     return shapes, meshes
 
 
-def _pose_of(origin: XmlElement | None) -> Pose | None:
-    """Return the pose of an <origin>, or None if it is invalid."""
-    if origin is None:
-        return Pose()
-    xyz, rpy = (numbers_of(origin.text(key, "0 0 0"), 3) for key in ("xyz", "rpy"))
-    return Pose.from_xyz_rpy(xyz, rpy) if xyz and rpy else None
+_POSITIVE, _NOT_ZERO = " above 0", " other than 0"
+
+
+class _InvalidShapeError(Exception):
+    """A shape has an invalid number."""
 
 
 def numbers_of(text: str, count: int) -> tuple[float, ...] | None:
