@@ -83,9 +83,9 @@ def _drawn(part: XmlElement, materials: Materials, warnings: list[LiedynWarning]
 
     def values(element: XmlElement, attribute: str, count: int, default: str, limit: str = "") -> tuple[float, ...]:
         text = element.text(attribute, default)
-        numbers = numbers_of(text, count)
-        if numbers and (not limit or (min(numbers) > 0 if limit == _POSITIVE else 0.0 not in numbers)):
-            return numbers
+        x = numbers_of(text, count)
+        if x and (not limit or (min(x) > 0 if limit == _POSITIVE else 0.0 not in x)):
+            return x
         expected = ("one number" if count == 1 else "three numbers") + limit
         warnings.append(LiedynWarning("shape-left-out", f"the shape of this {part.tag} is left out: found {text!r}, expected "
                                       f"{expected}", place=element.place(attribute)))
