@@ -12,6 +12,7 @@ READING = {"inertia_from_meshes", "ignore", "xacro_args"}
 ARM = """<mujoco><option density="1.2"/><worldbody><body name="a"><joint name="j" axis="0 1 0"/>
 <geom type="box" size="0.1 0.2 0.3" pos="0 0 1"/></body></worldbody></mujoco>"""
 COMMANDS = {
+    "view": ["arm.xml", "--no-open", "-o", "arm.html"],
     "info": ["arm.xml"], "check": ["arm.xml"], "convert": ["arm.xml", "-o", "arm.yaml"], "export": ["arm.xml"],
     "assemble": ["arms.xml"], "parameters": ["arm.xml"], "simulate": ["arm.xml", "--dry-run"],
     "linearize": ["arm.xml", "--no-plots"],
