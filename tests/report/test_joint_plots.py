@@ -4,8 +4,9 @@ import pytest
 
 from liedyn.report.plots import palette, style
 from liedyn.report.plots.joint_plots import PANELS_A_PAGE, draw_group
-from liedyn.report.plots.plot_data import Group, PlotData, Series
+from liedyn.report.plots.plot_data import Group, PlotData, Series, Skeleton
 from liedyn.report.plots.save_plots import figures
+from liedyn.report.plots.spatial_plots import draw_motion
 
 T = np.linspace(0, 2, 101)
 
@@ -217,6 +218,27 @@ def test_long_names_do_not_reach_the_next_panel(n):
         name_end = max(text.get_window_extent().x1 for text in axes.texts)
         others = [a.get_window_extent().x0 for a in figure.axes if a.get_window_extent().x0 > axes.get_window_extent().x1]
         assert name_end < min(others, default=figure.bbox.x1)
+
+
+def test_many_labels_fit_above_a_narrow_panel():
+    curves = tuple(s for foot in ("front", "hind") for s in (
+        series(foot, unit="N", label="force"), series(foot, T, "N", "tangential"), series(foot, T, "", "utilization")))
+    group = Group("contacts", "Contacts", curves, kind="contact")
+    figure, = draw_group(group, PlotData("dog", T, (group,), look=palette.Look(3.5, paper=True)))
+    figure.draw_without_rendering()
+    first, second = figure.axes[:2]
+    ends = [text.get_window_extent().x1 for text in first.texts if text.get_text().endswith(("force", "tangential"))]
+    assert len(ends) == 2 and max(ends) < second.get_window_extent().x0
+    assert "utilization" in texts(second) and not any(text.endswith("— utilization") for text in texts(second))
+
+
+def test_equal_scales_remain_in_another_size():
+    figure = draw_motion(Skeleton(T, np.zeros((len(T), 2, 3)) + np.array([[0, 0, 0], [1.0, 0, 1]]), ((0, 1),)))
+    figure.set_size_inches(3.5, 6.0)
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    box, (x0, x1), (y0, y1) = axes.get_window_extent(), axes.get_xlim(), axes.get_ylim()
+    assert (x1 - x0) / box.width == pytest.approx((y1 - y0) / box.height)
 
 
 # --- style -----------------------------------------------------------------------------------------------------------

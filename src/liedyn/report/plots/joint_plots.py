@@ -131,7 +131,8 @@ def _draw_panel(axes: Axes, panel: Panel, recording: PlotData, colours: list[str
             look, s.run if compared else int(s.prescribed) if len(panel) == 1 else k)
         style.curve(axes, recording.t if s.t is None else s.t, s.values, color=colour, linestyle=pattern,
                     linewidth=0.7 * width if look.paper else width, solid_joinstyle="round", label=s.label or s.joint)
-    keys = {s.label: (style.key_label(look, k, s.label) if not compared else s.label, colour, "bold")
+    named = any(label and name.startswith(label) for label in labels for name in names[:1]) and len(labels) == 1
+    keys = {} if named else {s.label: (style.key_label(look, k, s.label) if not compared else s.label, colour, "bold")
              for k, (s, colour) in enumerate(zip(panel, colours, strict=True))}
     style.heading(axes, panel[0].joint, "", *keys.values(), ("over limit" if beyond else "", palette.VERMILLION, "normal"))
 

@@ -101,7 +101,7 @@ def draw_mechanism(mechanism: Mechanism, recording: PlotData) -> Figure:
     low = middle - 0.5 * np.array([width * inch, factor * size[1] / _INCH * inch + 2 * _MARGIN * inch]) - [0.0, 0.3 * inch]
     axes = style.plain_axes(figure, 0.0, 0.0, width, height, xlim=(low[0], low[0] + width * inch),
                             ylim=(low[1], low[1] + height * inch))
-    axes.set_aspect("equal", adjustable="datalim")
+    axes.set_aspect("equal")
     _draw_curves(axes, mechanism)
     _draw_links(axes, mechanism, inch)
     _draw_scale(axes, mechanism, inch, text)

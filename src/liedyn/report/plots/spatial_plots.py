@@ -85,7 +85,7 @@ def scene(figure: Figure, view: View, points: np.ndarray, left: float, bottom: f
     scale = max(half[0] / width, half[1] / height)
     axes.set_xlim(middle[0] - scale * width, middle[0] + scale * width)
     axes.set_ylim(middle[1] - scale * height, middle[1] + scale * height)
-    axes.set_aspect("equal", adjustable="datalim")             # in another size, too
+    axes.set_aspect("equal")                                   # in another size, too
     _scale_bar(axes, 2 * scale * width)
     _world_axes(axes, view, 2 * scale)
     return axes
@@ -197,7 +197,7 @@ def draw_base_path(base: BasePath, recording: PlotData) -> Figure:
         style.draw_marks(axes, recording.event_times, recording.phases, names=x_name is None)
         quantity = name.partition(" ")[0]
         style.rulers(axes, 5, 4, x_name, y_names=(f"{quantity} [{unit}]", f"[{unit}]"))
-        style.heading(axes, name if width - at > 2.5 else quantity, "",
+        style.heading(axes, name if width - at > 3.5 else quantity, "",
                       *((style.key_label(look, k, x), colour, "bold") for k, (x, colour) in enumerate(palette.AXES.items())))
         for k, (x, (label, colour)) in enumerate(zip(values.T, palette.AXES.items(), strict=True)):
             style.curve(axes, t, x, color=colour, linestyle=style.line_pattern(look, k), linewidth=1.0 if look.paper else 1.4,

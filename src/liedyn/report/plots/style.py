@@ -23,6 +23,7 @@ from liedyn.report.plots.palette import BAND, FAINT, GRID, INK, LINES, SCREEN, L
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MOST_POINTS = 4000                       # of a curve; more are not seen but make files heavy
 _LETTER, _BOLD = 0.56 / 72, 0.66 / 72    # mean width of a letter [inches] for a size of one point
+_SMALL = 0.7                             # smallest size of headings, of the usual one
 _PANEL = 1.05                            # smallest width of a panel of a figure with a given width [inches]
 _MARK_LINES = 12                         # events with lines in panels; more have short marks
 
@@ -181,11 +182,14 @@ def heading(axes: Axes, name: str, remark: str = "", *more: tuple[str, str, str]
 def _draw_heading(axes: Axes, name: str, remark: str, more: Sequence[tuple[str, str, str]]) -> list[Artist]:
     look = parent_figure(axes).look
     parts = [part for part in ((remark, FAINT, "normal"), *more) if part[0]]
-    room = int(1.05 * wide(axes) / (_BOLD * look.name)) - sum(len(text) + 1 for text, _, _ in parts)
+    shortest = min(len(name), 8 if look.paper else 16)
+    needed = (shortest + sum(len(text) + 1 for text, _, _ in parts)) * _BOLD * look.name
+    size = look.name * min(1.0, max(1.1 * wide(axes) / needed, _SMALL)) if needed else look.name       # fits above the panel
+    room = int(1.05 * wide(axes) / (_BOLD * size)) - sum(len(text) + 1 for text, _, _ in parts)
     xycoords: str | Annotation = "axes fraction"
     at, offset, drawn = (0, 1), (0, 4), list[Artist]()
-    for text, colour, weight in ([(shortened(name, max(room, 8 if look.paper else 16)), INK, "bold")] if name else []) + parts:
-        word = words(axes, text, at, offset, "left", "bottom", xycoords=xycoords, size=look.name, color=colour, weight=weight)
+    for text, colour, weight in ([(shortened(name, max(room, shortest)), INK, "bold")] if name else []) + parts:
+        word = words(axes, text, at, offset, "left", "bottom", xycoords=xycoords, size=size, color=colour, weight=weight)
         at, xycoords, offset = (1, 0), word, (5, 0)
         drawn.append(word)
     return drawn
