@@ -1,4 +1,8 @@
-"""The clips of the home page: `python docs/site_pages/gallery.py [NAME …]` renders them, which needs Chromium and ffmpeg."""
+"""The clips of the home page and of the README.
+
+`python docs/site_pages/gallery.py [NAME …]` renders clips of the home page, or all, and `… hero` the animation of the README. It
+needs Chromium and ffmpeg, and for the meshes of the Panda the package example-robot-data (their licence is Apache-2.0).
+"""
 from __future__ import annotations
 
 import subprocess
@@ -9,7 +13,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIPS = Path(__file__).parent / "static" / "clips"
-SECONDS, SIZE = 4, "480x360"
+SECONDS, SIZE, RATE = 4, "480x360", 20                      # of a clip; pixels, frames per second
+HERO_SECONDS, HERO_SIZE, HERO_RATE, HERO_HEIGHT = 6, "640x560", 12, 300
 
 
 class Clip(NamedTuple):
@@ -50,13 +55,35 @@ def _figure(clip: Clip) -> str:
 
 def render(clip: Clip, folder: str) -> None:
     """Write static/clips/NAME.mp4 from a run in the folder."""
-    settings = [word for option in clip.options for word in ("-S", option)]
-    run, video = Path(folder, clip.name), Path(folder, f"{clip.name}.mp4")
-    _call("liedyn", "simulate", ROOT / "configs" / f"{clip.name}.yaml", *settings, "--no-plots", "-q", "-o", run)
-    _call("liedyn", "replay", run, "--video", video, "--size", SIZE, "--fps", 20, "--speed", clip.speed, *clip.view)
+    video = _film(clip, folder, SIZE, RATE)
     CLIPS.mkdir(parents=True, exist_ok=True)
     _call("ffmpeg", "-v", "error", "-y", "-i", video, "-t", SECONDS, "-c:v", "libx264", "-crf", 30, "-preset", "veryslow",
           "-pix_fmt", "yuv420p", "-movflags", "+faststart", CLIPS / video.name)
+
+
+def render_hero(folder: str) -> None:
+    """Write docs/hero.gif, three clips next to each other. Each has the part of its video of this width:height:x:y."""
+    import cmeel
+
+    panda = Path(cmeel.__file__).parents[1] / "cmeel.prefix/share/example-robot-data/robots/panda_description/urdf/panda.urdf"
+    clips = {"440:400:100:110": Clip("quadruped_walks", "", "", view=("--follow", "body"), speed=0.5),
+             "330:300:160:140": Clip("panda_computed_torque", "", "", (f"robot={panda}",), ("--meshes",), 0.8),
+             "440:400:100:80": Clip("stewart", "", "", speed=0.67)}
+    videos = [_film(clip, folder, HERO_SIZE, HERO_RATE) for clip in clips.values()]
+    parts = [f"[{k}]crop={crop},scale=-2:{HERO_HEIGHT}[c{k}]" for k, crop in enumerate(clips)]
+    joined = "".join(f"[c{k}]" for k in range(len(clips))) + f"hstack=inputs={len(clips)},split[a][b]"
+    colours = "[a]palettegen=max_colors=64:stats_mode=diff[p];[b][p]paletteuse=dither=none:diff_mode=rectangle"
+    _call("ffmpeg", "-v", "error", "-y", *(word for video in videos for word in ("-t", HERO_SECONDS, "-i", video)),
+          "-filter_complex", ";".join((*parts, joined, colours)), ROOT / "docs" / "hero.gif")
+
+
+def _film(clip: Clip, folder: str, size: str, rate: int) -> Path:
+    """Simulate a scenario, and write and return the video of its motion."""
+    settings = [word for option in clip.options for word in ("-S", option)]
+    run, video = Path(folder, clip.name), Path(folder, f"{clip.name}.mp4")
+    _call("liedyn", "simulate", ROOT / "configs" / f"{clip.name}.yaml", *settings, "--no-plots", "-q", "-o", run)
+    _call("liedyn", "replay", run, "--video", video, "--size", size, "--fps", rate, "--speed", clip.speed, *clip.view)
+    return video
 
 
 def _call(*words: object) -> None:
@@ -65,6 +92,8 @@ def _call(*words: object) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:
+        if "hero" in sys.argv[1:]:
+            render_hero(temporary)
         for one in GALLERY:
             if not sys.argv[1:] or one.name in sys.argv[1:]:
                 render(one, temporary)

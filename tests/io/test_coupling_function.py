@@ -160,5 +160,5 @@ def test_broken_csv(tmp_path, titles, text):
 def test_info_shows_the_function(tmp_path):
     from liedyn.report.robot_summary import constraint_count, robot_summary
     model = ld.load(write(tmp_path, 'function: "0.1*cam"'))
-    assert constraint_count(model) == "1 coupling, 1 row"
+    assert constraint_count(model) == "1 coupling, 1 equation"
     assert "'function': '0.1*cam'" in str(robot_summary(model))
