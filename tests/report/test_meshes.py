@@ -153,6 +153,21 @@ def test_large_meshes_are_thinned_out(tmp_path):
         assert set(triangles.ravel()) == set(range(len(points)))
 
 
+def test_thinned_parts_meet_at_their_borders(tmp_path):
+    """A ball of two colours: both halves are thinned, and each keeps the points at which they meet."""
+    import trimesh
+
+    from liedyn.report.replay.meshes import Part, thinned
+    ball = trimesh.creation.icosphere(4)
+    above = ball.triangles_center[:, 2] > 0.0
+    halves = [Part(ball.vertices[np.unique(faces)], np.unique(faces, return_inverse=True)[1].reshape(-1, 3), None)
+              for faces in (ball.faces[above], ball.faces[~above])]
+    seam = set(map(tuple, halves[0].points.round(9))) & set(map(tuple, halves[1].points.round(9)))
+    thin = thinned({Path("ball.dae"): halves}, 800)[Path("ball.dae")]
+    assert len(seam) > 50 and sum(len(part.triangles) for part in thin) < 1000 < len(ball.faces)
+    assert all(seam <= set(map(tuple, part.points.round(9))) for part in thin)
+
+
 def test_what_is_missing_is_said(tmp_path):
     motion(tmp_path, URDF.format("package://boxes/box.stl", "box.stl"))
     (tmp_path / "box.stl").write_text("no mesh")
