@@ -12,6 +12,7 @@ from PIL import Image
 import liedyn as ld
 from command_line import ok
 from liedyn.io.trajectory_csv import write_trajectory
+from liedyn.report.plots import palette
 from liedyn.report.replay.video import browser, chromium
 from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
@@ -424,7 +425,7 @@ def test_plots_have_one_unit_can_be_resized_and_compare_two_runs(motion, page, t
     assert len({len(x.strip("-").split(".")[1]) for text in values for x in text.split(" | ")}) == 1
     shown = page.ask("replay.viewer.plots.curves.shown.map(({ colour, dash }) => [colour, dash])")
     assert len(shown) == 14 and sum(dash == [4, 4] for _, dash in shown) == 7
-    assert page.ask("new Set(replay.colours).size") == 20
+    assert page.ask("new Set(replay.colours).size") == 20 and page.ask("replay.colours")[:6] == list(palette.CURVES)
     edge, panel = box(page, "divider"), box(page, "panel")
     page.call("Input.dispatchMouseEvent", type="mousePressed", x=edge["x"] + 2, y=300, button="left", buttons=1)
     page.call("Input.dispatchMouseEvent", type="mouseMoved", x=edge["x"] - 98, y=300, button="left", buttons=1)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 AXES = {"x": VERMILLION, "y": GREEN, "z": BLUE}                           # components of vectors, directions of the world
 CURVES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION)
+MORE_CURVES = ("#8F3F00", "#00785A", "#9A4F78", "#6B7F8E", "#D62728", "#7B68EE", "#66A61E", "#A6761D", "#E7298A", "#17A2A8",
+               "#F08080", "#8C8C00", "#9467BD", "#4FBF8B")                # in pages, where many curves share a panel
 WARM = (ORANGE, VERMILLION, PURPLE, "#8F3F00", "#8C6D00", "#7D3F60")      # what is prescribed,
 COOL = (BLUE, GREEN, SKY, "#003F63", "#005C43", "#6B7F8E")                # what follows from the forces
 INK, FAINT, GRID, BAND = "#222222", "#777777", "#E3E3E3", "#F3F3F3"

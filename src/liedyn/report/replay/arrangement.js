@@ -1,7 +1,5 @@
 // Where several runs stand: beside each other in rows along y, or in one place, where all but the first are ghosts.
 
-const RUN_COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8F3F00", "#6B7F8E"];
-
 class Arrangement {
   constructor(runs, beside) {
     Object.assign(this, { runs, beside, halves: [], several: beside || runs.length > 2 });
@@ -10,7 +8,7 @@ class Arrangement {
     const extent = (k) => Math.max(...runs.map(({ scene: { bounds: [low, high] } }) => high[k] - low[k])) + 0.45 * size;
     const [dx, dy] = [0, 1].map((k) => Math.max(0.8 * size, extent(k)));
     runs.forEach((run, k) => {
-      run.colour = RUN_COLOURS[k % RUN_COLOURS.length];
+      run.colour = PALETTE.curves[k % PALETTE.curves.length];
       if (beside) run.shift = [-dx * Math.floor(k / perRow), dy * (k % perRow), 0];
       else if (k > 0) run.ghost = rgb(run.colour);
     });

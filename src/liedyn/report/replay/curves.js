@@ -1,7 +1,5 @@
 // Curves of chosen columns over time on a canvas; a drag on it moves the time.
 
-const CURVE_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8F3F00", "#00785A", "#9A4F78",
-  "#6B7F8E", "#D62728", "#7B68EE", "#66A61E", "#A6761D", "#E7298A", "#17A2A8", "#F08080", "#8C8C00", "#9467BD", "#4FBF8B"];
 const DASHES = [[], [7, 3], [2, 3], [7, 3, 2, 3]];          // of curves beyond the colours
 const MARGIN = { left: 52, right: 8, top: 22, bottom: 20 };
 

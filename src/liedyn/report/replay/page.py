@@ -14,6 +14,7 @@ from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.manifold import continuous_quaternions
 from liedyn.errors import escape_nonprintable
 from liedyn.model.model import Model, base_text
+from liedyn.report.plots import palette
 from liedyn.report.replay.meshes import packed
 from liedyn.report.replay.scene import PlacedShape, Visuals, bodies_of, body_scene
 from liedyn.report.replay.scenery import scenery
@@ -108,6 +109,8 @@ SCRIPTS = ("page.js", "vectors.js", "shapes.js", "drawing.js", "camera.js", "mec
            "meshes.js", "curves.js", "plots.js", "sliders.js", "arrangement.js", "recording.js", "picking.js", "viewer.js")
 PAGE = "replay.html"                    # its name in a run folder
 DATA = '<script id="data" type="application/json">'
+_COLOURS = {"axes": list(palette.AXES.values()), "curves": [*palette.CURVES, *palette.MORE_CURVES]}
+_PALETTE = f"const PALETTE = {json.dumps(_COLOURS)};"       # before the scripts: the colours of the figures
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,7 @@ def replay_page(runs: Sequence[ReplayRun], look: ReplayOptions = DEFAULT, visual
     parts = {"title": html.escape(escape_nonprintable(f"{title} · {runs[0].model.name}")),
              "style": (folder / "page.css").read_text(encoding="utf-8"),
              "data": json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
-             "scripts": "\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)}
+             "scripts": "\n".join([_PALETTE, *((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)])}
     page = (folder / "page.html").read_text(encoding="utf-8")
     pieces = page.split("@@")                                # text, name, text, name, …: inserted text is not replaced again
     return "".join(parts[piece] if k % 2 else piece for k, piece in enumerate(pieces))

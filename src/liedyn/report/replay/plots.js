@@ -51,7 +51,7 @@ class Plots {
     $("curve-list").replaceChildren(...this.plot.curves.map(([name, unit], j) => {
       const box = element("input", { type: "checkbox", checked: this.chosen[j] });
       const colour = element("i"), value = element("output"), title = unit ? `${name} [${unit}]` : name;
-      colour.style.background = CURVE_COLOURS[j % CURVE_COLOURS.length];
+      colour.style.background = PALETTE.curves[j % PALETTE.curves.length];
       box.addEventListener("change", () => { this.chosen[j] = box.checked; this.show(); });
       this.values.push(value);
       return element("label", { title }, box, colour, element("span", { textContent: name }), value);
@@ -66,8 +66,8 @@ class Plots {
       if (!this.chosen[j]) return;
       this.runs.forEach((run, k) => {
         const x = k ? this.curveOf(run, this.plot.title, name) : run.curves[this.first + j];
-        const colour = alone ? run.colour : CURVE_COLOURS[j % CURVE_COLOURS.length];
-        const dash = k > 0 && !alone ? [4, 4] : DASHES[Math.floor(j / CURVE_COLOURS.length) % DASHES.length];
+        const colour = alone ? run.colour : PALETTE.curves[j % PALETTE.curves.length];
+        const dash = k > 0 && !alone ? [4, 4] : DASHES[Math.floor(j / PALETTE.curves.length) % DASHES.length];
         if (x) shown.push({ t: run.t, x, colour, dash });
       });
     });

@@ -1,7 +1,7 @@
 // What a scenario adds to the robot: contact planes and shapes, targets and waypoints, bodies that events attach.
 
 const [PLANE, TOUCHING, TARGET, PAYLOAD] = [[0.35, 0.50, 0.65], [0.10, 0.60, 0.55], [0.85, 0.15, 0.45], [0.55, 0.38, 0.22]];
-const FRAME = [[0.85, 0.25, 0.2], [0.2, 0.65, 0.25], [0.25, 0.45, 0.95]];   // axes: x red, y green, z blue
+const FRAME = PALETTE.axes.map(rgb);                        // x red, y green, z blue
 const MOST_DASHES = 600;                                    // of the path of a target
 const PLANE_LINES = 8;                                      // from the middle of a plane to each side
 

@@ -2,7 +2,6 @@
 
 const SPEEDS = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10];
 const MOST_BEADS = 500;                                     // marks of events on a trace
-const PHASE_COLOURS = ["#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#D55E00"];
 
 const TOGGLES = { axes: "link frames", joints: "joint axes", com: "centres of mass", contacts: "contact shapes" };
 
@@ -143,7 +142,7 @@ class Viewer {
       if (!names.includes(name)) names.push(name);
       const band = element("div", { title: name });
       Object.assign(band.style, { left: share(t), width: `${100 * ((bands[k + 1]?.[0] ?? this.end) - t) / span}%`,
-        background: PHASE_COLOURS[names.indexOf(name) % PHASE_COLOURS.length] });
+        background: PALETTE.curves[names.indexOf(name) % PALETTE.curves.length] });
       $("phases").append(band);
     });
     $("play").addEventListener("click", () => this.play());
@@ -267,7 +266,7 @@ class Viewer {
       const box = element("input", { type: "checkbox", id: `trace${k}` });
       box.addEventListener("change", () => this.trace(k, box.checked));
       const colour = element("i");
-      colour.style.background = CURVE_COLOURS[k % CURVE_COLOURS.length];
+      colour.style.background = PALETTE.curves[k % PALETTE.curves.length];
       $("trace-list").append(element("label", {}, box, colour, element("span", { textContent: link.name })));
     });
     $("follow").addEventListener("change", () => this.setFollow(Number($("follow").value)));
@@ -321,7 +320,7 @@ class Viewer {
     $(`trace${k}`).checked = on;
     if (!on) this.traces.delete(k);
     else if (!this.traces.has(k)) {
-      const path = this.main.path(k), colour = rgb(CURVE_COLOURS[k % CURVE_COLOURS.length]), numbers = [], { main } = this;
+      const path = this.main.path(k), colour = rgb(PALETTE.curves[k % PALETTE.curves.length]), numbers = [], { main } = this;
       const r = 1.3 * main.scene.radius, marks = main.data.marks.slice(0, MOST_BEADS);                 // where events are
       const beads = marks.flatMap(([t]) => [...columns([r, 0, 0], [0, r, 0], [0, 0, r], path[main.frame(t)[0]]), ...colour, 1]);
       for (let i = 0; i + 1 < path.length; i++) numbers.push(...path[i], ...path[i + 1], ...colour, 1);
@@ -376,7 +375,7 @@ try {
   const viewer = new Viewer(await all(data.runs, (run) => Motion.of(run, meshes)), meshes, data);
   // for scripts: replay.seek(1.5), replay.position("hand"), replay.framesPerSecond(); replay.film(), await replay.still(1.5)
   window.replay = {
-    viewer, cutOut, colours: CURVE_COLOURS, film: () => film(viewer), still: (time) => still(viewer, time),
+    viewer, cutOut, colours: PALETTE.curves, film: () => film(viewer), still: (time) => still(viewer, time),
     seek: (time) => { viewer.play(false); viewer.seek(time); }, position: (link) => place(viewer.main.link(viewer.number(link))),
     framesPerSecond: () => 1000 * (viewer.frames.length - 1) / (viewer.frames[viewer.frames.length - 1] - viewer.frames[0]),
   };
