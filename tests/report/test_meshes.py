@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import liedyn as ld
 from command_line import ok, run
@@ -151,6 +152,47 @@ def test_large_meshes_are_thinned_out(tmp_path):
         points, triangles = mesh_in(pack)
         assert np.abs(np.linalg.norm(points, axis=1) / radius - 1).max() < worst
         assert set(triangles.ravel()) == set(range(len(points)))
+
+
+def ply_of_faces(path):
+    lines = [f"{x} {y} {z}\n" for x, y, z in CORNERS]
+    lines += [f"3 {a} {b} {c} {'255 0 0' if k < 2 else '0 0 255'}\n" for k, (a, b, c) in enumerate(TRIANGLES)]
+    path.write_text("ply\nformat ascii 1.0\nelement vertex 8\nproperty float x\nproperty float y\nproperty float z\n"
+                    "element face 12\nproperty list uchar int vertex_indices\nproperty uchar red\nproperty uchar green\n"
+                    "property uchar blue\nend_header\n" + "".join(lines))
+
+
+def obj_of_materials(path):
+    (path.parent / "box.mtl").write_text("newmtl red\nKd 1 0 0\nnewmtl blue\nKd 0 0 1\n")
+    obj_with(path, ["usemtl red\n", "", "usemtl blue\n"])
+
+
+def obj_with_texture(path):
+    """The left half of the picture is red with some noise, the right one blue."""
+    picture = np.zeros((8, 16, 3), np.uint8)
+    picture[:, :8, 0], picture[:, 8:, 2], picture[::2, :, 1] = 255, 255, 8
+    Image.fromarray(picture).save(path.parent / "picture.png")
+    (path.parent / "box.mtl").write_text("newmtl both\nKd 1 1 1\nmap_Kd picture.png\n")
+    obj_with(path, ["usemtl both\n"], "vt 0.25 0.5\nvt 0.75 0.5\n")
+
+
+def obj_with(path, uses, coordinates=""):
+    lines = ["mtllib box.mtl\n", *(f"v {x} {y} {z}\n" for x, y, z in CORNERS), coordinates]
+    for k, face in enumerate(TRIANGLES):
+        corners = (f"{p + 1}/{1 + (k >= 2)}" if coordinates else f"{p + 1}" for p in face)
+        lines += [uses[k] if k < len(uses) else "", f"f {' '.join(corners)}\n"]
+    path.write_text("".join(lines))
+
+
+@pytest.mark.parametrize("write", [ply_of_faces, obj_of_materials, obj_with_texture])
+def test_faces_have_their_own_colours(tmp_path, write):
+    """One side of the box is red and five are blue; colours of a picture that differ little are one."""
+    from liedyn.report.replay.meshes import read_drawn_mesh
+    path = tmp_path / f"box.{write.__name__[:3]}"
+    write(path)
+    red, blue = sorted(read_drawn_mesh(path), key=lambda part: len(part.triangles))
+    assert (len(red.triangles), len(red.points), len(blue.triangles), len(blue.points)) == (2, 4, 10, 8)
+    assert red.colour == pytest.approx((1, 0, 0), abs=0.04) and blue.colour == pytest.approx((0, 0, 1), abs=0.04)
 
 
 def test_thinned_parts_meet_at_their_borders(tmp_path):

@@ -12,6 +12,11 @@ import numpy as np
 from liedyn.errors import ComputationError
 
 INSTALL_MESHES = "pip install 'liedyn[meshes]'"
+Colour = tuple[float, float, float]
+
+_CELL, _SIMILAR = 16.0, 60.0            # of 255: colours within a cell, and means of cells this close, are one
+_MOST_COLOURS = 8                       # of one mesh
+_INSIDE = np.array([[1, 1, 1], [4, 1, 1], [1, 4, 1], [1, 1, 4]]) / [[3], [6], [6], [6]]    # points of a face, for its texture
 _MODULES = {"trimesh": "trimesh", "collada": "pycollada", "fast_simplification": "fast-simplification"}
 
 
@@ -21,7 +26,7 @@ class Part:
 
     points: np.ndarray
     triangles: np.ndarray
-    colour: tuple[float, float, float] | None
+    colour: Colour | None
 
 
 def missing_readers() -> list[str]:
@@ -29,8 +34,11 @@ def missing_readers() -> list[str]:
     return [package for module, package in _MODULES.items() if find_spec(module) is None]
 
 
-def read_mesh(file: Path) -> list[Part]:
+def read_mesh(file: Path, face_colours: bool = False) -> list[Part]:
     """Return the parts of an STL, OBJ, DAE, PLY or glTF file, one per colour, with the points of the file.
+
+    face_colours: whether faces of one mesh with different colours are different parts. Colours of points and of textures count
+    for the faces, each with one colour; similar colours are one.
 
     Raise ComputationError if the file cannot be read.
     """
@@ -45,7 +53,9 @@ def read_mesh(file: Path) -> list[Part]:
             mesh = scene.geometry[name]
             if len(getattr(mesh, "faces", ())):
                 points = metres * (np.asarray(mesh.vertices) @ pose[:3, :3].T + pose[:3, 3])
-                parts.setdefault(_colour(mesh), []).append((points, np.asarray(mesh.faces)))
+                for colour, faces in _by_colour(mesh) if face_colours else [(_colour(mesh), np.asarray(mesh.faces))]:
+                    used, corners = np.unique(faces, return_inverse=True) if face_colours else (slice(None), faces)
+                    parts.setdefault(colour, []).append((points[used], corners.reshape(-1, 3)))
     except Exception as problem:                               # of many readers; their texts may quote the file, which may be any
         raise ComputationError(f"{file} cannot be read as a mesh: {type(problem).__name__}; expected an STL, OBJ, DAE, PLY or "
                                "glTF file") from None
@@ -56,17 +66,57 @@ def read_mesh(file: Path) -> list[Part]:
     return joined
 
 
-def _colour(mesh: Any) -> tuple[float, float, float] | None:
-    """Return the colour of a mesh; None also for the default grey of trimesh."""
+def _colour(mesh: Any) -> Colour | None:
+    """Return the colour of the material of a mesh; None also for the default grey of trimesh."""
     from trimesh.visual.color import DEFAULT_COLOR
     coloured = mesh.visual if mesh.visual.kind in ("vertex", "face") else getattr(mesh.visual, "material", None)
     rgb = getattr(coloured, "main_color", None)
-    if rgb is None or np.array_equal(rgb[:3], DEFAULT_COLOR[:3]):
+    return None if rgb is None or np.array_equal(rgb[:3], DEFAULT_COLOR[:3]) else _as_colour(rgb[:3])
+
+
+def _as_colour(rgb: np.ndarray) -> Colour:
+    red, green, blue = (np.asarray(rgb) / 255).round(3).tolist()
+    return red, green, blue
+
+
+def _by_colour(mesh: Any) -> list[tuple[Colour | None, np.ndarray]]:
+    """Return (colour, faces) for each colour of the faces of a mesh."""
+    faces, rgb = np.asarray(mesh.faces), _colours_of_faces(mesh)
+    if rgb is None:
+        return [(_colour(mesh), faces)]
+    areas = mesh.area_faces + 1e-12 * mesh.area + 1e-300
+    _, index = np.unique((rgb // _CELL).astype(np.int64) @ [65536, 256, 1], return_inverse=True)
+    shares = np.bincount(index, areas) / areas.sum()
+    means = np.column_stack([np.bincount(index, areas * x) for x in rgb.T]) / np.bincount(index, areas)[:, None]
+    chosen: list[int] = []
+    for cell in np.argsort(-shares):                            # the colour of the largest area first
+        if len(chosen) < _MOST_COLOURS and all(np.linalg.norm(means[cell] - means[other]) > _SIMILAR for other in chosen):
+            chosen.append(int(cell))
+    nearest = np.linalg.norm(rgb[:, None] - means[chosen], axis=2).argmin(axis=1)
+    return [(_as_colour(np.average(rgb[of_colour], axis=0, weights=areas[of_colour])), faces[of_colour])
+            for k in range(len(chosen)) if (of_colour := nearest == k).any()]
+
+
+def _colours_of_faces(mesh: Any) -> np.ndarray | None:
+    """Return the colour (m, 3) of each face from 0 to 255, or None if all faces have that of the material."""
+    visual, faces = mesh.visual, np.asarray(mesh.faces)
+    if visual.kind == "face":
+        return np.asarray(visual.face_colors[:, :3], dtype=float)
+    if visual.kind == "vertex":
+        of_points: np.ndarray = np.asarray(visual.vertex_colors, dtype=float)[faces][..., :3].mean(axis=1)
+        return of_points
+    material, uv = getattr(visual, "material", None), getattr(visual, "uv", None)
+    image = getattr(material, "baseColorTexture", None) or getattr(material, "image", None)
+    if image is None or uv is None or len(uv) != len(mesh.vertices):
         return None
-    return tuple((np.asarray(rgb[:3]) / 255).round(3).tolist())
+    pixels = np.asarray(image.convert("RGB"))
+    h, w, _ = pixels.shape
+    u, v = np.moveaxis(np.einsum("ka,mac->kmc", _INSIDE, np.nan_to_num(uv)[faces]), -1, 0)
+    sampled: np.ndarray = pixels[((1 - v) % 1.0 * h).astype(int) % h, (u % 1.0 * w).astype(int) % w].mean(axis=0)
+    return sampled
 
 
-def _joined(group: Sequence[tuple[np.ndarray, np.ndarray]], colour: tuple[float, float, float] | None) -> Part:
+def _joined(group: Sequence[tuple[np.ndarray, np.ndarray]], colour: Colour | None) -> Part:
     """Return one part of several."""
     counts = np.cumsum([0, *(len(points) for points, _ in group)])
     points = np.concatenate([points for points, _ in group])

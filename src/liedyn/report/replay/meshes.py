@@ -58,7 +58,8 @@ _LEVELS = 4096                  # grid points along the longest side of a file's
 
 def read_drawn_mesh(file: Path) -> list[Part]:
     """Return the parts of a mesh file with points at the same place merged: files repeat them for each triangle or normal."""
-    return [_merged(part, _SAME * (float(np.ptp(part.points, axis=0).max()) or 1.0)) for part in read_mesh(file)]
+    return [_merged(part, _SAME * (float(np.ptp(part.points, axis=0).max()) or 1.0))
+            for part in read_mesh(file, face_colours=True)]
 
 
 def _merged(part: Part, step: float) -> Part:
