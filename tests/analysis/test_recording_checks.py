@@ -1,13 +1,16 @@
 """Recorded motions that a command must not take as they are: angles that wrap, in degrees, beyond limits."""
 import dataclasses
 import re
+import shlex
 
 import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analysis.recording_checks import recording_warnings
+from liedyn.analysis.recording_checks import recording_warnings, unit_warnings
 from liedyn.analysis.trajectory_dynamics import dynamics_along
+from liedyn.io.column_map import columns_option
+from liedyn.io.trajectory_csv import write_trajectory
 from zoo import random_robot
 
 ARM = """
@@ -151,9 +154,38 @@ def test_measured_columns_that_contradict_each_other_are_reported(model):
                                                            f"{convert}v.bend=-v.bend"]
     assert warnings(q, -v, -a) == [f"{both.format('-1')} (wrong sign?); {convert}'v.*=-v.*'"]
     assert warnings(q, v * [1, -3], a)[0].endswith("v.bend is -3 times the rate of q.bend (wrong sign?)")
+    assert warnings(q, v * np.degrees([-1, -1]), None)[0].endswith(f"(in deg/s, wrong sign?); {convert}'v.*=-v.*[deg/s]'")
+    assert warnings(q, v * [-1, -np.degrees(1.0)], a) == [
+        f"v.turn is -1 times the rate of q.turn (wrong sign?); {convert}v.turn=-v.turn",
+        f"v.bend is -57.3 times the rate of q.bend (in deg/s, wrong sign?); {convert}'v.bend=-v.bend[deg/s]'"]
+    assert [text.partition(" the ")[0] for text in warnings(q, v * [-2, -3], a)] == ["v.turn is -2 times", "v.bend is -3 times"]
     assert warnings(q, np.degrees(v), a)[0].startswith(f"{both.format('57.3')} (in deg/s?)")              # and not that of a
     assert warnings(q, v, a * [3, 1]) == ["a.turn is 3 times the rate of v.turn"]
     assert warnings(q, v[:, ::-1], a[:, ::-1]) == ["v.turn, v.bend are not the rates of q.turn, q.bend"]
+
+
+@pytest.mark.parametrize("names", [("left arm", "arm"), ("arm-1", "arm-2"), ("r/j1", "r/j2"), ("ns:a", "ns:b"), ("a,b", "c"),
+                                   ("x'y", "z"), ('x"y', "z"), ("a=b", "c"), ("1", "2"), ("e", "pi"), ("a.b", "c.d"), ("é", "ü")])
+@pytest.mark.parametrize("factor, unit", [(-1.0, ""), (np.degrees(1.0), "[deg/s]"), (-np.degrees(1.0), "[deg/s]")])
+@pytest.mark.parametrize("mapped", [False, True])
+def test_the_map_in_a_warning_converts_the_column(names, factor, unit, mapped, tmp_path):
+    """Its text, as a shell reads it, gives the velocities for each name of a joint."""
+    links = [ld.Link(f"link {k}", 1.0, [0.2, 0.0, 0.0], [0.1, 0.1, 0.1]) for k in range(2)]
+    joints = [ld.Joint(name, "continuous", parent, link.name, axis=[0, 1, 0])
+              for name, parent, link in zip(names, ("world", "link 0"), links, strict=True)]
+    model, file = ld.build(ld.Robot("odd", links=links, joints=joints)), tmp_path / "motion.csv"
+    write_trajectory(file, {}, T, [(f"{kind}.{name}", "", x[:, k] * (factor if (kind, k) == ("v", 0) else 1.0))
+                                   for kind, x in (("q", Q), ("v", V)) for k, name in enumerate(names)])
+    trajectory = ld.read_trajectory(file, columns={"t": "t"} if mapped else None)
+    warning, = unit_warnings(model, T, Q, V * [factor, 1.0], trajectory=trajectory)
+    text, = shlex.split(warning.message.partition("(or columns=) ")[2])
+    assert text.endswith(unit)
+    np.testing.assert_allclose(ld.read_trajectory(file, columns=text).columns[f"v.{names[0]}"], V[:, 0], rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["a*", "x'y\"z"])
+def test_a_map_cannot_contain_some_names(name):
+    assert not columns_option({f"v.{name}": "x"}) and columns_option({"v.*": "x*"}) == "--columns (or columns=) 'v.*=x*'"
 
 
 def rate_warnings(model, t, q, v=None, a=None):

@@ -248,7 +248,7 @@ def test_long_lists_of_columns_are_shortened_and_keep_the_nearest(log):
 
 
 def test_files_without_a_map_point_to_it(log):
-    with pytest.raises(TrajectoryError, match=r"no column `t`; .* \(--columns t=stamp \(or columns=\) reads the column stamp"):
+    with pytest.raises(TrajectoryError, match=r"no column `t`; .* \(--columns \(or columns=\) t=stamp reads the column stamp"):
         read_trajectory(log)
     Path("log.csv").write_text("t[ms],q.a\n0,1\n")
     with pytest.raises(TrajectoryError, match=r"time is not in seconds; .*\(convert it with --columns \(or columns=\) t=t\)"):

@@ -38,6 +38,7 @@ from liedyn.errors import (
     list_names,
     warn,
 )
+from liedyn.io.column_map import columns_option
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
 from liedyn.model.description import Robot
 from liedyn.model.model import Model
@@ -324,7 +325,7 @@ def _map_hint(model: Model, trajectory: Trajectory) -> str | None:
     prefixes = Counter(column.removesuffix(max(named, key=len)) for column in trajectory.columns
                        if (named := [name for name in model.q_names if column.endswith(name)]))
     prefix = next((prefix for prefix, _ in prefixes.most_common(1) if _PREFIX.fullmatch(prefix)), None)
-    return None if prefix is None else f"--columns 'q.*={prefix}*' (or columns=\"q.*={prefix}*\") reads columns named as joints"
+    return None if prefix is None else f"{columns_option({'q.*': f'{prefix}*'})} reads columns named as joints"
 
 
 def find_non_unit_row(model: Model, q: Array) -> tuple[str, int, float] | None:

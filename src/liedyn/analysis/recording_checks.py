@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,8 +13,8 @@ from liedyn.arrays import Array, Mask
 from liedyn.dynamics.manifold import difference
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import LiedynWarning, list_names
-from liedyn.io.column_expressions import negative, with_unit
-from liedyn.io.column_map import text_of_entries
+from liedyn.io.column_expressions import negative, with_unit, written
+from liedyn.io.column_map import columns_option
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.io.units import unit_of
 from liedyn.model.model import Model
@@ -230,7 +229,7 @@ def _time_warning(t: Array, unit: str, trajectory: Trajectory | None, *, measure
     if mapping is not None and "t" in mapping.sources:
         remedy = f"write t={with_unit(mapping.sources['t'].text, unit)} in the map of the columns"
     elif trajectory is not None and mapping is None:
-        remedy = f"convert them with --columns (or columns=) {shlex.quote(f't=t[{unit}]')}"
+        remedy = f"convert them with {columns_option({'t': f't[{unit}]'})}"
     reason = (f"velocities are {_TIME_UNITS[unit]:g} times the rates of the positions" if measured else
               f"the median step is {np.median(np.diff(t)):.4g} s")
     return LiedynWarning("time-unit", f"are the times in {unit}? {reason}; {remedy}")
@@ -260,7 +259,7 @@ def _conversion(model: Model, trajectory: Trajectory, units: Mapping[str, str], 
                 base: str = "rad") -> str:
     """Return what converts columns from other units {kind: unit}: the option --columns, or the key of a map.
 
-    units  "-": of columns with the wrong sign
+    units  with "-" before those of columns with the wrong sign; "-" alone if the unit is right
     names  of the coordinates; default: all whose unit is `base`
 
     Empty if the map of the trajectory already gives units of these columns.
@@ -273,27 +272,28 @@ def _conversion(model: Model, trajectory: Trajectory, units: Mapping[str, str], 
     mapping = trajectory.mapping
     sources = {} if mapping is None else dict(mapping.sources)
     has_units = "-" not in units.values() and any(sources[name].unit in ("map", "default") for name in columns if name in sources)
+    has_right_signs = not any(unit.startswith("-") for unit in units.values())
     if not columns or has_units:
         return ""
     if all_columns and mapping is None:
-        text = ",".join(f"{kind}.*={_converted(f'{kind}.*', unit)}" for kind, unit in units.items())
-        return f"convert them with --columns (or columns=) {shlex.quote(text)}"
-    if all_columns and "-" not in units.values() and not any(trajectory.units[name] for name in columns):
+        return f"convert them with {columns_option({f'{kind}.*': _converted(f'{kind}.*', unit) for kind, unit in units.items()})}"
+    if all_columns and has_right_signs and not any(trajectory.units[name] for name in columns):
         if mapping is not None and mapping.source_text is not None:
             text = ",".join((mapping.source_text, *(f"{kind}=[{unit}]" for kind, unit in units.items())))
-            return f"convert them with --columns (or columns=) {shlex.quote(text)}"
+            return f"convert them with {columns_option(text)}"
         if mapping is not None and mapping.file is not None:
             text = ", ".join(f"{kind}: {unit}" for kind, unit in units.items())
             return f"convert them with the line `units: {{{text}}}` in {mapping.file}"
     entries = {name: source.text for name, source in sources.items()}
-    entries |= {name: _converted(entries.get(name, name), unit) for name, unit in columns.items()}
-    return f"convert them with --columns (or columns=) {shlex.quote(text_of_entries(entries))}"
+    entries |= {name: _converted(entries.get(name, written(name)), unit) for name, unit in columns.items()}
+    option = columns_option(entries)
+    return f"convert them with {option}" if option else ""
 
 
 def _converted(text: str, unit: str) -> str:
-    """Return an expression in this unit, or with the other sign ("-")."""
-    if unit == "-":
-        return negative(text)
+    """Return an expression in this unit, with the other sign if the unit starts with "-"."""
+    if unit.startswith("-"):
+        return negative(_converted(text, unit[1:]) if unit[1:] else text)
     return f"{text}[{unit}]" if text.endswith(".*") else with_unit(text, unit)
 
 
@@ -316,13 +316,17 @@ class _Contradiction:
     ratio: float
 
     def guess(self, unit: str) -> str:
-        """Return the unit in which the column may be, `sign` or an empty text. unit: of the coordinate."""
-        if self.ratio < 0.0:
-            return "sign"
+        """Return the unit in which the column may be, with "-" before it for the wrong sign, or an empty text.
+
+        unit: of the coordinate; it is empty in the result.
+        """
+        sign = "-" if self.ratio < 0.0 else ""
+        if abs(self.ratio + 1.0) < _RATIO_ERROR:
+            return sign
         for text in _RATES[unit, self.kind]:
             known = unit_of(text)
-            if known is not None and abs(self.ratio * known.multiply / known.divide - 1.0) < _RATIO_ERROR:
-                return text
+            if known is not None and abs(abs(self.ratio) * known.multiply / known.divide - 1.0) < _RATIO_ERROR:
+                return sign + text
         return ""
 
 
@@ -335,7 +339,7 @@ def _contradiction_warnings(model: Model, contradictions: Sequence[_Contradictio
         unit = units[wrong.coordinate]
         alike.setdefault((wrong.kind, wrong.guess(unit) or f"{wrong.ratio:.3g}", unit), []).append(wrong)
     warnings = []
-    for (kind, guess, unit), group in alike.items():
+    for (kind, _, unit), group in alike.items():
         names, ratio = [wrong.coordinate for wrong in group], float(np.median([wrong.ratio for wrong in group]))
         columns = list_names([f"{kind}.{name}" for name in names], _NAMED)
         sources = list_names([*dict.fromkeys(wrong.source for wrong in group)], _NAMED)
@@ -345,10 +349,10 @@ def _contradiction_warnings(model: Model, contradictions: Sequence[_Contradictio
         elif ratio == 0.0:
             text = f"{columns} {are} zero, although {sources} change{'s' if len(group) == 1 else ''}"
         else:
-            known = guess in _RATES[unit, kind]
-            factor = guess if known else "-" if abs(ratio + 1.0) < _RATIO_ERROR else ""
-            conversion = _conversion(model, trajectory, {kind: factor}, names, unit) if trajectory and factor else ""
-            hint = " (wrong sign?)" if guess == "sign" else f" (in {guess}?)" if known else ""
+            known = group[0].guess(unit)
+            conversion = _conversion(model, trajectory, {kind: known}, names, unit) if trajectory and known else ""
+            hints = [*[f"in {known.removeprefix('-')}"] * (known not in ("", "-")), *["wrong sign"] * (ratio < 0.0)]
+            hint = f" ({', '.join(hints)}?)" if hints else ""
             text = f"{columns} {are} {ratio:.3g} times the {rates} of {sources}{hint}{'; ' * bool(conversion)}{conversion}"
         warnings.append(LiedynWarning("contradicting-rates", text))
     return warnings

@@ -21,6 +21,7 @@ _NAMED = 20                  # maximum number of columns of the file in an error
 _TOKEN = re.compile(r"""(?P<quoted>"[^"]*"|'[^']*')|(?P<unit>\[[^\[\]]*\])"""
                     r"""|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]))|(?P<name>[\w.]+)|(?P<other>.)""", re.DOTALL)
 _LAST_UNIT = re.compile(r"(?P<name>.*?)\s*(?P<unit>\[[^\[\]]*\])?", re.DOTALL)
+_NAMES_AND_UNITS = re.compile(r""""[^"]*"|'[^']*'|\[[^\[\]]*\]""")
 _PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
 
 
@@ -53,7 +54,7 @@ def with_unit(text: str, unit: str) -> str:
 def negative(text: str) -> str:
     """Return an expression with the other sign."""
     positive = text.removeprefix("-").lstrip()
-    if any(sign in positive for sign in "+-") and not _is_name(positive):
+    if any(sign in _NAMES_AND_UNITS.sub("", positive) for sign in "+-"):
         return f"-({text})"
     return positive if text.startswith("-") else f"-{text}"
 
@@ -69,7 +70,8 @@ def quoted(name: str) -> str:
     return f"{sign}{name}{sign}"
 
 
-def _written(name: str) -> str:
+def written(name: str) -> str:
+    """Return the name of a column as an expression: in quotes where it needs them."""
     return name if _PLAIN_NAME.fullmatch(name) and name not in CONSTANTS else quoted(name)
 
 
@@ -176,14 +178,14 @@ class _EntryParser(ExpressionParser):
         assert whole is not None, "the pattern matches every text"
         for name, unit in ((self.written, ""), (whole["name"], whole["unit"] or "")):
             if name and self.columns.find(name, self.place) is not None and not (unit and unit_of(unit[1:-1]) is None):
-                return self._name(name) + (self._unit(unit) if unit else ""), _written(name) + unit
+                return self._name(name) + (self._unit(unit) if unit else ""), written(name) + unit
         placeholders, canonical = "", ""
         for token in _TOKEN.finditer(self.written):
             name = token["name"] or (token["quoted"] or "")[1:-1]
             if token["unit"]:
                 placeholders, canonical = placeholders + self._unit(token[0]), canonical + token[0]
             elif token["quoted"] or (name and (name not in CONSTANTS or name in self.columns.names)):
-                placeholders, canonical = placeholders + self._name(name), canonical + _written(name)
+                placeholders, canonical = placeholders + self._name(name), canonical + written(name)
             else:
                 placeholders, canonical = placeholders + token[0], canonical + token[0]
         return placeholders, canonical

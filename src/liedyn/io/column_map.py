@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -224,6 +225,19 @@ def _of_entries(entries: Iterator[Entry]) -> ColumnMap:
 def text_of_entries(entries: Mapping[str, str]) -> str:
     """Return entries {target: expression} as one text, which `read_column_map` reads."""
     return ",".join(f"{quoted(target) if set(target) & _SPECIAL else target}={text}" for target, text in entries.items())
+
+
+def columns_option(entries: Mapping[str, str] | str) -> str:
+    """Return the option `--columns` with a map, in quotes for a shell. Empty if a name cannot be written.
+
+    entries  {target: expression}, or the text of a map
+    """
+    if isinstance(entries, str):
+        return f"--columns (or columns=) {shlex.quote(entries)}"
+    names = [target for target in entries if target.partition(".")[2] != "*"]              # others are patterns
+    if any("*" in name or {"'", '"'} <= set(name) for name in names):
+        return ""
+    return columns_option(text_of_entries(entries))
 
 
 # Binding a map to the columns of a file ---------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from liedyn.arrays import Array, Integers
 from liedyn.errors import ComputationError, LiedynWarning, Place, TrajectoryError, UsageError, warn
 from liedyn.immutable import Immutable
 from liedyn.io.atomic_output import STDIO, check_output, open_output
-from liedyn.io.column_map import AppliedMap, BoundColumn, MapArgument, bind_map, map_file, read_column_map
+from liedyn.io.column_map import AppliedMap, BoundColumn, MapArgument, bind_map, columns_option, map_file, read_column_map
 from liedyn.io.csv_table import CsvTable, column_title, read_table, title_cell, write_table
 from liedyn.io.recorded_paths import relative_path, text_digest
 from liedyn.io.ros_bag import BagTable, is_bag, read_bag
@@ -214,7 +214,7 @@ def read_trajectory(path: str | Path, *, columns: MapArgument | None = None, top
         raise TrajectoryError("no column is mapped to `t`", place=table.place(), expected="an entry such as t=stamp[ms]")
     if time.unit not in ("", "s"):
         raise TrajectoryError("time is not in seconds", place=table.place(column="t"), found=time.unit, expected="t[s]",
-                              hint="convert it with --columns (or columns=) t=t" if unit_of(time.unit) else None)
+                              hint=f"convert it with {columns_option({'t': 't'})}" if unit_of(time.unit) else None)
     if not len(table.lines):
         raise TrajectoryError("there are column names but no rows", place=table.place())
     values = table.parse_numbers(() if mapping else MAY_BE_EMPTY, {column.index for column in bound if column.index is not None}
@@ -273,7 +273,7 @@ def _check_time_column(table: CsvTable) -> None:
             raise TrajectoryError("this is a robot file, not a trajectory", place=table.place(),
                                   hint="`liedyn info` describes a robot, `liedyn simulate` moves it and shows it in 3D")
         time = next((name for name in _TIMES if name in table.names), None)
-        hint = f"--columns t={time} (or columns=) reads the column {time} as time; other units: t={time}[ms]" if time else \
+        hint = f"{columns_option({'t': time})} reads the column {time} as time; other units: 't={time}[ms]'" if time else \
             "map columns of other names with --columns (or columns=)"
         raise TrajectoryError("there is no column `t`", place=table.place(), expected="column names such as t[s],q.elbow[rad]",
                               hint=f"columns are separated by commas, not {separators[0]}" if separators else hint)

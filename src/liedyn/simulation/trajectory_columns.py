@@ -17,7 +17,7 @@ from liedyn import __version__
 from liedyn.arrays import Array
 from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.errors import Place, TrajectoryError, list_names, nearest
-from liedyn.io.column_map import MOTION_KIND, SOURCE, is_motion_column
+from liedyn.io.column_map import MOTION_KIND, SOURCE, columns_option, is_motion_column
 from liedyn.io.recorded_paths import relative_path, text_digest
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.io.units import unit_name, unit_of
@@ -305,8 +305,7 @@ def _conversion(trajectory: Trajectory, actual: str, expected: str) -> str | Non
         return None
     kinds = dict.fromkeys(name.partition(".")[0] for name, unit in trajectory.units.items()
                           if is_motion_column(name) and unit and name_in_si(unit) not in (unit, None))
-    text = ",".join(f"{kind}.*={kind}.*" for kind in kinds)
-    return f"convert them with --columns (or columns=) '{text}'"
+    return f"convert them with {columns_option({f'{kind}.*': f'{kind}.*' for kind in kinds})}"
 
 
 def _stack_columns(trajectory: Trajectory, kind: str, names: Sequence[str], present: list[str]) -> Array | None:
@@ -318,11 +317,12 @@ def _stack_columns(trajectory: Trajectory, kind: str, names: Sequence[str], pres
         if name not in trajectory.columns:
             unexpected = [x for x in trajectory.columns if x.startswith(f"{kind}.") and x not in expected]
             alike = next((x for x in unexpected if nearest(x, [name])), None)
+            option = columns_option({name: "0"}) if kind in _MOTION else ""
             raise TrajectoryError("a column is missing", place=_column_location(trajectory, name),
                                   found=alike or list_names(unexpected, 4) or None,
                                   expected=f"one for each coordinate, because there is {kind}.{present[0]}",
-                                  hint=f"is {alike} a misspelling of {name}?" if alike else None if kind not in _MOTION else
-                                  f"for a joint that stays at 0, --columns (or columns=) '{name}=0'")
+                                  hint=f"is {alike} a misspelling of {name}?" if alike else
+                                  f"for a joint that stays at 0, {option}" if option else None)
     return np.column_stack([trajectory.columns[f"{kind}.{name}"] for name in names])
 
 
