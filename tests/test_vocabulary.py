@@ -22,7 +22,6 @@ REMAINING = {
     r"side by side": (0, 0),
     r"one after the other": (0, 0),
     r"\bbeside\b": (1, 0),                                     # key of a replay's page
-    r"of its own": (0, 1),                                      # "the expression of its own event"
     r"\b(is|are) refused": (0, 0),
     r"as it stands": (0, 0),
     r"\b(told|tells?)\b": (1, 0),                              # to tell apart
