@@ -134,7 +134,30 @@ def test_meshes_are_in_the_page_as_they_are_in_the_file(tmp_path, write):
     assert (base["link"], base["mesh"], base["colour"], base["scale"]) == ("base", 0, [1.0, 0.25, 0.0], [1, 1, 1])
     assert (arm["link"], arm["mesh"], arm["colour"], arm["scale"]) == ("arm", 0, None, [2, -1, 1])
     assert np.allclose(arm["at"], [0, -1, 0, 1, 0, 0, 0, 0, 1, 0.5, 0, 0], atol=1e-9)
+    assert scene["collision_meshes"] == []
     assert {one["covered"] for one in (*scene["solids"], *scene["ellipsoids"])} == {1}    # no box of <collision> beside them
+
+
+@pytest.mark.parametrize("hull, numbers, counts", [("hull.stl", [1], [1, 1]), ("box.stl", [0], [1])])
+def test_meshes_of_collisions_are_in_the_page(tmp_path, hull, numbers, counts):
+    """A file that is also visible is in the page once."""
+    binary_stl(tmp_path / "box.stl")
+    binary_stl(tmp_path / "hull.stl")
+    motion(tmp_path, URDF.format("box.stl", "box.stl").replace('<box size="1 1 1"/>', f'<mesh filename="{hull}" scale="1 2 1"/>'))
+    ok("replay", tmp_path / "run", "--meshes")
+    data = data_of((tmp_path / "run" / "replay.html").read_text(encoding="utf-8"))
+    scene, = (run["scene"] for run in data["runs"])
+    assert [(one["link"], one["scale"]) for one in scene["collision_meshes"]] == [("arm", [1, 2, 1])]
+    assert [one["mesh"] for one in scene["collision_meshes"]] == numbers and [len(parts) for parts in data["meshes"]] == counts
+
+
+def test_meshes_of_groups_that_are_not_shown_are_those_of_collisions(tmp_path):
+    binary_stl(tmp_path / "box.stl")
+    (tmp_path / "robot.xml").write_text("""<mujoco><asset><mesh name="box" file="box.stl"/></asset><worldbody><body name="arm">
+<joint name="hinge" type="hinge"/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/><geom type="mesh" mesh="box" group="2"/>
+<geom type="mesh" mesh="box" group="3"/></body></worldbody></mujoco>""")
+    visuals = ld.load_description(tmp_path / "robot.xml").visuals["arm"]
+    assert [len(group) for group in (visuals.meshes, visuals.collision_meshes)] == [1, 1]
 
 
 def test_large_meshes_are_thinned_out(tmp_path):

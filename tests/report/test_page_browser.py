@@ -285,7 +285,9 @@ def test_meshes_are_drawn_with_sharp_edges(page, tmp_path):
     (tmp_path / "robot.urdf").write_text(
         '<robot name="box"><link name="base"/><link name="arm"><inertial><mass value="1"/>'
         '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
-        '<visual><geometry><mesh filename="box.obj"/></geometry></visual></link>'
+        '<visual><geometry><mesh filename="box.obj"/></geometry></visual>'
+        '<collision><origin xyz="-0.01 0.22 -0.02"/><geometry><mesh filename="box.obj" scale="1.2 -1.2 1.2"/></geometry>'
+        '</collision></link>'
         '<joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 0 1"/></joint></robot>')
     model = ld.load(tmp_path / "robot.urdf")
     (tmp_path / "run").mkdir()
@@ -305,7 +307,12 @@ def test_meshes_are_drawn_with_sharp_edges(page, tmp_path):
     assert (np.einsum("ni,ni->n", outward, a - points.mean(axis=0)) > 0).all()
     shown = pixels(page)
     press(page, "m")
-    assert (np.abs(shown - pixels(page)).max(axis=2) > 30).sum() > 1000
+    of_mesh = np.abs(shown - pixels(page)).max(axis=2) > 30
+    assert of_mesh.sum() > 1000
+    press(page, "m")
+    press(page, "k")                                # a mirrored box around it, through which it is seen
+    assert (np.abs(shown - pixels(page)).max(axis=2) > 15)[of_mesh].mean() > 0.9
+    press(page, "k")
     assert faults_of(page) == []
 
 

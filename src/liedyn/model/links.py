@@ -249,7 +249,7 @@ class LinkVisuals:
     shapes     visible primitives
     collision  collision primitives
     meshes     visible meshes
-    collision_meshes  meshes of collisions, which are not drawn
+    collision_meshes  meshes of collisions
     complete   whether `shapes` are everything that the file has for drawing
     """
 

@@ -264,26 +264,26 @@ def read_mjcf(path: str | os.PathLike[str], ignore: Iterable[str] = ()) -> Robot
 def _visuals(root: XmlElement, tree: BodyTree) -> dict[str, LinkVisuals]:
     """Return the primitives and meshes by link of the groups that MuJoCo's viewer shows; without these, those of the others.
 
-    Primitives of groups that it does not show are those of collisions.
+    Primitives and meshes of groups that it does not show are those of collisions.
     """
     materials = {child.name: tree.defaults.of(child) for child in root.within("asset") if child.tag == "material" and child.name}
     visuals = {}
     for name, geoms in tree.geoms.items():
         shapes: tuple[list[Shape], list[Shape]] = [], []       # hidden, visible
-        meshes: list[LinkMesh] = []
+        meshes: tuple[list[LinkMesh], list[LinkMesh]] = [], []
         with suppress(ModelError):                             # of geoms without mass, which dynamics does not need
             for geom, at in geoms:
                 colour, is_visible = colour_of(geom, materials), geom.number("group", 0.0) <= _SHOWN
                 shape, mesh = shape_of(geom, at, tree.compilers[name], colour), tree.meshes.drawn(geom, at, tree.compilers[name])
                 if shape is not None:
                     shapes[is_visible].append(shape)
-                elif mesh is not None and is_visible:
-                    meshes.append(replace(mesh, colour=colour))
+                elif mesh is not None:
+                    meshes[is_visible].append(replace(mesh, colour=colour))
         hidden, visible = map(tuple, shapes)
-        if not visible and not meshes:
+        if not visible and not meshes[True]:
             hidden, visible = (), hidden
         if geoms:
-            visuals[name] = LinkVisuals(visible, hidden, tuple(meshes), len(visible) == len(geoms))
+            visuals[name] = LinkVisuals(visible, hidden, tuple(meshes[True]), len(visible) == len(geoms), tuple(meshes[False]))
     return visuals
 
 

@@ -40,14 +40,17 @@ def simple_shapes(shape: Shape) -> list[Shape]:
             *(replace(shape, kind="sphere", sizes=(radius,), pose=replace(pose, translation=end)) for end in ends)]
 
 
-def link_meshes(robot: Robot, folders: Sequence[str | os.PathLike[str]] = ()) -> dict[str, tuple[LinkMesh, ...]]:
+def link_meshes(robot: Robot, folders: Sequence[str | os.PathLike[str]] = (),
+                collision: bool = False) -> dict[str, tuple[LinkMesh, ...]]:
     """Return the meshes of each link that has some, with the paths of the files that exist. The files are not read.
+
+    collision: whether to return the meshes of collisions.
 
     `package://robot/part.stl` is robot/part.stl in one of the `folders` or in a parent folder of the robot file, or part.stl in
     one that is itself called robot. Folders of ROS_PACKAGE_PATH and AMENT_PREFIX_PATH follow.
     """
-    meshes = {link: visuals.meshes for link, visuals in robot.visuals.items() if visuals.meshes}
-    return {link: with_files(group, robot, folders) for link, group in meshes.items()}
+    meshes = {link: visuals.collision_meshes if collision else visuals.meshes for link, visuals in robot.visuals.items()}
+    return {link: with_files(group, robot, folders) for link, group in meshes.items() if group}
 
 
 def with_files(meshes: Iterable[LinkMesh], robot: Robot, folders: Sequence[str | os.PathLike[str]] = ()) -> tuple[LinkMesh, ...]:

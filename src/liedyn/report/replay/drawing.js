@@ -15,12 +15,12 @@ void main() {
 const SOLID_FRAGMENT = `#version 300 es
 precision highp float;
 in vec3 world, normal; in vec4 paint;
-uniform vec3 eye; uniform vec4 light; uniform float floorZ; uniform bool shadow; uniform vec4 shade; uniform bool twoSided;
+uniform vec3 eye; uniform vec4 light; uniform float floorZ; uniform bool shadow; uniform vec4 shade; uniform bool twoSided, frontOnly;
 out vec4 result;
 void main() {
   if (shadow) { if (world.z < floorZ) discard; result = shade; return; }
   vec3 n = normalize(normal), toEye = normalize(eye - world);
-  if (twoSided && dot(n, toEye) < 0.0) n = -n;
+  if (twoSided && dot(n, toEye) < 0.0) { if (frontOnly) discard; n = -n; }
   float sky = 0.5 + 0.5 * n.z, lit = max(dot(n, light.xyz), 0.0), back = max(dot(n, -light.xyz), 0.0);
   float gloss = pow(max(dot(n, normalize(light.xyz + toEye)), 0.0), 40.0);
   result = vec4(paint.rgb * (0.34 + 0.26 * sky + 0.50 * lit + 0.06 * back) + 0.18 * gloss, 1.0) * paint.a;
@@ -145,8 +145,9 @@ class Drawing {
     for (const kind of this.kinds) {
       const numbers = solids[kind.name];
       if (!numbers || !numbers.length) continue;
-      if (!shadow && !clear) gl[kind.twoSided ? "disable" : "enable"](gl.CULL_FACE);
+      if (!shadow) gl[kind.twoSided ? "disable" : "enable"](gl.CULL_FACE);           // it would take the front of mirrored meshes
       gl.uniform1i(places.twoSided, kind.twoSided ? 1 : 0);
+      gl.uniform1i(places.frontOnly, clear ? 1 : 0);
       gl.bindVertexArray(kind.array);
       gl.bindBuffer(gl.ARRAY_BUFFER, kind.instances);
       gl.bufferData(gl.ARRAY_BUFFER, new Float32Array(numbers), gl.DYNAMIC_DRAW);

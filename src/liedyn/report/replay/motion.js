@@ -47,7 +47,7 @@ class Motion {
     Object.assign(motion, { t, positions, turns, arrows, curves });
     motion.links = data.scene.links.map((link) => ({ ...link, at: pose12(link.at) }));
     const marks = {};
-    for (const kind of ["visuals", "solids", "ellipsoids", "collision"]) {
+    for (const kind of ["visuals", "solids", "ellipsoids", "collision", "collision_meshes"]) {
       marks[kind] = data.scene[kind].map((one) => ({ ...one, at: pose12(one.at) }));
     }
     motion.marks = marks;
@@ -158,6 +158,10 @@ class Motion {
     }
     for (const { kind, sizes, at, body } of collision && !ghost ? this.marks.collision : []) {
       put(clear, kind, scaled(product(this.body(body), at), ...sizes), COLLISION, 0.4);
+    }
+    for (const { mesh, at, body, scale } of collision && !ghost ? this.marks.collision_meshes : []) {
+      const m = scaled(product(this.body(body), at), ...scale);
+      this.meshes[mesh].forEach((_, k) => put(clear, `mesh ${mesh} ${k}`, m, COLLISION, 0.4));
     }
     if (!ghost) this.scenery.put(shown, put, clear, solid);
     if (com && !ghost) this.putMasses((p, r, paint) => put(over, "sphere", columns([r, 0, 0], [0, r, 0], [0, 0, r], p), paint));

@@ -16,7 +16,7 @@ from liedyn.errors import escape_nonprintable
 from liedyn.model.model import Model, base_text
 from liedyn.report.plots import palette
 from liedyn.report.replay.meshes import packed
-from liedyn.report.replay.scene import PlacedShape, Visuals, bodies_of, body_scene
+from liedyn.report.replay.scene import Visuals, bodies_of, body_scene
 from liedyn.report.replay.scenery import scenery
 from liedyn.report.replay.sources import ReplayRun, arrows_of
 
@@ -37,14 +37,14 @@ _PLOTS = (("q", "", "positions"), ("v", "", "velocities"), ("a", "", "accelerati
           ("wrench", "", "wrenches of joints"), ("energy", "", "energy"))
 
 
-def run_data(run: ReplayRun, meshes: Mapping[str, Sequence[PlacedShape]]) -> dict[str, Any]:
-    """Return plain values of a run for the page, which `viewer.js` reads as JSON. meshes: of its links."""
+def run_data(run: ReplayRun, visuals: Visuals) -> dict[str, Any]:
+    """Return plain values of a run for the page, which `viewer.js` reads as JSON. visuals: meshes of the robots."""
     rows = frames_of(run.t)
     t, model = run.t[rows], run.model
     T = link_poses(model, run.q[rows])
     first, _ = bodies_of(model)
     poses = T[:, first]
-    scene = body_scene(model, T, meshes)
+    scene = body_scene(model, T, visuals.of(model), visuals.of(model, collision=True))
     size = scene["size"] or 1.0
     names, arrows = arrows_of(run, rows, T, size)
     plots, curves = _plots(run, rows)
@@ -143,7 +143,7 @@ def replay_page(runs: Sequence[ReplayRun], look: ReplayOptions = DEFAULT, visual
         runs[0].model.link_index(link)
     visuals = visuals or Visuals()
     title = look.title or runs[0].name
-    data = {"title": title, "runs": [run_data(run, visuals.of(run.model)) for run in runs], "meshes": visuals.meshes,
+    data = {"title": title, "runs": [run_data(run, visuals) for run in runs], "meshes": visuals.meshes,
             "traces": list(look.traces), "follow": look.follow, "beside": look.side_by_side, "speed": look.speed}
     folder = files("liedyn.report.replay")
     parts = {"title": html.escape(escape_nonprintable(f"{title} · {runs[0].model.name}")),

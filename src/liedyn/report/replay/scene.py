@@ -17,7 +17,7 @@ from liedyn.model.links import Link, LinkMesh, Shape
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import pose, pose_to_array, screw_frame, symmetric_matrix
 from liedyn.report.plots.plot_data import Point, carried, rolling_rims, stick_figure
-from liedyn.report.replay.meshes import packed_mesh, read_drawn_mesh, thinned
+from liedyn.report.replay.meshes import MOST_TRIANGLES, packed_mesh, read_drawn_mesh, thinned
 
 GROUND = -1                             # body index of fixed parts
 _THIN, _THICK = 0.007, 0.025             # radii of sticks, in sizes of the robot
@@ -64,17 +64,18 @@ class Placement:
         return {"link": link, "body": body, "at": twelve(link_pose @ at), **more}
 
 
-def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[PlacedShape]]) -> dict[str, Any]:
+def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[PlacedShape]],
+               collisions: Mapping[str, Sequence[PlacedShape]] | None = None) -> dict[str, Any]:
     """Return plain values of all that is drawn of a robot.
 
-    T: (F, n_links, 4, 4) poses of its links, from which its size is computed; meshes: by link. In the result, `at` is a pose in
-    the body (rotation by rows, translation), and `covered` is 1 for parts that meshes show better.
+    T: (F, n_links, 4, 4) poses of its links, from which its size is computed; meshes, collisions: by link. In the result, `at`
+    is a pose in the body (rotation by rows, translation), and `covered` is 1 for parts that meshes show better.
 
     links      name, body, at, mass, com in the link [m], principal inertias about it [kg m^2]
     visuals    link, body, mesh: its number, at, scale, colour: used if the mesh has none
     solids     link, body, at, kind: box of edges 1, sphere and cylinder of radius 1 (bead and drum: small ones), sizes: scale
                factors, colour: null for the page's default, covered; these are shapes of the file, or masses and joints
-    collision  the same of the shapes for collisions
+    collision  the same of the shapes for collisions;  collision_meshes: as visuals
     points     body, x, y, z in it;  edges: two points, a radius, covered;  rims: points around rolling bodies
     ellipsoids link, body, at, sizes: semi-axes, mass, covered; solid: whether nothing else shows the link
     size       of the robot [m];  radius: of its thinnest sticks;  bounds: corners of a box around the whole motion
@@ -115,6 +116,8 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
         "collision": [put(link, at, kind=kind, sizes=list(sizes)) for link, visuals in model.description.visuals.items()
                       if link in placed for shape in visuals.collision for part in simple_shapes(shape)
                       for kind, at, sizes, _ in [solid_of(part)]],
+        "collision_meshes": [put(link, pose(mesh.pose), mesh=number, scale=list(mesh.scale))
+                             for link, group in (collisions or {}).items() for number, mesh, _ in group],
         "points": [[placed[link][0], *rounded((placed[link][1] @ [*xyz, 1.0])[:3])] for link, xyz in points],
         "edges": [[a, b, rounded(radius), int(_within(points, a, b, len(masses), meshes))]
                   for (a, b), radius in zip(edges, radii, strict=True)],
@@ -224,18 +227,21 @@ class Visuals:
     meshes   plain values for the page
     boxes    (2, 3) lowest and highest corner of each mesh [m]
     links    the found meshes by robot file and link
+    collisions  the same of the meshes for collisions
     """
 
     file_numbers: Mapping[Path, int] = field(default_factory=dict)
     meshes: Sequence[list[dict[str, Any]]] = ()
     boxes: Sequence[np.ndarray] = ()
     links: Mapping[str, Mapping[str, tuple[LinkMesh, ...]]] = field(default_factory=dict)
+    collisions: Mapping[str, Mapping[str, tuple[LinkMesh, ...]]] = field(default_factory=dict)
 
-    def of(self, model: Model) -> dict[str, list[PlacedShape]]:
-        """Return the meshes of a model in the page, by link."""
+    def of(self, model: Model, collision: bool = False) -> dict[str, list[PlacedShape]]:
+        """Return the meshes of a model in the page, by link. collision: those for collisions."""
         placed = {link: [PlacedShape(self.file_numbers[mesh.file], mesh, self.boxes[self.file_numbers[mesh.file]])
                          for mesh in group if mesh.file and mesh.file in self.file_numbers]
-                  for link, group in self.links.get(str(model.source), {}).items() if link in model.link_names}
+                  for link, group in (self.collisions if collision else self.links).get(str(model.source), {}).items()
+                  if link in model.link_names}
         return {link: group for link, group in placed.items() if group}
 
 
@@ -247,8 +253,11 @@ def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, 
     """
     robots = {str(model.source): model.description for model in models if model.source}
     links = {source: link_meshes(robot, roots) for source, robot in robots.items()}
-    named = [mesh for of_file in links.values() for group in of_file.values() for mesh in group]
-    if not named:
+    collisions = {source: link_meshes(robot, roots, collision=True) for source, robot in robots.items()}
+    visible, hidden = ([mesh for of_file in by_source.values() for group in of_file.values() for mesh in group]
+                       for by_source in (links, collisions))
+    named = visible + hidden
+    if not visible:
         raise UsageError(f"{', '.join(links) or 'the robot'} has no meshes; a URDF names them in <visual>")
     missing = missing_readers()
     if missing:
@@ -265,8 +274,11 @@ def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, 
         raise UsageError(next(iter(warnings)).message)
     boxes = [np.array([points.min(axis=0), points.max(axis=0)])
              for parts in read.values() for points in [np.concatenate([part.points for part in parts])]]
-    packs = [packed_mesh(parts) for parts in thinned(read).values()]
-    return Visuals({file: k for k, file in enumerate(read)}, packs, boxes, links), tuple(warnings)
+    seen = {mesh.file for mesh in visible}
+    thin = (thinned({file: parts for file, parts in read.items() if file in seen})
+            | thinned({file: parts for file, parts in read.items() if file not in seen}, MOST_TRIANGLES // 3))
+    packs = [packed_mesh(thin[file]) for file in read]
+    return Visuals({file: k for k, file in enumerate(read)}, packs, boxes, links, collisions), tuple(warnings)
 
 
 def drawn_meshes(models: Sequence[Model], roots: Sequence[str],

@@ -170,10 +170,11 @@ class Sliders {
     if (!link) return;
     const digits = (x, n = 5) => x.map((value) => Number(value.toPrecision(n))).join(", ");
     const joints = (this.mechanism?.parts ?? []).filter((part) => part.link === link.name);
-    const { collision, visuals } = main.marks, count = (list) => list.filter((one) => one.link === link.name).length;
+    const { collision, collision_meshes, visuals } = main.marks;
+    const count = (list) => list.filter((one) => one.link === link.name).length;
     const counted = (n, one, more) => (n ? [`${n} ${n === 1 ? one : more}`] : []);
     const shapes = [...counted(count(visuals), "mesh", "meshes"),
-      ...counted(count(collision), "collision shape", "collision shapes")];
+      ...counted(count([...collision, ...collision_meshes]), "collision shape", "collision shapes")];
     const rows = [["joint", joints.map(({ name, type }) => `${name} (${type})`).join(", ")],
       ["mass", `${digits([link.mass])} kg`], ["centre of mass", `${digits(link.com)} m`],
       ["principal inertias", `${digits(link.inertia)} kg m²`],

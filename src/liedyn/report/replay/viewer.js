@@ -275,7 +275,7 @@ class Viewer {
     if (!scene.ellipsoids.some((one) => !one.solid)) delete this.show.inertia;
     if (!this.runs.some((run) => run.ghost)) delete this.show.ghost;
     if (!this.runs.some((run) => run.scene.visuals.length)) delete this.show.meshes;
-    if (!scene.collision.length) delete this.show.collision;
+    if (!scene.collision.length && !scene.collision_meshes.length) delete this.show.collision;
     if (!scene.ellipsoids.length) delete this.show.com;
     if (!this.main.mechanism) delete this.show.joints;
     for (const kind of Object.keys(this.main.scenery.kinds)) {
