@@ -56,6 +56,19 @@ def test_the_figure_is_to_scale(model):
         assert (outline > (x0, y0)).all() and (outline < (x1, y1)).all()
 
 
+def test_another_size_has_no_scale(model):
+    """The bar is still as long as its label says, with the same scale along both axes."""
+    figure = draw_mechanism(mechanism_of(model, T, motion(), "xz", ["rod:0.3,0,0"])[0], PlotData("slider", T, ()))
+    axes, = figure.axes
+
+    def labels():
+        return [text.get_text() for text in (*figure.texts, *axes.texts) if "mm" in text.get_text() or "1:" in text.get_text()]
+
+    assert labels() == ["100 mm   scale 1:5"]
+    figure.set_size_inches(4.0, 4.0)
+    assert labels() == ["100 mm"] and axes.get_aspect() == 1.0
+
+
 def test_a_motion_out_of_the_plane_is_projected_with_a_warning(model):
     mechanism, (warning,) = mechanism_of(model, T, motion(), "xy", ["rod"])
     assert warning.code == "not-planar" and "by up to 0.2 m" in str(warning) and np.ptp(mechanism.curves[0][1][:, 1]) == 0.0

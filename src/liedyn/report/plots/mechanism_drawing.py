@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -88,7 +89,10 @@ def _outline(mechanism: Mechanism) -> Array:
 
 
 def draw_mechanism(mechanism: Mechanism, recording: PlotData) -> Figure:
-    """Draw the mechanism to scale: lengths of the figure are lengths of the mechanism times the scale that is written on it."""
+    """Draw the mechanism to scale: lengths of the figure are lengths of the mechanism times the scale that is written on it.
+
+    In another size (`set_size_inches`), no scale is written, and the bar still shows its length.
+    """
     look = recording.look
     width = look.width or _WIDTH
     factor, text = drawing_scale(mechanism, width - 2 * _MARGIN)
@@ -96,7 +100,7 @@ def draw_mechanism(mechanism: Mechanism, recording: PlotData) -> Figure:
     middle, size = 0.5 * (outline.min(axis=0) + outline.max(axis=0)), np.ptp(outline, axis=0)
     height = factor * size[1] / _INCH + 2 * _MARGIN + 0.3
     key = [(f"{style.sign(look, k)} {name}", _curve_colour(k)) for k, (name, _) in enumerate(mechanism.curves)]
-    figure = style.new_figure(width, height, "Mechanism", "   ".join(filter(None, (recording.title, f"scale {text}"))), key, look)
+    figure = style.new_figure(width, height, "Mechanism", recording.title, key, look)
     inch = _INCH / factor                                      # of the paper, in metres of the mechanism
     low = middle - 0.5 * np.array([width * inch, factor * size[1] / _INCH * inch + 2 * _MARGIN * inch]) - [0.0, 0.3 * inch]
     axes = style.plain_axes(figure, 0.0, 0.0, width, height, xlim=(low[0], low[0] + width * inch),
@@ -141,9 +145,15 @@ def _draw_scale(axes: Axes, mechanism: Mechanism, inch: float, text: str) -> Non
     power = 10.0 ** math.floor(math.log10(1.2 * inch))
     length = power * max(k for k in (1, 2, 5) if k * power <= 1.2 * inch)
     style.draw_lines(axes, [((x, y), (x + length, y))], colors=palette.INK, linewidths=2.0)
-    look = style.parent_figure(axes).look
-    style.words(axes, f"{length * _MILLIMETRES:g} mm   scale {text}", (x + length, y), (5, 0), "left", size=look.name,
-                color=palette.INK)
+    figure = style.parent_figure(axes)
+    look, size = figure.look, tuple(figure.get_size_inches())
+
+    def label() -> list[Artist]:
+        scale = f"   scale {text}" if tuple(figure.get_size_inches()) == size else ""
+        return [style.words(axes, f"{length * _MILLIMETRES:g} mm{scale}", (x + length, y), (5, 0), "left", size=look.name,
+                            color=palette.INK)]
+
+    figure.adapt(label)
     for k, axis in enumerate(mechanism.plane):
         tip = np.array([x, y + 0.18 * inch]) + 0.3 * inch * np.eye(2)[k]
         style.draw_lines(axes, [((x, y + 0.18 * inch), tuple(tip))], colors=palette.AXES[axis], linewidths=1.2)
