@@ -160,13 +160,25 @@ def test_messages_are_at_their_links(tmp_path):
     assert (collision["link"], collision["kind"], collision["sizes"]) == ("fore", "sphere", [0.1, 0.1, 0.1])
 
 
+def test_pages_without_a_name_are_one_file_per_robot(tmp_path, monkeypatch):
+    """The folder belongs to the user; one that another user could have made is not used."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    model = ld.load(ROOT / "robots/double_pendulum.yaml")
+    path = ld.view(model, open_browser=False)
+    assert path == ld.view(model, open_browser=False) and [*path.parent.iterdir()] == [path]
+    path.parent.rename(tmp_path / "foreign")
+    path.parent.symlink_to(tmp_path / "foreign")
+    other = ld.view(model, open_browser=False)
+    assert other.parent != path.parent and other.name == path.name
+
+
 def test_the_browser_opens_what_was_written(tmp_path, opened, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     robot = ROOT / "robots/double_pendulum.yaml"
     assert ok("view", robot, "-o", tmp_path / "one.html").stderr.splitlines() == [f"wrote {tmp_path / 'one.html'}"]
     assert opened == [(tmp_path / "one.html").as_uri()]
     report = json.loads(ok("view", robot, "--no-open", "--json").stdout)
     assert len(opened) == 1 and Path(report["file"]).name == "double_pendulum.html"
-    shutil.rmtree(Path(report["file"]).parent)
     model = ld.load(robot)
     path = ld.view(model, {"elbow": 0.5}, output=tmp_path / "two.html")
     assert opened[1:] == [path.as_uri()]

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +38,7 @@ def view(model: Model, q: ArrayLike | Mapping[str, ArrayLike] | None = None, *, 
         Configuration at which the page opens. Default, also of joints without a value: zero, or the middle of limits that exclude
         it. Loops are closed near it.
     output : path, optional
-        File to write; default: one in a temporary folder.
+        File to write; default: one in a temporary folder, which the next page of a robot with this name replaces.
     meshes : bool, optional
         Whether the meshes of the robot file are drawn; default: if the packages that read them are installed.
     package_roots : sequence of paths
@@ -85,10 +87,22 @@ def write_view(model: Model, q: Array, fixed: Sequence[str] = (), *, output: str
     run = ReplayRun(model.name, model, np.zeros(1), q[None], {}, {}, mechanism=mechanism)
     text = replay_page([run], ReplayOptions(model.name), visuals)
     if path is None:
-        path = Path(tempfile.mkdtemp(prefix="liedyn-view-"), f"{path_part(model.name)}.html")
+        path, force = _temporary_folder() / f"{path_part(model.name)}.html", True
     with open_output(path, force=force) as file:
         file.write(text)
     return path, (*warnings, *of_meshes)
+
+
+def _temporary_folder() -> Path:
+    """Return the temporary folder of this user for pages, the same in each call; a new one if another user made that."""
+    user = os.getuid() if hasattr(os, "getuid") else None               # the temporary folder of Windows belongs to the user
+    folder = Path(tempfile.gettempdir(), f"liedyn-view-{user}" if user is not None else "liedyn-view")
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+        if stat.S_ISDIR(status.st_mode) and (user is None or (status.st_uid == user and not status.st_mode & 0o022)):
+            return folder
+    return Path(tempfile.mkdtemp(prefix="liedyn-view-"))
 
 
 def _configuration(model: Model, q: ArrayLike | Mapping[str, ArrayLike] | None) -> Array:
