@@ -10,7 +10,7 @@ from bridge import relative
 from command_line import ok, run
 from joint_forces import passive_force
 from liedyn.errors import ModelError
-from liedyn.io.robots.robot_formats import IGNORABLE
+from liedyn.io.robots import IGNORABLE
 from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.model.description import WORLD, Coordinate, Coupling
 from liedyn.report.robot_summary import robot_text

@@ -13,8 +13,8 @@ import click
 
 from liedyn.cli.console import Console, Decorator, arguments_first, with_console
 from liedyn.errors import close_to
+from liedyn.io.robots import IGNORABLE
 from liedyn.io.robots.described_robots import described_file
-from liedyn.io.robots.robot_formats import IGNORABLE
 
 if TYPE_CHECKING:                       # they import NumPy and Numba
     from liedyn.analysis.recorded_motion import CompletedTrajectory

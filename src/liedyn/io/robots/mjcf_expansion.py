@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from liedyn.errors import nearest
+from liedyn.io.robots import IGNORABLE
 from liedyn.io.robots.mjcf_geometry import (
     MAIN,
     Defaults,
@@ -23,7 +24,6 @@ from liedyn.io.robots.mjcf_geometry import (
     read_option,
 )
 from liedyn.io.robots.mjcf_meshes import mesh_name
-from liedyn.io.robots.robot_formats import IGNORABLE
 from liedyn.io.robots.write_robot_yaml import quaternion_of
 from liedyn.io.robots.xml_elements import LocatedText, XmlElement, read_mjcf_tree
 from liedyn.model.links import Pose, vector

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from liedyn.errors import ModelError, nearest
-from liedyn.io.robots.robot_formats import IGNORABLE
+from liedyn.io.robots import IGNORABLE
 from liedyn.io.robots.xml_elements import LocatedText, Numbers, XmlElement
 from liedyn.model.description import STANDARD_GRAVITY
 from liedyn.model.links import IDENTITY, Colour, Pose, Rotation, Shape, Vector, inertia_of, vector

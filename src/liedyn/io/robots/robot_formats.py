@@ -91,12 +91,6 @@ def _read_mjcf(path: Path, ignore: Iterable[str] = ()) -> Robot:
     return read_mjcf(path, ignore)
 
 
-# Parts of MJCF files that change the motion, and that a `Robot` does not have: errors, unless the caller has them left out.
-IGNORABLE = {"fluid": "forces of a fluid", "gravcomp": "compensation of gravity", "tendons": "forces of tendons",
-             "free-joints": "armature and friction of free joints",
-             "springs": "springs of ball and free joints, springdamper and springyield",
-             "couplings": "constraints that are not linear", "plugins": "plugins of bodies", "flex": "deformable bodies"}
-
 FORMATS: dict[str, RobotFormat] = {
     "urdf": RobotFormat("URDF", (".urdf",), _read_urdf, _write_urdf, _patch_urdf, ambiguous=(".xml", ".xacro"),
                         writes_shapes=True),

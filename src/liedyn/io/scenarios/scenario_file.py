@@ -24,7 +24,8 @@ from liedyn.io.file_schema import (
     kinds_with,
     too_many,
 )
-from liedyn.io.robots.robot_formats import IGNORABLE, TITLES, formats_of_ending
+from liedyn.io.robots import IGNORABLE
+from liedyn.io.robots.robot_formats import TITLES, formats_of_ending
 from liedyn.io.scenarios.contact_schema import CONTACTS, LIMITS, contacts_to_dict, limits_to_dict, read_contacts
 from liedyn.io.scenarios.control_schema import (
     CONTROL,
