@@ -1,5 +1,6 @@
 """Dynamics of robots with mimic joints and couplings: against reduction by hand, constrained dynamics, Pinocchio, differences."""
 import pickle
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -513,3 +514,21 @@ def test_plans_are_made_on_the_couplings():
     model = coupled_robot(1)
     for function in ("inverse_dynamics", "forward_dynamics_derivatives", "inverse_dynamics_second_derivatives"):
         assert ld.plan(model, function).way == ld.plan(model.spanning_tree(), function).way
+
+
+@SIZES
+def test_contradictory_prescribed_accelerations_are_an_error(code, size):
+    """Generated code for one state had replaced the follower before the generic kernels compared it."""
+    model, G, independent = coupled("fixed 0")
+    q, v, a, tau = coupled_state(model, G, 0, size)
+    follower = np.setdiff1d(np.arange(model.nv), independent)[0]
+    mask = np.arange(model.nv) == follower
+    mask[independent[G[follower] != 0.0]] = True
+    assert not mask.all()
+    close(ld.hybrid_dynamics(model, q, v, a, tau, mask)[0][..., mask], a[..., mask])
+    for wrong in (1e-3, 1e6, np.nan):
+        bad = a.copy()
+        bad[..., follower] += wrong
+        with pytest.raises(ld.ConfigurationError, match=re.escape(f"a ({model.v_names[follower]})")):
+            ld.hybrid_dynamics(model, q, v, bad, tau, mask)
+        assert np.isnan(ld.hybrid_dynamics(model, q, v, bad, tau, mask, on_error="nan")[0]).all()

@@ -1,4 +1,5 @@
 """The choice of followers, and couplings that contradict each other."""
+import itertools
 import re
 
 import numpy as np
@@ -76,3 +77,38 @@ def test_couplings_that_fix_joints_together_are_a_warning(tmp_path):
     assert "j: the couplings one, j together fix i, j: a simulation does not move them" in str(warning)
     path.write_text(ROBOT.format(mimic=MIMIC, couplings="{lock: {terms: {i: 1}, offset: 0.3}, k: {terms: {k: 1, j: 2}}}"))
     assert not ld.load(path).warnings                          # a coupling with one term fixes its joint as written
+
+
+@pytest.mark.parametrize("terms", ["{i: 1, j: -628318.5}", "{i: 1, j: 3.0e-8}"])
+def test_equations_with_coordinates_of_their_own_are_independent(terms, tmp_path):
+    """Two gears of a large ratio on one joint nearly repeat each other but for the joints that follow."""
+    path = tmp_path / "robot.yaml"
+    path.write_text(ROBOT.format(mimic="", couplings=f"{{one: {{terms: {terms}}}, two: {{terms: {terms.replace('i', 'k')}}}}}"))
+    model = ld.load(path)
+    G = model.elimination().projection
+    ratio = float(re.search(r"j: ([-\d.e]+)", terms)[1])
+    assert len(model.independent) == 1 and np.allclose(G[[0, 2]], -ratio * G[1], rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(("one: {terms: {i: 1, j: -1}}", "two: {terms: {i: 1, j: -1.0001}}",
+                                                               "three: {terms: {i: 1}}"))))
+def test_a_redundant_coupling_loads_in_any_order(order, tmp_path):
+    path = tmp_path / "robot.yaml"
+    path.write_text(ROBOT.format(mimic="", couplings=f"{{{', '.join(order)}}}"))
+    assert ld.load(path).independent == ("k",)
+
+
+@pytest.mark.parametrize("ratio", [1.6e-6, -3.0e-8, 1.1e5, 4.0e7])
+@pytest.mark.parametrize("prescribed", ["i", "j"])
+def test_a_prescribed_coordinate_does_not_follow_whatever_the_ratio(ratio, prescribed, tmp_path):
+    """A coefficient of a gear below 1e-5 of the other one was taken for zero, and the prescribed acceleration was ignored."""
+    path = tmp_path / "robot.yaml"
+    path.write_text(ROBOT.format(mimic=f", mimic: {{joint: i, multiplier: {ratio}}}", couplings="{}"))
+    model, z = ld.load(path), np.zeros(3)
+    mask, a = np.array([prescribed == "i", prescribed == "j", False]), np.zeros(3)
+    assert model.independent == ("i", "k")
+    a[mask] = 0.2
+    expected = (0.2, 0.2 * ratio) if prescribed == "i" else (0.2 / ratio, 0.2)
+    for motion in (z, np.zeros((2, 3))):
+        result, _ = ld.hybrid_dynamics(model, motion, motion, a, z, mask)
+        np.testing.assert_allclose(result[..., :2], np.broadcast_to(expected, (*motion.shape[:-1], 2)), rtol=1e-12)

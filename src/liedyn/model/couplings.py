@@ -17,6 +17,7 @@ from liedyn.model.description import RANK_TOLERANCE, Coupling, coordinate_name
 _VANISHING = 1e-12        # coefficients and offsets of a scaled equation below it are rounding
 _STRONG = 0.1             # of the largest coefficient: large enough to divide by
 _RANK = RANK_TOLERANCE**0.5
+_EQUILIBRATIONS = 3       # passes of scaling; one suffices but for coefficients of very different sizes in one equation
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +149,10 @@ def _independent_equations(equations: Array, couplings: Sequence[Coupling], coor
 
     Raises ModelError for a dependent equation that differs from the combination of others that it should be.
     """
-    sizes = np.linalg.norm(equations[:, :-1] * unit, axis=1, keepdims=True) / np.append(unit, 1.0)
+    sizes = _equilibration(equations[:, :-1], unit)
     scaled = equations / sizes
+    coefficients = np.abs(equations[:, :-1]) * unit
+    scaled[:, :-1][coefficients <= _VANISHING * np.linalg.norm(coefficients, axis=1, keepdims=True)] = 0.0
     independent: list[int] = []
     for k, equation in enumerate(scaled):
         weights = np.linalg.lstsq(scaled[independent, :-1].T, equation[:-1], rcond=None)[0]
@@ -160,11 +163,25 @@ def _independent_equations(equations: Array, couplings: Sequence[Coupling], coor
         largest = np.argmax(np.abs(equation[:-1]))
         combination *= equation[largest] / combination[largest]
         term = int(np.argmax(np.abs(equation - combination)))
-        if abs(equation[term] - combination[term]) > _VANISHING:
+        if abs(equation[term] - combination[term]) > _VANISHING * (1.0 + np.abs(weights).max()):
             names = [couplings[j].name for j, weight in zip(independent, weights, strict=True) if abs(weight) > _RANK]
             part = "" if term == len(unit) else coordinate_name(*coordinates[term])
             raise _dependence_error(couplings[k], names, part, equations[k, term], combination[term] * sizes[k, term])
     return independent
+
+
+def _equilibration(coefficients: Array, unit: Array) -> Array:
+    """Return the sizes (n, nv + 1) of the coefficients and offsets of equations.
+
+    Divided by them, equations have the norm 1, and coordinates similar coefficients: a large ratio of a gear, which two equations
+    have in common, does not hide that each has a coordinate of its own.
+    """
+    S, rows, columns = np.abs(coefficients) * unit, np.ones((len(coefficients), 1)), np.ones(coefficients.shape[1])
+    for _ in range(_EQUILIBRATIONS):
+        norms = np.linalg.norm(S / rows / columns, axis=0)
+        columns *= np.where(norms > 0.0, norms, 1.0)
+        rows *= np.linalg.norm(S / rows / columns, axis=1, keepdims=True)
+    return np.hstack([rows * columns / unit, rows])
 
 
 def _dependence_error(coupling: Coupling, names: Sequence[str], term: str, value: float, expected: float) -> ModelError:
@@ -178,7 +195,7 @@ def _dependence_error(coupling: Coupling, names: Sequence[str], term: str, value
 def _follower(sizes: Array, mimics: Mask, prescribed: Mask) -> int:
     """Return the coordinate for which an equation with coefficients of these sizes is solved."""
     largest = sizes.max()
-    return int(max(np.flatnonzero(sizes >= min(_RANK, largest)),
+    return int(max(np.flatnonzero(sizes > _VANISHING),
                    key=lambda k: (not prescribed[k], mimics[k], sizes[k] >= _STRONG * largest, k)))
 
 

@@ -233,7 +233,13 @@ def _run_generated(model: Model, specialization: Specialization, arrays: Sequenc
         return False
     if key is not None:
         model.single_calls[key] = generated.call
-    return not generated.call(*arrays)
+    inputs = [x.copy() for x in arrays]
+    if not generated.call(*arrays):
+        return True
+    for x, y in zip(arrays, inputs, strict=True):           # those that are completed in place, such as a of hybrid dynamics
+        if x.flags.writeable:
+            x[...] = y
+    return False
 
 
 def have_state_rows(rows: Sequence[Array], count: int) -> bool:
