@@ -18,12 +18,16 @@ from liedyn.model.links import Link
 
 ROBOTS = {f"{base} {seed}": (seed, base) for seed in range(4) for base in ("fixed", "floating")}
 EVERY = pytest.mark.parametrize("name", ROBOTS)
+EVERY_CODE = pytest.mark.parametrize("name, code", [(name, "generic") for name in ROBOTS]
+                                     + [("fixed 0", "generated"), ("floating 1", "generated")], indirect=["code"])
+CODES = pytest.mark.parametrize("code", ["generic", "generated"], indirect=True)
 SIZES = pytest.mark.parametrize("size", [(), (1,), (13,)], ids=["one", "batch of one", "batch"])
 
 
-@pytest.fixture(params=["generated", "generic"])
-def code(request):
+@pytest.fixture
+def code(request, monkeypatch):
     if request.param == "generated":
+        monkeypatch.setenv("LIEDYN_CODE", "auto")
         yield request.param
         return
     with generic_kernels():
@@ -57,7 +61,7 @@ def test_the_robots_have_followers_that_move(name):
     assert np.array_equal(elimination.independent, independent)
 
 
-@EVERY
+@EVERY_CODE
 @SIZES
 def test_inverse_dynamics_are_those_of_the_tree_times_the_reduction(name, size, code):
     model, G, independent = coupled(name)
@@ -69,7 +73,7 @@ def test_inverse_dynamics_are_those_of_the_tree_times_the_reduction(name, size, 
         assert not np.delete(tau, independent, axis=-1).any()
 
 
-@EVERY
+@EVERY_CODE
 @SIZES
 def test_forward_dynamics_are_those_of_constrained_dynamics(name, size, code):
     model, G, _ = coupled(name)
@@ -83,7 +87,7 @@ def test_forward_dynamics_are_those_of_constrained_dynamics(name, size, code):
     assert ld.forward_dynamics(model, q, v, tau, out=(out := np.empty_like(a))) is out and np.array_equal(out, a)
 
 
-@EVERY
+@EVERY_CODE
 @SIZES
 def test_hybrid_dynamics_satisfy_the_reduced_equations_for_each_mask(name, size, code):
     model, G, independent = coupled(name)
@@ -96,7 +100,7 @@ def test_hybrid_dynamics_satisfy_the_reduced_equations_for_each_mask(name, size,
         close((force - ld.inverse_dynamics(model.spanning_tree(), q, v, a)) @ G, np.zeros((*size, G.shape[1])), 1e-9)
 
 
-@EVERY
+@EVERY_CODE
 def test_derivatives_are_those_of_differences(name, code):
     model, G, _ = coupled(name)
     q, v, a, tau = coupled_state(model, G, 5)
@@ -133,7 +137,7 @@ def test_derivatives_are_those_of_differences(name, code):
           - ld.inverse_dynamics_second_derivatives(tree, q, v, a, passive=False).dvdv, N, N, N), 1e-9)
 
 
-@EVERY
+@EVERY_CODE
 def test_hybrid_derivatives_and_directions_are_those_of_differences(name, code):
     model, G, independent = coupled(name)
     q, v, a, tau = coupled_state(model, G, 6)
@@ -237,6 +241,7 @@ def test_a_follower_on_another_axis_changes_what_is_identifiable_as_by_hand():
 
 
 @pytest.mark.parametrize("which, name", [("q", "q"), ("v", "v"), ("a", "a")])
+@CODES
 def test_a_contradiction_is_named(which, name, code):
     model, G, independent = coupled("fixed 1")
     k = int(np.setdiff1d(np.arange(model.nv), independent)[0])
@@ -286,6 +291,7 @@ def test_inertias_that_vanish_are_errors_of_every_function(y, tmp_path):
             call()
 
 
+@CODES
 def test_what_is_not_read_may_be_nan_and_forces_of_followers_may_not(code):
     model, G, independent = coupled("fixed 1")
     q, v, a, tau = coupled_state(model, G, 16)
@@ -452,6 +458,7 @@ def test_derivatives_by_the_pose_of_a_floating_base_are_tangent():
 
 
 @pytest.mark.parametrize("seed", range(4))
+@CODES
 def test_forces_are_those_in_a_hundred_digits_reduced_by_hand(seed, code):
     """d'Alembert's principle for each body, from poses alone, times the transposed reduction."""
     model = coupled_robot(seed, types=("revolute", "prismatic", "helical"))
@@ -482,7 +489,7 @@ def parameters_of(model):
     return np.where([name.startswith(("damping.", "friction.")) for name in p.names], 0.0, p.values)
 
 
-@EVERY
+@EVERY_CODE
 def test_derivatives_with_respect_to_wrenches_are_those_of_differences(name, code):
     """Those of inverse dynamics were those of the open tree."""
     model, G, _ = coupled(name)
@@ -517,6 +524,7 @@ def test_plans_are_made_on_the_couplings():
 
 
 @SIZES
+@CODES
 def test_contradictory_prescribed_accelerations_are_an_error(code, size):
     """Generated code for one state had replaced the follower before the generic kernels compared it."""
     model, G, independent = coupled("fixed 0")

@@ -174,7 +174,7 @@ def _equilibration(coefficients: Array, unit: Array) -> Array:
     """Return the sizes (n, nv + 1) of the coefficients and offsets of equations.
 
     Divided by them, equations have the norm 1, and coordinates similar coefficients: a large ratio of a gear, which two equations
-    have in common, does not hide that each has a coordinate of its own.
+    have in common, does not hide the coordinate that only one of them contains.
     """
     S, rows, columns = np.abs(coefficients) * unit, np.ones((len(coefficients), 1)), np.ones(coefficients.shape[1])
     for _ in range(_EQUILIBRATIONS):
