@@ -181,6 +181,7 @@ def test_wrong_names_are_reported_before_an_existing_result(folder, command, mes
 
 @pytest.mark.parametrize("command, message", [
     (("linearize", "--at", 100), "the run lasts from 0 to"), (("linearize", "--inputs", "tau.elbo"), "tau.elbo"),
+    (("linearize", "--width", "0.1"), "the width of a figure is"),
     (("simulate", "-S", "duraton=2"), "duraton: unknown key"), (("simulate", "-S", "initial={q: {elbo: 1}}"), "no such joint")])
 def test_wrong_arguments_are_reported_before_an_existing_run(folder, command, message):
     name, *options = command

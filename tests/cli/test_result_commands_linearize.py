@@ -71,6 +71,14 @@ def test_it_writes_a_folder_and_prints_the_modes(folder):
     assert columns == ["a.hip[rad/s^2]", "tau.knee[N m]"] and rows[-1] == "tau.hip[N m]" and D[-1, 0] > 0.1
 
 
+def test_the_picture_of_the_modes_for_print_is_as_wide_as_a_column(folder):
+    ok("swing.yaml", "--style", "paper")
+    assert files("runs/swing_linear/plots") == ["modes.pdf", "modes.svg"]
+    assert 'width="252pt"' in Path("runs/swing_linear/plots/modes.svg").read_text()               # 3.5 inches
+    ok("swing.yaml", "--width", "5", "--force")
+    assert 'width="360pt"' in Path("runs/swing_linear/plots/modes.svg").read_text()
+
+
 def test_a_state_that_accelerates_from_rest_is_no_equilibrium(folder):
     """Deviations of a falling body do not grow as its matrices say: they hold for an instant."""
     Path("robots/ball.yaml").write_text("base: floating\nlinks:\n  ball: {mass: 2, inertia: [0.02, 0.02, 0.03]}\n")

@@ -11,6 +11,7 @@ from liedyn.analysis.linear_system import LinearSystem
 from liedyn.analysis.linearize import linearize_scenario
 from liedyn.errors import CheckFailed, UsageError
 from liedyn.report.linearization_report import _COLOURS, check, draw_modes, matrices, summary, text, write_linearization
+from liedyn.report.plots import palette
 
 ROOT = Path(__file__).parents[2]
 
@@ -150,3 +151,17 @@ def test_a_difference_beyond_the_bound_fails():
     with pytest.raises(CheckFailed, match=r"differs from extrapolated finite differences by A .* more than 1e-06: a force may"):
         check(bent)
     assert check(linearize_scenario(ROOT / "configs/cart_pole.yaml")) is None
+
+
+@pytest.mark.parametrize("width, is_below", [(3.5, True), (7.0, True), (9.0, False)])
+def test_pictures_for_print_have_their_width_and_markers(width, is_below):
+    """Where there is no room, the map is below; stabilities have their own markers, also in the key, and no title is drawn."""
+    figure = draw_modes(system([2, -0.5, -1 + 3j, 0.6 + 0.8j, 2j, 0, 0]), "title", palette.Look(width, paper=True))
+    figure.draw_without_rendering()
+    plane, shares = (axes.get_position() for axes in figure.axes)
+    assert figure.get_figwidth() == width and (shares.y1 < plane.y0) == is_below and shares.x1 <= 1.0 and shares.y0 > 0.0
+    assert [text.get_text() for text in figure.texts] == ["× 3 unstable", "+ 0 drifting", "□ 4 neutral", "○ 3 stable"]
+    assert {line.get_marker() for line in figure.axes[0].lines} >= {"x", "s", "o"}
+    for words in (*figure.axes[0].texts, *figure.axes[1].texts):
+        box = words.get_window_extent()
+        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 and figure.bbox.y0 <= box.y0, words.get_text()

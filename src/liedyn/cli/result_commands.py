@@ -43,6 +43,15 @@ def _comma_separated(_context: click.Context, _parameter: click.Parameter, text:
     return names
 
 
+_style_option = click.option(
+    "--style", type=click.Choice(["screen", "paper"]), default="screen", show_default=True,
+    help="paper: for print, in 8 points, without titles, with patterns of lines that survive grey print; PDF and SVG.")
+_width_option = click.option(
+    "--width", type=float, metavar="INCHES",
+    help="Width of the figures, such as 3.5 or 7 for one or two columns of a page. Default: by the content, with --style paper "
+    "3.5.")
+
+
 @click.command(short_help="Plot trajectories, run folders or a batch.")
 @click.argument("trajectories", metavar="TRAJECTORY_OR_FOLDER...", nargs=-1, required=True, type=Existing(allow_dash=True))
 @robot_option
@@ -54,10 +63,8 @@ def _comma_separated(_context: click.Context, _parameter: click.Parameter, text:
 @click.option("-f", "--format", "formats", multiple=True, type=click.Choice(["png", "svg", "pdf", "dxf"]),
               help="File format; may be repeated. Default: png and svg, with --style paper pdf and svg. dxf: for CAD programs, "
               "with --plane (needs liedyn[dxf]).")
-@click.option("--style", type=click.Choice(["screen", "paper"]), default="screen", show_default=True,
-              help="paper: for print, in 8 points, without titles, with patterns of lines that survive grey print.")
-@click.option("--width", type=float, metavar="INCHES", help="Width of the figures, such as 3.5 or 7 for one or two columns of a "
-              "page. Default: by the number of panels, with --style paper 3.5.")
+@_style_option
+@_width_option
 @click.option("--joints", callback=_comma_separated, metavar="NAMES", help="Joints or links to draw: names or patterns, "
               "separated by commas, such as 'elbow,wrist*'.")
 @click.option("--quantities", callback=_comma_separated, metavar="NAMES", help="What to draw: starts of columns or names of "
@@ -246,11 +253,13 @@ def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOpti
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder to write. Default: runs/NAME_linear.")
 @override_option()
 @click.option("--no-plots", is_flag=True, help="Do not draw plots.")
+@_style_option
+@_width_option
 @with_console(ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...], open_loop: bool,         # noqa: PLR0913
               inputs: tuple[str, ...], outputs: tuple[str, ...], independent: tuple[str, ...], step: float | None, verify: bool,
-              output: str | None, overrides: tuple[str, ...], no_plots: bool, ignore_mimic: bool, reading: ReadingOptions,
-              strict: bool, force: bool, as_json: bool, console: Console) -> None:
+              output: str | None, overrides: tuple[str, ...], no_plots: bool, style: str, width: float | None, ignore_mimic: bool,
+              reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Linearize a scenario about its motion or an equilibrium: dx/dt = A x + B u, y = C x + D u for small deviations.
 
     States are the deviations q.<joint> and v.<joint>. Inputs are the accelerations of prescribed joints, and additional forces
@@ -265,7 +274,9 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
           --inputs tau.cart --verify
     """
     from liedyn.io.atomic_output import check_folder, path_part
+    from liedyn.report.run_folder import look_of
 
+    look = look_of(style, width)
     overrides = (*overrides, *reading_overrides(reading), *((IGNORE_MIMIC,) if ignore_mimic else ()))
     if hold and not equilibrium:
         raise click.UsageError("--fix requires --equilibrium.")
@@ -290,7 +301,8 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
     console.robot(result.model)
     check(result)
     with console.progress.stage("writing results"):
-        written = write_linearization(result, folder, force=force, plots=not no_plots)
+        written = write_linearization(result, folder, force=force, plots=not no_plots, look=look,
+                                      formats=("pdf", "svg") if look.paper else ("png", "svg"))
     console.warn(*result.warnings)
     console.report(as_json, summary(result, folder), text(result))
     console.timing(result.timing)

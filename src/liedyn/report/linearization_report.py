@@ -36,7 +36,7 @@ _MOVING = 1e-6                          # of characteristic velocities and accel
 
 
 def write_linearization(result: Linearization, folder: str | Path, *, force: bool = False, plots: bool = True,
-                        formats: Sequence[str] = FORMATS) -> SavedPlots:
+                        formats: Sequence[str] = FORMATS, look: palette.Look = palette.SCREEN) -> SavedPlots:
     """Write A, B, C, D, Ad, Bd as CSV, system.npz for NumPy, linear.json and the plot.
 
     Returns the files, and the reason if the plot cannot be drawn.
@@ -55,7 +55,7 @@ def write_linearization(result: Linearization, folder: str | Path, *, force: boo
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2, allow_nan=False) + "\n", encoding="utf-8",
                                  newline="\n")
     written = SavedPlots([*(folder / f"{name}.csv" for name in tables), folder / "system.npz", folder / MARK])
-    return written + draw_beside(folder, partial(_draw, result, formats)) if plots else written
+    return written + draw_beside(folder, partial(_draw, result, formats, look)) if plots else written
 
 
 def matrices(result: Linearization) -> dict[str, tuple[np.ndarray, list[str], list[str]]]:
@@ -175,9 +175,9 @@ def check(result: Linearization) -> None:
                           f"{MAX_EXCESS:g}: a force may have a kink here (abs, min, max, step, sign), or friction may be steep")
 
 
-def _draw(result: Linearization, formats: Sequence[str], folder: Path) -> SavedPlots:
+def _draw(result: Linearization, formats: Sequence[str], look: palette.Look, folder: Path) -> SavedPlots:
     title = f"{result.model.name}, {_time_text(result)}"
-    return save_sheets({"modes": lambda: draw_modes(result.system, title)}, folder, formats)
+    return save_sheets({"modes": lambda: draw_modes(result.system, title, look)}, folder, formats)
 
 
 # Modes of a linear system as a table and as a plot ---------------------------------------------------------------------
@@ -186,23 +186,35 @@ _COLOURS = {"unstable": palette.VERMILLION, "drifting": palette.PURPLE, "neutral
 _DECADES = 4                             # decades of the complex plane about zero
 _MOST_ROWS, _NAMED = 30, 6               # rows of the map; eigenvalues with a label
 _SIDE, _TOP, _LEFT, _GAP, _WORDS = 3.9, 0.55, 0.85, 1.75, 1.8        # inches
+_SMALLEST_SIDE, _COLUMN = 2.6, 0.14      # inches: of the plane next to the map; a column of the map with words
+_MARKERS = {"unstable": ("x", "×"), "drifting": ("+", "+"), "neutral": ("s", "□"), "stable": ("o", "○")}       # and signs in keys
 
 
-def draw_modes(system: LinearSystem, title: str = "") -> Figure:
-    """Draw the eigenvalues of the moving states in the complex plane, and the participation of coordinates in each mode."""
+def draw_modes(system: LinearSystem, title: str = "", look: palette.Look = palette.SCREEN) -> Figure:
+    """Draw the eigenvalues of the moving states in the complex plane, and the participation of coordinates in each mode.
+
+    Where the width of `look` is too small for both, the participation is below.
+    """
     modes = system.modes
     names = _rows(system)
     right = 0.35 + max(2.0, 0.22 * len(modes))
-    height = _TOP + max(_SIDE, 0.16 * len(names) + _WORDS) + 0.6
+    width = look.width or _LEFT + _SIDE + _GAP + right
+    is_beside = width - _LEFT - _GAP - right >= _SMALLEST_SIDE
+    side = min(_SIDE, width - _LEFT - (_GAP + right if is_beside else 0.2))
+    if is_beside:
+        map_x, height = _LEFT + side + _GAP, _TOP + max(side, 0.16 * len(names) + _WORDS) + 0.6
+        top, tall = _TOP, min(height - _TOP - 0.5 - _WORDS, max(1.0, 0.26 * len(names)))
+    else:
+        map_x, top, tall = _GAP, _TOP + side + 0.8, max(0.5, 0.18 * len(names))
+        height = top + tall + _WORDS if names else top
     counts = {word: sum(mode.count for mode in modes if mode.stability == word) for word in _COLOURS}
-    key = [(f"{count} {word}", _COLOURS[word] if count else palette.FAINT) for word, count in counts.items()]
-    figure = style.new_figure(_LEFT + _SIDE + _GAP + right, height, "Modes", title, key)
-    bottom = height - _TOP - _SIDE
-    _draw_plane(style.plain_axes(figure, _LEFT, bottom, _SIDE, _SIDE), modes)
+    key = [(f"{_MARKERS[word][1] + ' ' if look.paper else ''}{count} {word}", _COLOURS[word] if count else palette.FAINT)
+           for word, count in counts.items()]
+    figure = style.new_figure(width, height, "Modes", title, key, look)
+    _draw_plane(style.plain_axes(figure, _LEFT, height - _TOP - side, side, side), modes)
     if names:
-        tall = min(height - _TOP - 0.5 - _WORDS, max(1.0, 0.26 * len(names)))
-        wide = min(right - 0.35, 0.5 * len(modes))
-        _draw_shares(style.plain_axes(figure, _LEFT + _SIDE + _GAP, height - _TOP - tall, wide, tall), modes, names)
+        wide = min(width - map_x - 0.35, 0.5 * len(modes))
+        _draw_shares(style.plain_axes(figure, map_x, height - top - tall, wide, tall), modes, names)
     return figure
 
 
@@ -240,7 +252,7 @@ class _Plane:
 
 
 def _draw_plane(axes: Axes, modes: tuple[Mode, ...]) -> None:
-    values = np.array([mode.eigenvalue for mode in modes] or [0j])
+    values, look = np.array([mode.eigenvalue for mode in modes] or [0j]), style.parent_figure(axes).look
     plane = _Plane(values)
     end = 1.06 * plane.end
     left, right = (max(float(plane(x)) + 0.1 * end, 0.2 * end) for x in (-values.real.min(), values.real.max()))
@@ -256,12 +268,14 @@ def _draw_plane(axes: Axes, modes: tuple[Mode, ...]) -> None:
     for number, mode in enumerate(modes, 1):
         x, y = plane(mode.eigenvalue.real), plane(mode.eigenvalue.imag)
         for side in (1, -1) if mode.eigenvalue.imag else (1,):
-            axes.plot([x], [side * y], marker="x", markersize=7, markeredgewidth=1.6, color=_COLOURS[mode.stability],
-                      linestyle="none", label=f"mode {number}" if side == 1 else "_")
+            axes.plot([x], [side * y], marker=_MARKERS[mode.stability][0] if look.paper else "x", markersize=7, fillstyle="none",
+                      markeredgewidth=1.6, color=_COLOURS[mode.stability], linestyle="none",
+                      label=f"mode {number}" if side == 1 else "_")
         if number <= _NAMED and all(math.hypot(x - a, y - b) > 0.06 * end for a, b in named):
             named.append((float(x), float(y)))
             style.words(axes, str(number), named[-1], (5, 4), "left", "baseline", color=palette.INK)
-    style.heading(axes, "Eigenvalues", f"axes linear within ±{plane.unit:g}, logarithmic beyond")
+    remark = f"axes linear within ±{plane.unit:g}, logarithmic beyond"
+    style.heading(axes, "Eigenvalues", remark if style.wide(axes) > 3.0 else f"linear within ±{plane.unit:g}")
 
 
 def _draw_shares(axes: Axes, modes: tuple[Mode, ...], names: list[str]) -> None:
@@ -272,7 +286,7 @@ def _draw_shares(axes: Axes, modes: tuple[Mode, ...], names: list[str]) -> None:
     axes.set_ylim(len(names), 0)
     for k, name in enumerate(names):
         style.words(axes, style.shortened(name, 22), (0, k + 0.5), (-4, 0), "right", color=palette.INK, annotation_clip=False)
-    every = -(-len(modes) // 40)
+    every = max(-(-len(modes) // 40), math.ceil(_COLUMN * len(modes) / style.wide(axes)))
     for k in range(0, len(modes), every):
         for text, down, turn in ((str(k + 1), 4, 0), (_words(modes[k]), 17, 90)):
             style.words(axes, text, (k + 0.5, len(names)), (0, -down), va="top", rotation=turn,
