@@ -1,4 +1,6 @@
 """Grids of panels: what is drawn where, and that names stay within reach of each other."""
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -137,7 +139,10 @@ def test_events_phases_and_contacts_are_marked():
     assert "stance" in texts(axes) and "marks: lands 0.5 s, jumps 1.5 s, record 1.6 s" in figure.texts[1].get_text()
     assert figure.notes == ["never in contact, not drawn: toe"]
     shaded, = (c for c in axes.collections if c.get_label() == "contact")
-    assert shaded.get_paths()
+    assert shaded.get_paths() and not shaded.get_hatch()
+    (axes,), = (figure.axes for figure in draw_group(push, replace(data, look=palette.Look(3.5, paper=True))))
+    shaded, = (c for c in axes.collections if c.get_label() == "contact")
+    assert shaded.get_hatch()                                                # in print, unlike phases
     assert not PlotData("dog", T, (push,)).phases and not PlotData("dog", T, (push,), events=((0.5, "record", ""),)).phases
 
 

@@ -133,8 +133,10 @@ def draw_envelopes(envelopes: Sequence[Envelope], subtitle: str, look: palette.L
 
 def draw_band(axes: Axes, envelope: Envelope) -> None:
     """Draw the median, and bands between the outer and the inner quantiles."""
+    look = style.parent_figure(axes).look
     for outer, colour in enumerate(_BANDS):
-        axes.fill_between(envelope.t, envelope.quantiles[outer], envelope.quantiles[-1 - outer], color=colour, linewidth=0)
+        axes.fill_between(envelope.t, envelope.quantiles[outer], envelope.quantiles[-1 - outer], facecolor=colour, linewidth=0,
+                          edgecolor=palette.FAINT, hatch=style.hatch(look, outer))
     axes.plot(envelope.t, envelope.quantiles[2], color=palette.BLUE, linewidth=1.4)
 
 
@@ -160,7 +162,7 @@ def _draw_bars(names: Sequence[str], charts: Sequence[tuple[str, str, np.ndarray
                      y_labels=[names[k] for k in order])
         if span is None:
             axes.barh(range(len(names)), -lengths[order], 0.6, color=palette.SKY, linewidth=0,
-                      hatch=palette.HATCHES[1] if look.paper else "", edgecolor=palette.INK)
+                      hatch=style.hatch(look, 1), edgecolor=palette.INK)
         axes.barh(range(len(names)), lengths[order], 0.6, color=palette.BLUE, linewidth=0)
         for row in np.flatnonzero(np.isnan(lengths[order])):
             style.words(axes, "not known", (0, int(row)), (0, 0))

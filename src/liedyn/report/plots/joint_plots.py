@@ -119,8 +119,9 @@ def _draw_panel(axes: Axes, panel: Panel, recording: PlotData, colours: list[str
     beyond = any(_passes(s.lower, -s.values.min()) or _passes(-s.upper, s.values.max()) for s in panel)
     touches = recording.contacts.get(panel[0].joint)
     if touches is not None and panel[0].unit in ("N", "N m", "m/s"):
-        axes.fill_between(recording.t, 0, 1, where=touches, transform=axes.get_xaxis_transform(), color=palette.BAND, linewidth=0,
-                          step="post", zorder=-1, label="contact")
+        axes.fill_between(recording.t, 0, 1, where=touches, transform=axes.get_xaxis_transform(), facecolor=palette.BAND,
+                          linewidth=0, edgecolor=palette.HATCHING, hatch=style.hatch(look, 1), step="post", zorder=-1,
+                          label="contact")
     for limit in limits:
         axes.axhline(limit, color=palette.VERMILLION if beyond else palette.FAINT, linestyle=(0, (5, 4)), linewidth=0.8, zorder=1)
     labels = list(dict.fromkeys(s.label for s in panel))

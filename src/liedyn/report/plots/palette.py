@@ -11,7 +11,7 @@ MORE_CURVES = ("#8F3F00", "#00785A", "#9A4F78", "#6B7F8E", "#D62728", "#7B68EE",
                "#F08080", "#8C8C00", "#9467BD", "#4FBF8B")                # in pages, where many curves share a panel
 WARM = (ORANGE, VERMILLION, PURPLE, "#8F3F00", "#8C6D00", "#7D3F60")      # what is prescribed,
 COOL = (BLUE, GREEN, SKY, "#003F63", "#005C43", "#6B7F8E")                # what follows from the forces
-INK, FAINT, GRID, BAND = "#222222", "#777777", "#E3E3E3", "#F3F3F3"
+INK, FAINT, HATCHING, GRID, BAND = "#222222", "#777777", "#C4C4C4", "#E3E3E3", "#F3F3F3"
 
 PAPER_WIDTHS = (3.5, 7.0)               # inches: one and two columns of a page
 

@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from liedyn.arrays import ArrayLike
 from liedyn.report.plots.figure_files import PlotFigure
-from liedyn.report.plots.palette import BAND, FAINT, GRID, INK, LINES, SCREEN, Look
+from liedyn.report.plots.palette import BAND, FAINT, GRID, HATCHES, INK, LINES, SCREEN, Look
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MOST_POINTS = 4000                       # of a curve; more are not seen but make files heavy
@@ -206,6 +206,11 @@ def draw_marks(axes: Axes, events: Sequence[float], phases: Sequence[tuple[float
     many = len(events) > _MARK_LINES
     for t in events:
         axes.axvline(t, 0.95 if many else 0.0, color=FAINT, linestyle="-" if many else (0, (1, 2)), linewidth=0.8, zorder=0.5)
+
+
+def hatch(look: Look, k: int) -> str:
+    """Return the hatching of the k-th filled area of a panel: areas are hatched in print only."""
+    return HATCHES[k % len(HATCHES)] if look.paper else ""
 
 
 def line_pattern(look: Look, k: int) -> Any:
