@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from liedyn.interop.c_files import write_export
 from liedyn.public_calls import _kinds, explained
 
 TEXT = """
@@ -101,17 +102,62 @@ def test_public_functions_keep_name_signature_defaults_and_place():
         assert pickle.loads(pickle.dumps(one)) is one and one.__name__ == name
 
 
+RETURNED = {"Mobility.__init__"}                # classes of results, which callers do not construct
+
+
+def public_callables():
+    """Return {name: function} of functions, constructors and methods."""
+    found = dict(FUNCTIONS)
+    for name, one in ((name, getattr(ld, name)) for name in ld.__all__ if inspect.isclass(getattr(ld, name))):
+        found |= {f"{name}.{key}": method for key, method in inspect.getmembers(one, inspect.isfunction)
+                  if key == "__init__" or not key.startswith("_")}
+    found |= {"write_export": write_export}
+    return {name: one for name, one in found.items() if name not in RETURNED}
+
+
+FLAGS = [(name, x.name) for name, one in public_callables().items()
+         for x in inspect.signature(one).parameters.values() if "bool" in str(x.annotation)]
+
+
+@pytest.mark.parametrize(("name", "flag"), FLAGS)
+def test_every_flag_is_true_or_false(name, flag):
+    """"no" counted as true, also for methods and flags that may be None."""
+    function = public_callables()[name]
+    parameters = inspect.signature(function).parameters
+    required = [None for x in parameters.values() if x.default is x.empty and x.kind is x.POSITIONAL_OR_KEYWORD]
+    values = ["no", "", 2, -1, 1.0, [], np.array([True]), np.array(1), np.array("no")]
+    for value in [*values, *[None] * ("None" not in str(parameters[flag].annotation))]:
+        with pytest.raises(ld.ArgumentError, match=f"{flag} must be True or False; found "):
+            function(*required, **{flag: value})
+
+
+def test_flags_of_methods_are_among_them():
+    assert {("Trajectory.save", "force"), ("Result.save", "plots"), ("view", "meshes"), ("identify", "passive"),
+            ("Loop.__init__", "driven"), ("Stepper.__init__", "passive")} <= {*FLAGS} and len(FLAGS) > 50
+
+
 @pytest.mark.parametrize("call", [
-    lambda robot: ld.inverse_dynamics(ld.build(robot), [0], [0], [0], passive="no"),
-    lambda robot: ld.load("arm.yaml", strict="no"),
-    lambda robot: ld.Loop("close", "weld", "upper", "lower", driven="no")])
-def test_a_flag_is_not_a_text(call, robot):
-    """"no" counted as true."""
-    with pytest.raises(TypeError, match="must be True or False; found 'no'"):
-        call(robot)
+    lambda model: ld.plan(model, "inverse_dynamics", passive="no"),
+    lambda model: ld.Variants([model]).inverse_dynamics([[0.0]], [[0.0]], [[0.0]], passive="no")])
+def test_flags_that_other_functions_pass_on(call, robot):
+    with pytest.raises(ld.ArgumentError, match="inverse_dynamics: passive must be True or False; found 'no'"):
+        call(ld.build(robot))
 
 
-def test_flags_of_numpy_are_flags(robot):
+@pytest.mark.parametrize("value", [True, np.True_, 1, np.int64(1), np.uint8(1), np.array(True),
+                                   False, np.False_, 0, np.int64(0), np.array(False)], ids=repr)
+def test_a_flag_is_a_bool(value, robot, tmp_path):
+    """Boolean arrays without axes are flags, as `np.load` returns them. The function gets a bool."""
+    def function(model, named: bool = True, *, passive: bool = True, meshes: bool | None = True):
+        return named, passive, meshes
+    found = explained(function)(1, value, passive=value, meshes=value)
+    assert all(one is bool(value) for one in found) and explained(function)(1, meshes=None) == (True, True, None)
     model = ld.build(robot).with_changes(damping={"hinge": 1.0})
-    for flag, tau in ((True, 1.0), (np.bool_(True), 1.0), (1, 1.0), (np.bool_(False), 0.0), (0, 0.0)):
-        assert ld.inverse_dynamics(model, [0], [1], [0], passive=flag)[0] == pytest.approx(tau, abs=1e-12)
+    assert ld.inverse_dynamics(model, [0], [1], [0], passive=value)[0] == pytest.approx(float(value), abs=1e-12)
+    motion = ld.trajectory_of(model, [0.0, 0.1], np.zeros((2, 1)))
+    motion.save(tmp_path / "motion.csv")
+    if value:
+        motion.save(tmp_path / "motion.csv", force=value)
+    else:
+        with pytest.raises(ld.UsageError, match="exists"):
+            motion.save(tmp_path / "motion.csv", force=value)

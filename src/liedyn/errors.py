@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import linecache
+import numbers
 import sys
 import traceback
 import warnings
@@ -269,6 +270,18 @@ class ArgumentError(UsageError, TypeError):
         ...
     liedyn.errors.ArgumentError: mass_matrix: model must be a Model; found the path 'robots/...' (ld.load(path))
     """
+
+
+def checked_flag(function: str, name: str, value: object) -> bool:
+    """Return a flag of a function as a bool. Raise ArgumentError for other values than True, False, 1 and 0.
+
+    Scalars and arrays without axes of NumPy, JAX and PyTorch with the type bool are flags, too.
+    """
+    is_number = isinstance(value, numbers.Integral) and value in (0, 1)
+    dtype = str(getattr(value, "dtype", "")).removeprefix("torch.")
+    if not is_number and (dtype != "bool" or getattr(value, "shape", None) != ()):
+        raise ArgumentError(f"{function}: {name} must be True or False; found {value!r}")
+    return bool(value)
 
 
 class CheckFailed(LiedynError):

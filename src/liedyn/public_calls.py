@@ -2,15 +2,14 @@
 from __future__ import annotations
 
 import inspect
-import numbers
 import os
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cache, wraps
 from typing import Any, TypeVar, cast
 
-from liedyn.errors import ArgumentError, nearest
+from liedyn.errors import ArgumentError, checked_flag, nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NAMED = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -37,7 +36,7 @@ def explained(function: F, module: str | None = None) -> F:
     """Return a wrapper that raises ArgumentError for unknown keywords, objects of the wrong class, and flags such as "no".
 
     The wrapper is Python code with the same parameters. It adds 0.04 us to a call, 0.2 us with options. It has the signature,
-    documentation and name of the function.
+    documentation and name of the function, which gets each flag as a bool.
 
     module  module under which pickle finds the function
     """
@@ -48,10 +47,12 @@ def explained(function: F, module: str | None = None) -> F:
     head = ", ".join(parameter.name if parameter.default is parameter.empty else f"{parameter.name}=_defaults[{parameter.name!r}]"
                      for parameter in parameters if parameter.kind is _NAMED)
     arguments, values = ", ".join(names), ", ".join(f"{name!r}: {name}" for name in names)
-    flags = frozenset(parameter.name for parameter in parameters if parameter.annotation in ("bool", bool))
-    check = "            _flags.isdisjoint(_options) or _check_flags(_function, _flags, _options)\n" if flags else ""
-    named = ", ".join(f"{name!r}: {name}" for name in names if name in flags)
-    named_check = f"        _check_flags(_function, _flags, {{{named}}})\n" if named else ""
+    flags = _flags(function)
+    check = "".join(f"            if _options.get({name!r}, True).__class__ is not _bool:\n"
+                    f"                _options[{name!r}] = _flag(_function, {name!r}, _options[{name!r}])\n"
+                    for name in flags if name not in names)
+    named_check = "".join(f"        if {name}.__class__ is not _bool:\n            {name} = _flag(_function, {name!r}, {name})\n"
+                          for name in flags if name in names)
     code = (f"def {function.__name__}({head}, **_options):\n"
             "    try:\n"
             f"{named_check}"
@@ -65,7 +66,7 @@ def explained(function: F, module: str | None = None) -> F:
             f"        _refuse(_function, {{{values}}})\n"
             "        raise\n")
     space: dict[str, Any] = {"_function": function, "_known": known, "_refuse": check_kinds,
-                             "_flags": flags, "_check_flags": check_flags,
+                             "_bool": bool, "_flag": _flag,
                              "_names": {parameter.name for parameter in parameters},
                              "_ArgumentError": ArgumentError, "__name__": __name__,
                              "_defaults": {parameter.name: parameter.default for parameter in parameters}}
@@ -77,10 +78,10 @@ def explained(function: F, module: str | None = None) -> F:
 
 
 def known(function: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Return `options` unchanged. Raise ArgumentError if one is not a parameter of the function."""
+    """Return `options` with flags as bool. Raise ArgumentError if one is not a parameter of the function, or no flag."""
     names = [parameter.name for parameter in inspect.signature(function).parameters.values() if parameter.name != "self"]
     check_names(_public_name(function), options, names)
-    return options
+    return options | {name: _flag(function, name, options[name]) for name in _flags(function) if name in options}
 
 
 def check_names(function: str, keywords: Iterable[str], names: Iterable[str]) -> None:
@@ -93,12 +94,20 @@ def check_names(function: str, keywords: Iterable[str], names: Iterable[str]) ->
             raise ArgumentError(f"{function} has no argument {name!r}; {hint}")
 
 
-def check_flags(function: Callable[..., Any], flags: Iterable[str], options: Mapping[str, Any]) -> None:
-    """Raise ArgumentError for the first of the flags among the options that is not True, False, 1 or 0."""
-    for name in flags:
-        value = options.get(name, False)
-        if value.__class__ is not bool and not (isinstance(value, numbers.Integral) or type(value).__name__ in ("bool", "bool_")):
-            raise ArgumentError(f"{_public_name(function)}: {name} must be True or False; found {value!r}")
+_FLAGS = {"bool": False, bool: False, "bool | None": True, bool | None: True}        # annotation: whether None is allowed
+
+
+@cache
+def _flags(function: Callable[..., Any]) -> dict[str, bool]:
+    """Return the parameters that are flags, and whether they may be None."""
+    parameters = inspect.signature(function).parameters.values()
+    return {parameter.name: _FLAGS[parameter.annotation] for parameter in parameters
+            if isinstance(parameter.annotation, Hashable) and parameter.annotation in _FLAGS}
+
+
+def _flag(function: Callable[..., Any], name: str, value: object) -> bool | None:
+    """Return a flag of a function as a bool, or None where it may be that. Raise ArgumentError for other values."""
+    return None if value is None and _flags(function)[name] else checked_flag(_public_name(function), name, value)
 
 
 def check_kinds(function: Callable[..., Any], values: Mapping[str, Any]) -> None:

@@ -66,3 +66,14 @@ def test_integers_one_force_for_all_steps_and_wrong_shapes(jax):
         roll(np.zeros(2), np.zeros(3), np.zeros(2))
     with pytest.raises(ld.ShapeError, match=r"tau has the wrong shape; found \(3, 2\), expected \(…, 15, 2\)"):
         roll(np.zeros(2), np.zeros(2), np.zeros((3, 2)))
+
+
+def test_flags(jax):
+    from liedyn.interop.jax import rollout_function
+    model = model_of("universal")
+    q, v, a, _ = (x[0] for x in state(model, 3, (1,)))
+    for flag in (True, False):
+        tau = ld.inverse_dynamics(model, q, v, a, passive=jax.numpy.array(flag))
+        np.testing.assert_array_equal(tau, ld.inverse_dynamics(model, q, v, a, passive=flag))
+    with pytest.raises(ld.ArgumentError, match="passive must be True or False; found 'no'"):
+        rollout_function(model, dt=DT, steps=STEPS, passive="no")

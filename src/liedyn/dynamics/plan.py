@@ -77,7 +77,7 @@ def plan(model: Model, function: str, **options: Any) -> Plan:
     'generated'
     """
     called = _function(function)
-    known(called, options)
+    options = known(called, options)
     if called in (constrained_forward_dynamics, constrained_hybrid_dynamics):
         return _constrained_plan(model, function, **options)
     specialization, of = intercepted_specialization(called, model, *_arguments(called, model, options),

@@ -37,6 +37,7 @@ from liedyn.model.description import NO_AXIAL_INERTIA
 from liedyn.model.model import Model
 from liedyn.model.model_cache import ModelValue
 from liedyn.numba_tools.decorators import compile_entry_point
+from liedyn.public_calls import explained
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,7 +50,7 @@ class _VariantsMethod(Generic[P, R]):
     """A function of the package as a method of `Variants`, without its first argument."""
 
     def __init__(self, function: Callable[Concatenate[Model, P], R]):
-        self._function = function
+        self._function = explained(function)
         self.__doc__ = f"`{function.__name__}` of each robot, without its first argument."
 
     @overload

@@ -17,6 +17,7 @@ from liedyn.dynamics.scales import model_scales
 from liedyn.errors import UsageError
 from liedyn.io.atomic_output import check_output, open_output, path_part
 from liedyn.model.model import Model
+from liedyn.public_calls import explained
 
 # by name: function, input arrays besides q, quantity of the results, and the variables of each derivative
 FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...], str, tuple[str | None, ...]]] = {
@@ -29,6 +30,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...], str, tuple[str |
 }
 
 
+@explained
 def write_export(model: Model, function: str, path: Path | None = None, *, passive: bool = True, single: bool = False,
                  with_test: bool = False, force: bool = False) -> tuple[CFunction, list[Path]]:
     """Write a function of a robot as C code with a header and, optionally, a test program. The function has the file's name.

@@ -20,10 +20,12 @@ import jax.numpy as jnp
 from liedyn.arrays import Method
 from liedyn.errors import ShapeError
 from liedyn.model.model import Model
+from liedyn.public_calls import explained
 from liedyn.rollouts.inputs import Feedback
 from liedyn.rollouts.rollout import RolloutMap
 
 
+@explained
 def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "rk4", passive: bool = True,
                      feedback: Feedback | None = None,
                      contacts: Mapping[str, Any] | None = None) -> Callable[[Any, Any, Any], tuple[Any, Any]]:

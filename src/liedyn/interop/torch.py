@@ -20,10 +20,12 @@ from torch.autograd.function import once_differentiable
 
 from liedyn.arrays import Array, Method
 from liedyn.model.model import Model
+from liedyn.public_calls import explained
 from liedyn.rollouts.inputs import Feedback
 from liedyn.rollouts.rollout import RolloutMap
 
 
+@explained
 def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "rk4", passive: bool = True,
                      feedback: Feedback | None = None,
                      contacts: Mapping[str, Any] | None = None) -> Callable[[Any, Any, Any], tuple[Any, Any]]:

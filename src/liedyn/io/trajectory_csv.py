@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from liedyn.arrays import Array, Integers
-from liedyn.errors import ComputationError, LiedynWarning, Place, TrajectoryError, UsageError, warn
+from liedyn.errors import ComputationError, LiedynWarning, Place, TrajectoryError, UsageError, checked_flag, warn
 from liedyn.immutable import Immutable
 from liedyn.io.atomic_output import STDIO, check_output, open_output
 from liedyn.io.column_map import AppliedMap, BoundColumn, MapArgument, bind_map, columns_option, map_file, read_column_map
@@ -111,7 +111,7 @@ class Trajectory(Immutable):
         its file, its model is written next to it: `motion.model.yaml` for `motion.csv`. Raises UsageError if a file exists and
         `force` is not given, and ComputationError for a number that is not finite.
         """
-        path = os.fspath(path)
+        force, path = checked_flag("save", "force", force), os.fspath(path)
         header = self.header | self._paths(Path(path).absolute().parent)
         if not self.model:
             write_trajectory(path, header, self.t, self._named, force=force)
