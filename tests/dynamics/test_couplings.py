@@ -8,6 +8,7 @@ import pytest
 from mpmath import mp
 
 import liedyn as ld
+from code_kinds import generated_code
 from coupled_robots import coupled_robot, coupled_state, equations, reduction
 from differences import by_each, by_q
 from exact import exact, solve
@@ -25,12 +26,8 @@ SIZES = pytest.mark.parametrize("size", [(), (1,), (13,)], ids=["one", "batch of
 
 
 @pytest.fixture
-def code(request, monkeypatch):
-    if request.param == "generated":
-        monkeypatch.setenv("LIEDYN_CODE", "auto")
-        yield request.param
-        return
-    with generic_kernels():
+def code(request):
+    with generated_code() if request.param == "generated" else generic_kernels():
         yield request.param
 
 

@@ -1,17 +1,17 @@
 """Joints that move no inertia: all that needs no M^-1 is exact, and everything else names them where a torque drives them."""
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import liedyn as ld
+from code_kinds import generated_code
 from liedyn.codegen.specialize import generic_kernels
 from liedyn.model.description import WORLD, Coordinate, Joint, Loop, Mimic, Robot
 from liedyn.model.links import Link, Pose
 
 LIMITS = (Coordinate(lower=-3.0, upper=3.0),)
-GENERATED = pytest.mark.parametrize("code", [nullcontext, generic_kernels], ids=["generated", "generic"])
+GENERATED = pytest.mark.parametrize("code", [generated_code, generic_kernels], ids=["generated", "generic"])
 RNG = np.random.default_rng()
 
 

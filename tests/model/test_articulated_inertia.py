@@ -1,11 +1,11 @@
 """Which joints have an inertia to act on: massless links are harmless between, and have a warning at the end."""
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import liedyn as ld
+from code_kinds import generated_code
 from liedyn.codegen.specialize import generic_kernels
 from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Robot
 from liedyn.model.links import Link, Pose
@@ -56,7 +56,7 @@ def singular(robot, *joints, links=(), still=False):
         assert len(found) == 1
     assert not model.moves_inertia
     rng = np.random.default_rng(0)
-    for generated in (nullcontext(), generic_kernels()):
+    for generated in (generated_code(), generic_kernels()):
         with generated:
             for count in (None, 1, 20):
                 q = np.array([ld.random_configuration(model, rng) for _ in range(count or 1)])
