@@ -213,6 +213,12 @@ def test_objects_can_be_pickled_and_copied_and_are_equal_then(name, arm):
                 assert hash(one) == hash(other)
 
 
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in ("ConstrainedMotion", "KimTables")])
+def test_representations_are_summaries_without_the_numbers_of_arrays(name, arm):
+    for one in examples(name, arm):
+        assert "array(" not in repr(one)
+
+
 def arrays_of(x, where=""):
     """All arrays within, by where they are; those that are computed when they are asked for, too."""
     if isinstance(x, np.ndarray):

@@ -443,6 +443,18 @@ def size_text(count: float) -> str:
     return f"{count:.3g} GB"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, such as "1 loop" or "2 loops"."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def shapes_of(result: tuple[Any, ...]) -> str:
+    """Return the representation of a named tuple of arrays: its name, and the shape of each array."""
+    parts = [f"{name} {value.shape if hasattr(value, 'shape') else value}"
+             for name, value in zip(result._fields, result, strict=True)]       # type: ignore[attr-defined]
+    return f"<{type(result).__name__}: {', '.join(parts)}>"
+
+
 def list_names(names: Sequence[str], maximum: int, separator: str = ", ") -> str:
     """Return names or texts for a message: the first `maximum` of them, and the number of the others."""
     more = f"{' ' if separator == ', ' else separator}and {len(names) - maximum} more" if len(names) > maximum else ""

@@ -1,4 +1,5 @@
 """Scenarios and overrides as dicts, and what a Result offers in Python."""
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,14 @@ def test_the_repr_of_a_result_is_short_and_says_what_to_do_next():
     assert lines[0] == "<Result double_pendulum: 0.2 s in 200 steps (rk4), 5 rows, nq 2, nv 2"
     assert lines[1].startswith("  energy balance ") and "inverse dynamics residual" in lines[1]
     assert "run.to_pandas()" in lines[2] and len(lines) == 3 and max(map(len, lines)) < 120
+
+
+def test_information_is_not_counted_as_a_warning():
+    run = ld.run_scenario(PENDULUM)
+    notes = (ld.LiedynWarning("nothing-moves", "at rest"), ld.LiedynWarning("stiff-step", "stiff"))
+    assert [one.level for one in notes] == ["information", "warning"]
+    assert ", 1 warning (run.warnings)" in repr(replace(run, warnings=notes))
+    assert "warning" not in repr(replace(run, warnings=notes[:1]))
 
 
 def test_the_repr_of_a_result_that_ended_early_says_why():

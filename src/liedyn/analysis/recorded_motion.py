@@ -36,6 +36,7 @@ from liedyn.errors import (
     TrajectoryError,
     UsageError,
     list_names,
+    shapes_of,
     warn,
 )
 from liedyn.io.column_map import columns_option
@@ -395,6 +396,9 @@ class RecordedMotion(NamedTuple):
     a: Array
     tau: Array | None
     f_ext: Array | None
+
+    def __repr__(self) -> str:
+        return shapes_of(self)
 
 
 def motion_of(model: Model, trajectory: Trajectory | str | PathLike[str]) -> RecordedMotion:

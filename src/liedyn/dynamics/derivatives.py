@@ -11,6 +11,7 @@ from liedyn.dynamics.batching.arrays import NONE, as_mask
 from liedyn.dynamics.batching.calls import EntryPoint, call_generated, evaluate, handle_failed_states
 from liedyn.dynamics.constraints.couplings import closed_motion, reduced_model
 from liedyn.dynamics.dynamics import no_prescribed_mask
+from liedyn.errors import shapes_of
 from liedyn.kernels.hybrid_dynamics_derivatives import hybrid_derivatives_batch, hybrid_derivatives_batch_workspace_size
 from liedyn.kernels.inverse_dynamics_derivatives import inverse_derivatives_batch, inverse_derivatives_batch_workspace_size
 from liedyn.kernels.manifold import differences_derivatives, manifold_derivatives_workspace_size, retractions_derivatives
@@ -37,6 +38,9 @@ class InverseDerivatives(NamedTuple):
     dtau_dq: Array
     dtau_dv: Array
     M: Array
+
+    def __repr__(self) -> str:
+        return shapes_of(self)
 
     def wrt_wrench(self, J: ArrayLike) -> Array:
         """dtau/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: -J^T."""
@@ -73,6 +77,9 @@ class ForwardDerivatives(NamedTuple):
     da_dv: Array
     M_inverse: Array
 
+    def __repr__(self) -> str:
+        return shapes_of(self)
+
     def wrt_wrench(self, J: ArrayLike) -> Array:
         """da/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: M^-1 J^T."""
         return self.M_inverse @ np.asarray(J, dtype=np.float64).swapaxes(-1, -2)
@@ -100,6 +107,9 @@ class HybridDerivatives(NamedTuple):
     dy_dq: Array
     dy_dv: Array
     dy_du: Array
+
+    def __repr__(self) -> str:
+        return shapes_of(self)
     prescribed: Mask
 
     def wrt_wrench(self, J: ArrayLike) -> Array:
@@ -139,6 +149,9 @@ class SplitDerivatives(NamedTuple):
     dtau_dq: Array
     dtau_dv: Array
     dtau_du: Array
+
+    def __repr__(self) -> str:
+        return shapes_of(self)
 
 
 # first derivatives ------------------------------------------------------------------------------------------------------
@@ -331,6 +344,9 @@ class SecondDerivatives(NamedTuple):
     dqdv: Array
     dvdv: Array
     dqda: Array
+
+    def __repr__(self) -> str:
+        return shapes_of(self)
 
 
 def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive: bool = True,

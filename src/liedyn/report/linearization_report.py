@@ -20,14 +20,14 @@ from liedyn.analysis.linear_system import LinearSystem, Mode, chains_text, growt
 from liedyn.analysis.linearize import Linearization
 from liedyn.dynamics.finite_differences import MAX_EXCESS
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import CheckFailed, list_names
+from liedyn.errors import CheckFailed, counted, list_names
 from liedyn.io.atomic_output import open_folder
 from liedyn.io.csv_table import cell, write_table
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.report.plots import palette, style
 from liedyn.report.plots.plot_data import FORMATS
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside, save_sheets
-from liedyn.report.robot_summary import counted, table
+from liedyn.report.robot_summary import table
 
 MARK = "linear.json"                    # identifies such a folder
 _SHOWN = 3                              # coordinates named for a mode

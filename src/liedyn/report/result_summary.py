@@ -14,14 +14,14 @@ from liedyn.analysis.configurations import AssembledState
 from liedyn.analysis.identification import RELIABLE, UNRELIABLE, Identification
 from liedyn.dynamics.constraints.assembly import Mobility
 from liedyn.dynamics.inertial_parameters import BaseParameters
-from liedyn.errors import LiedynWarning, WarningLog, list_names, size_text
+from liedyn.errors import LiedynWarning, WarningLog, counted, list_names, size_text
 from liedyn.io.atomic_output import STDIO, open_output
 from liedyn.io.csv_table import Column, write_table
 from liedyn.io.sweep_file import SIMULATE
 from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.io.yaml_values import flow_yaml
 from liedyn.model.model import Model
-from liedyn.report.robot_summary import counted, table
+from liedyn.report.robot_summary import table
 from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
 _TERMS, _NAMES = 3, 12                   # terms of a regrouping, names of a list

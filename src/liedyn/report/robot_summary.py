@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from liedyn.arrays import Base
-from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, escape_nonprintable, of_level
+from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, counted, escape_nonprintable, of_level
 from liedyn.io.robots.coupling_function import function_to_dict
 from liedyn.io.robots.write_robot_yaml import LIMITS, PASSIVE
 from liedyn.model.coupling_expression import CouplingFunction
@@ -35,11 +35,6 @@ def table(rows: list[list[str]], left_aligned: Collection[int], widest: int = 72
     widths = [max(len(row[k]) for row in rows) for k in range(columns)]
     return ["  ".join(cell.ljust(w) if k in left_aligned else cell.rjust(w) for k,
                       (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows]
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, such as "1 loop" or "2 loops"."""
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 # Closures and couplings, as text and as plain data -----------------------------------------------------------------------

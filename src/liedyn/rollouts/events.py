@@ -14,7 +14,7 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.dynamics.batching.calls import thread_workspace
-from liedyn.errors import LiedynWarning, Place, ScenarioError, UsageError
+from liedyn.errors import LiedynWarning, Place, ScenarioError, UsageError, counted
 from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, StepInputs
 from liedyn.integrators.problem import InitialValueProblem
@@ -90,7 +90,8 @@ class RolloutEvents(Immutable):
         return len(self.t)
 
     def __repr__(self) -> str:
-        return f"<RolloutEvents: {len(self)} events, {len(np.unique(self.run))} runs>"
+        events, runs = counted(len(self), "event"), counted(len(np.unique(self.run)), "run")
+        return f"<RolloutEvents: {events}, {runs}>"
 
 
 class Events:

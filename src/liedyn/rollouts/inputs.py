@@ -60,6 +60,10 @@ class Feedback(Immutable):
     setpoint_q: ArrayLike
     setpoint_v: ArrayLike | None = None
 
+    def __repr__(self) -> str:
+        parts = (f"{name} {None if x is None else np.shape(x)}" for name, x in vars(self).items())
+        return f"<Feedback: {', '.join(parts)}>"
+
     @classmethod
     def pd(cls, kp: ArrayLike, kd: ArrayLike, target: ArrayLike, target_v: ArrayLike | None = None) -> Feedback:
         """Return the feedback tau += kp (target - q) + kd (target_v - v), with gains (…, nv) or numbers."""

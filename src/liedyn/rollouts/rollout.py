@@ -21,7 +21,7 @@ from liedyn.dynamics.batching.threads import run_on_threads
 from liedyn.dynamics.manifold import coordinate_gradient, tangent_gradient
 from liedyn.dynamics.model_parameters import parameter_tangent
 from liedyn.dynamics.variants import Variants
-from liedyn.errors import LiedynWarning, ShapeError, UsageError, warn
+from liedyn.errors import LiedynWarning, ShapeError, UsageError, counted, warn
 from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, curve_coefficients, thread_borders
 from liedyn.io.trajectory_csv import data_frame
@@ -93,7 +93,8 @@ class RolloutAdjoint(Immutable):
     parameters: Array
 
     def __repr__(self) -> str:
-        return f"<RolloutAdjoint: {prod(self.q0.shape[:-1])} runs, {self.tau.shape[-2]} steps, nv {self.q0.shape[-1]}>"
+        runs, steps = counted(prod(self.q0.shape[:-1]), "run"), counted(self.tau.shape[-2], "step")
+        return f"<RolloutAdjoint: {runs}, {steps}, nv {self.q0.shape[-1]}>"
 
 
 def compute_adjoint(engines: Sequence[BatchIntegrator], runs: RolloutInputs, clocks: np.ndarray, method: str, out: Rollout,
@@ -429,7 +430,8 @@ class Rollout(Immutable):
     def __repr__(self) -> str:
         stopped, bad = np.count_nonzero(np.isfinite(self.stopped_at)), np.count_nonzero(~self.complete)
         ended = _reason_lines(self.reasons)
-        return (f"<Rollout: {self.ended_at.size} runs of {self.t[-1]:g} s, {len(self.t)} rows, nq {self.q.shape[-1]}, nv "
+        runs = counted(self.ended_at.size, "run")
+        return (f"<Rollout: {runs} of {self.t[-1]:g} s, {len(self.t)} rows, nq {self.q.shape[-1]}, nv "
                 f"{self.v.shape[-1]}{f', {stopped} stopped' if stopped else ''}{f', {bad} ended early' if bad else ''}>"
                 + "".join(f"\n  {line}" for line in (*ended, *(f"warning: {warning}" for warning in self.warnings))))
 
@@ -604,7 +606,7 @@ class RolloutDerivatives(Immutable):
     --------
     >>> model = ld.load("robots/double_pendulum.yaml")
     >>> ld.rollout_derivatives(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=100)
-    <RolloutDerivatives: 1 runs, 100 steps, nv 2>
+    <RolloutDerivatives: 1 run, 100 steps, nv 2>
     """
 
     q0: Array
@@ -613,7 +615,8 @@ class RolloutDerivatives(Immutable):
     a: Array | None = None
 
     def __repr__(self) -> str:
-        return f"<RolloutDerivatives: {prod(self.q0.shape[:-2])} runs, {self.tau.shape[-2]} steps, nv {self.q0.shape[-1]}>"
+        runs, steps = counted(prod(self.q0.shape[:-2]), "run"), counted(self.tau.shape[-2], "step")
+        return f"<RolloutDerivatives: {runs}, {steps}, nv {self.q0.shape[-1]}>"
 
 
 def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa: PLR0913 - of `rollout`

@@ -11,7 +11,7 @@ from liedyn.arrays import Array, ArrayLike, Mask, Method
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.batching.calls import check_configuration
 from liedyn.dynamics.variants import Variants
-from liedyn.errors import ComputationError, LiedynWarning, ShapeError, UsageError, warn
+from liedyn.errors import ComputationError, LiedynWarning, ShapeError, UsageError, counted, warn
 from liedyn.immutable import same
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid
 from liedyn.kernels.batch_blocks import QUATERNION_TOLERANCE
@@ -435,7 +435,7 @@ class Stepper:
 
     def __repr__(self) -> str:
         count, ended = self._inputs.count, int(np.count_nonzero(self._states.ended >= 0))
-        runs = "one state" if self.q.ndim == 1 else f"{count} runs"
+        runs = "one state" if self.q.ndim == 1 else counted(count, "run")
         lines = [f"  run {k} ended: {reason}" for k, reason in list(self.reasons.items())[:_RUNS_IN_MESSAGE]]
         lines += [f"  warning: {warning}" for warning in self.warnings]
         return "\n".join([f"<Stepper of {self.model.name}: {runs}, {self.steps} x {self.dt:g} s, {self._method}"

@@ -113,9 +113,11 @@ def position_limit_warnings(model: Model, t: Array, q: Array) -> list[LiedynWarn
     if not violations:
         return []
     violations.sort(key=lambda item: -abs(item[0].worst - item[0].limit) / max(abs(item[0].limit), 1.0))
-    named = list_names([f"{excess} in run {run}" for excess, run in violations], _MAX_NAMES)
+    single = len(q) == 1
+    named = list_names([f"{excess}" if single else f"{excess} in run {run}" for excess, run in violations], _MAX_NAMES)
+    how_many = "" if single else f" in {np.count_nonzero(beyond)} of {len(q)} runs"
     return [LiedynWarning("beyond-limits",
-                          f"{EXCEEDED[0]} in {np.count_nonzero(beyond)} of {len(q)} runs (limits are not enforced in rollouts): "
+                          f"{EXCEEDED[0]}{how_many} (limits are not enforced in rollouts): "
                           f"{named}")]
 
 

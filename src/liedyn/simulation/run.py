@@ -25,6 +25,7 @@ from liedyn.errors import (
     ShapeError,
     UsageError,
     WarningLog,
+    of_level,
     warn,
 )
 from liedyn.immutable import Immutable, read_only_property
@@ -128,8 +129,9 @@ class Result(Immutable):
     def __repr__(self) -> str:
         m, s = self.model, self.statistics
         ended = "" if self.status == "complete" else f"\n  {self.status}: {self.reason}"
+        doubtful = of_level("warning", self.warnings)
         also = "".join(f", {len(x)} {name if len(x) > 1 else name[:-1]} (run.{name})"
-                       for name, x in (("events", self.events), ("limits", self.limits), ("warnings", self.warnings)) if x)
+                       for name, x in (("events", self.events), ("limits", self.limits), ("warnings", doubtful)) if x)
         return (f"<Result {m.name}: {self.t[-1]:g} s in {s.steps} steps ({self.scenario.integrator.method}), {len(self.t)} rows, "
                 f"nq {m.nq}, nv {m.nv}{ended}\n  {self._check_summary}{also}\n"
                 '  next: run.q, run.to_pandas(), run.plot("torques"), run.replay("run.html"), run.save("runs/name")>')

@@ -17,7 +17,7 @@ from liedyn.dynamics.constraints.constrained_dynamics import (
 from liedyn.dynamics.constraints.constraints import check_has_constraints
 from liedyn.dynamics.constraints.rank import reciprocals
 from liedyn.dynamics.derivatives import HybridDerivatives, SplitDerivatives
-from liedyn.errors import ComputationError
+from liedyn.errors import ComputationError, shapes_of
 from liedyn.kernels.constraints.derivatives import (
     balance_batch_workspace_size,
     balance_derivatives_batch,
@@ -52,6 +52,9 @@ class ConstrainedForwardDerivatives(NamedTuple):
     dlambda_dv: Array
     dlambda_dtau: Array
 
+    def __repr__(self) -> str:
+        return shapes_of(self)
+
     def wrt_wrench(self, J: ArrayLike) -> tuple[Array, Array]:
         """Return da/df_ext (..., nv, 6) and dlambda/df_ext (..., m, 6) of a link, from its local Jacobian J (..., 6, nv)."""
         Jt = np.asarray(J, dtype=np.float64).swapaxes(-1, -2)
@@ -75,6 +78,9 @@ class ConstrainedHybridDerivatives(NamedTuple):
     dlambda_dv: Array
     dlambda_du: Array
     prescribed: Mask
+
+    def __repr__(self) -> str:
+        return shapes_of(self)
 
     def split(self) -> SplitDerivatives:
         """Return the derivatives of a and tau with respect to q, v and u, including the rows of the inputs."""
@@ -101,6 +107,9 @@ class BalanceDerivatives(NamedTuple):
     dR2_dv: Array
     A: Array
     dAx_dq: Array
+
+    def __repr__(self) -> str:
+        return shapes_of(self)
 
 
 def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,

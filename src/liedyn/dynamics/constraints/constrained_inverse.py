@@ -33,7 +33,7 @@ from liedyn.dynamics.constraints.rank import (
 )
 from liedyn.dynamics.dynamics import bias_force, inverse_dynamics, mass_matrix
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError
+from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError, shapes_of
 from liedyn.model.description import RANK_TOLERANCE
 from liedyn.model.model import Model
 from liedyn.model.spatial import matvec
@@ -69,6 +69,9 @@ class ConstrainedInverse(NamedTuple):
     tau: Array
     multipliers: Array
     case: str | NDArray[np.str_]
+
+    def __repr__(self) -> str:
+        return shapes_of(self)
 
 
 def constrained_inverse_dynamics(  # noqa: PLR0913 - independent options of a public call
@@ -379,6 +382,9 @@ class ConstrainedInverseDerivatives(NamedTuple):
     dlambda_dq: Array
     dlambda_dv: Array
     dlambda_da: Array
+
+    def __repr__(self) -> str:
+        return shapes_of(self)
 
 
 def constrained_inverse_derivatives(  # noqa: PLR0913 - independent options of a public call
