@@ -126,6 +126,14 @@ def test_torques_and_forces_are_called_so():
     assert [title("N m"), title("N"), title("N m", "N")] == ["Joint torques", "Joint forces", "Joint torques and forces"]
 
 
+def test_a_position_without_a_unit_is_no_quaternion():
+    def names(*curves):
+        axes = draw_group(Group("positions", "Joint positions", curves, kind="q"), PlotData("", T, ()))[0].axes[0]
+        return {"position", "quaternion"} & {axes.get_ylabel(), *texts(axes)}
+    assert names(series("elbow", unit="")) == {"position"}
+    assert names(*(series("base", 0.5 + 0 * T, "", x) for x in ("qx", "qw"))) == {"quaternion"}
+
+
 def test_events_phases_and_contacts_are_marked():
     push = Group("contacts", "Contacts", (series("foot", np.maximum(np.sin(4 * T), 0), "N", "force"),
                                           series("toe", 0 * T, "N", "force"), series("toe", T, "m", "depth")), kind="contact")

@@ -1,4 +1,5 @@
 """Columns of a trajectory become groups of curves by joint."""
+import dataclasses
 import math
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from liedyn.report.plots.plot_data import (
     groups_of_columns,
     prescribed_comment,
     prescribed_of_comments,
+    record,
 )
 
 N = 5
@@ -32,6 +34,13 @@ def test_groups_by_prefix_in_a_fixed_order():
     assert [group.name for group in found] == ["positions", "velocities", "torques", "external_forces"]
     assert found[2].series[0].unit == "N m" and found[2].series[0].joint == "elbow"
     assert found[3].series[0].joint == "hand" and found[3].series[0].label == "mx"
+
+
+def test_units_that_a_file_lacks_are_those_of_the_robot():
+    model = ld.load(ROOT / "robots" / "cart_pole.yaml")
+    motion = ld.trajectory_of(model, np.arange(N) * 0.1, np.zeros((N, 2)))
+    bare = dataclasses.replace(motion, units=dict.fromkeys(motion.units, ""))
+    assert [s.unit for s in record(bare, model, "").groups[0].series] == ["m", "rad"]
 
 
 def test_reactions_have_a_panel_a_constraint_and_unit():

@@ -46,6 +46,13 @@ def quantity_names(kind: str, unit: str) -> tuple[str, ...]:
     return tuple(f"{name} {symbol}".strip() for name in (quantity, short, "") if name or symbol)
 
 
+def _quantity_names(kind: str, s: Series) -> tuple[str, ...]:
+    """Return the names of the quantity of a curve. One without a unit, of a file that gives none, is no quaternion."""
+    if kind == "q" and not s.unit and not s.label.startswith("q"):
+        return ("position",)
+    return quantity_names(kind, s.unit)
+
+
 def draw_group(group: Group, recording: PlotData) -> list[Figure]:
     """Return the figures of a group, one per page, with nearly the same number of panels each.
 
@@ -95,7 +102,7 @@ def _draw_page(group: Group, page: list[Panel], recording: PlotData, title: str,
                                             if told_apart]
     figure, places = style.panels(len(page), columns, width, height, title, subtitle, key, look=look)
     columns = style.count_columns(places)
-    names = [quantity_names(group.kind, panel[0].unit) for panel in page]
+    names = [_quantity_names(group.kind, panel[0]) for panel in page]
     for k, (axes, panel) in enumerate(zip(places, page, strict=True)):
         axes.set_xlim(*style.time_span(recording.t))
         style.draw_marks(axes, recording.event_times, recording.phases, names=k < columns)

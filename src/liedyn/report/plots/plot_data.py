@@ -18,7 +18,7 @@ from liedyn.model.model import Model
 from liedyn.model.spatial import rotation_of_z
 from liedyn.report.plots.palette import SCREEN, Look
 from liedyn.simulation.name_binding import select
-from liedyn.simulation.trajectory_columns import with_current_names
+from liedyn.simulation.trajectory_columns import column_units, with_current_names
 
 FORMATS: tuple[str, ...] = ("png", "svg")                # default formats of plots
 
@@ -407,7 +407,9 @@ def record(motion: Trajectory, model: Model | None, title: str) -> PlotData:
     Energy has a balance if the columns contain it; otherwise it is computed if q and v are complete. The skeleton needs q.
     Comments name the prescribed coordinates, the axes of vectors and the control law.
     """
-    motion = motion if model is None else with_current_names(model, motion)
+    if model is not None:
+        motion = with_current_names(model, motion)
+        motion = replace(motion, units=column_units(model, motion))
     columns = motion.columns
     limits: dict[str, tuple[float, float]] = {}
     joints: tuple[str, ...] = ()

@@ -23,7 +23,7 @@ from liedyn.model.model import Model
 from liedyn.model.spatial import matvec
 from liedyn.robot_files import ReadingOptions
 from liedyn.simulation.name_binding import matching_names
-from liedyn.simulation.trajectory_columns import WRENCH, motion_columns, with_current_names
+from liedyn.simulation.trajectory_columns import WRENCH, column_units, motion_columns, with_current_names
 
 # Sources named by the user: a trajectory file, a run folder, the folder of a batch ---------------------------------------
 
@@ -128,8 +128,8 @@ def shown_file(trajectory: str, robot: str | None, reading: ReadingOptions | Non
     phase, marks = marks_of_run(trajectory)
     scenario = report.get("scenario", {})
     name = run_name(trajectory) if trajectory != STDIO else model.name
-    run = ReplayRun(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, report.get("status", ""),
-                    report.get("reason", ""), phase, marks, scenario)
+    run = ReplayRun(name, model, motion.t, positions_of(model, motion), motion.columns, column_units(model, motion),
+                    report.get("status", ""), report.get("reason", ""), phase, marks, scenario)
     return run, warnings
 
 
