@@ -127,6 +127,16 @@ def test_the_planar_arm_by_hand():
         "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz"))}
 
 
+def test_the_order_of_links_in_the_file_does_not_matter():
+    robot = ld.load_description("robots/panda.yaml")
+    turned = ld.build(dataclasses.replace(robot, links=robot.links[::-1], joints=robot.joints[::-1]))
+    assert turned.link_names[0] != "panda_link0"
+    one, other = ld.base_parameters(ld.build(robot)), ld.base_parameters(turned)
+    values = dict(zip(one.names, one.values, strict=True))
+    assert set(other.names) == set(one.names)
+    np.testing.assert_allclose(other.values, [values[name] for name in other.names], rtol=0, atol=1e-12)
+
+
 def test_armature_is_regrouped_with_the_inertia_about_the_first_axis():
     model = ld.load(file_of("ur5_robot.urdf"))
     found = ld.base_parameters(model, joints=("armature",))

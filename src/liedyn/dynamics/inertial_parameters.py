@@ -11,7 +11,7 @@ from liedyn.arrays import Array, ArrayLike, Integers, OnError
 from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
 from liedyn.dynamics.constraints.couplings import follow_couplings, reduced_model
 from liedyn.dynamics.scales import Scales, model_scales
-from liedyn.errors import ComputationError, NameLookupError
+from liedyn.errors import ComputationError, NameLookupError, shapes_of
 from liedyn.immutable import Immutable
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.regressor import energy_momentum_regressors, regressor_workspace_size, regressors
@@ -51,6 +51,9 @@ class EnergyRegressor(NamedTuple):
 
     kinetic: Array
     potential: Array
+
+    def __repr__(self) -> str:
+        return shapes_of(self)
 
 
 def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence[str] | None = None) -> InertialParameters:
@@ -396,7 +399,7 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     if not live.size:
         raise ComputationError(f"no generalized force of the robot {model.name} depends on an inertial parameter in these states")
     X = R[:, live] / norms[live]
-    basis = np.sort(_independent(X, _order([pi.names[k] for k in live]), _rank(X, tolerance)))
+    basis = np.sort(_independent(X, _order(model, [pi.names[k] for k in live]), _rank(X, tolerance)))
     matrix = np.zeros((len(basis), len(pi.names)))
     matrix[:, live] = _regrouping(X, basis, norms[live], strongest, sizes[live])
     columns = live[basis]
@@ -448,14 +451,23 @@ def _rank(X: Array, tolerance: float) -> int:
     return rank
 
 
-def _order(names: Sequence[str]) -> list[int]:
-    """Return the order of choice: links from the ground on, within a link by _SELECTION_ORDER, joint parameters last."""
-    def rank(k: int) -> tuple[int, int, int]:
+def _order(model: Model, names: Sequence[str]) -> list[int]:
+    """Return the order of choice: links from the ground on, within a link by _SELECTION_ORDER, joint parameters last.
+
+    The order of links in the robot file does not matter: the tree decides, also among links that fixed joints join.
+    """
+    parents = dict(zip(model.link_names, model.link_parents, strict=True))
+
+    def depth(link: str | None) -> int:
+        return 0 if link is None else 1 + depth(parents[link])
+    bodies = zip(model.link_names, model.link_body, strict=True)
+    places = {link: (int(body), depth(link), k) for k, (link, body) in enumerate(bodies)}
+
+    def rank(k: int) -> tuple[int, tuple[int, int, int], int]:
         number, _, owner = names[k].partition(".")
         if number not in LINK_PARAMETERS:
-            return 1, k, 0
-        return 0, places.setdefault(owner, k), _SELECTION_ORDER.index(number)
-    places: dict[str, int] = {}
+            return 1, (k, 0, 0), 0
+        return 0, places[owner], _SELECTION_ORDER.index(number)
     return sorted(range(len(names)), key=rank)
 
 
