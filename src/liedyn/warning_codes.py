@@ -188,7 +188,9 @@ _TABLE: dict[str, tuple[str, str]] = {
         WARN, "Measured forces of joints are missing, or are constants that do not fit the motion, and their equations are left "
         "out. Log them, or name the motors by `actuated`."),
     "not-excited": (WARN, "The motion does not excite parameters, which keep their values. Use a richer motion."),
-    "not-separable": (WARN, "The motion determines only combinations of parameters. Use a richer motion."),
+    "not-separable": (
+        WARN, "The motion determines only combinations of parameters. Use a richer motion, or a robot "
+        "file in which the joints at rest are fixed."),
     "weak-parameters": (WARN, "Parameters have almost no effect, perhaps because angles are rounded. Use `--tolerance 1e-4`."),
     # assembly of mechanisms
     "other-guess": (WARN, "The loops were closed from a random guess. Check that this is the branch that you want."),

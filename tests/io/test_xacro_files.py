@@ -73,6 +73,8 @@ def test_commands_and_saved_files(file):
 
 @pytest.mark.parametrize("old, new, message", [
     ("parts/arm.xacro", "parts/none.xacro", "xacro cannot expand the file: "),
+    ("parts/arm.xacro", "$(find your_pack)/arm.xacro",
+     "a package of the xacro file is not found; found '$(find your_pack)'; expected a folder of this package"),
     ("$(arg mass)", "$(arg weight)", "xacro cannot expand the file: "),
     ("${length * 2}", "${length * }", "xacro cannot expand the file: "),
     ("${length * 2}", "${[].__class__}", "xacro cannot expand the file: "),

@@ -615,7 +615,8 @@ def _warnings(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[s
     if mixed:
         warnings.add("not-separable",
                      f"the recording does not separate {len(mixed)} of {len(base)} base parameters ({list_names(mixed, 6)}): "
-                     "it determines only combinations of them, so a single value has no meaning")
+                     "it determines only combinations of them, so a single value has no meaning. Move all joints, or estimate "
+                     "with a robot in which those at rest, such as the fingers of a gripper, are fixed")
     if misfitted:
         warnings.add("not-reliable",
                      f"NOT RELIABLE: {len(misfitted)} of {len(base)} base parameters ({list_names(misfitted, 6)}): they "

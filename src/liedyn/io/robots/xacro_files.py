@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from importlib.util import find_spec
@@ -41,6 +42,10 @@ def expanded_xacro(path: str | os.PathLike[str], arguments: Mapping[str, object]
             expanded = bytes(xacro.process_file(file, mappings=values).toxml(encoding="utf-8"))
     except (Exception, SystemExit) as problem:                                        # expressions raise anything
         text = " ".join(str(problem).split()) or type(problem).__name__
+        if missing := re.search(r"Package not found: (\S+)", text):
+            raise ModelError("a package of the xacro file is not found", place=Place(file), found=f"$(find {missing[1]})",
+                             expected="a folder of this package, with its package.xml, above or beside the file, or in "
+                                      "ROS_PACKAGE_PATH") from None
         raise ModelError(f"xacro cannot expand the file: {text[:300]}", place=Place(file)) from None
     for name in arguments:
         if name not in values.used:

@@ -303,5 +303,6 @@ def drawn_meshes(models: Sequence[Model], roots: Sequence[str],
 
 def _not_found(names: Sequence[str]) -> LiedynWarning:
     of_package = names[0].startswith(("package://", "model://"))
-    mend = f": --package-root or package_roots names the folder that has {names[0].split('/')[2]}" if of_package else ""
+    mend = (f": give the folder that contains {names[0].split('/')[2]} by --package-root, in Python by package_roots"
+            if of_package else "")
     return LiedynWarning("mesh-not-found", f"no file for the mesh {list_names(names, 1)}{mend}")
