@@ -44,7 +44,7 @@ def expanded_xacro(path: str | os.PathLike[str], arguments: Mapping[str, object]
         text = " ".join(str(problem).split()) or type(problem).__name__
         if missing := re.search(r"Package not found: (\S+)", text):
             raise ModelError("a package of the xacro file is not found", place=Place(file), found=f"$(find {missing[1]})",
-                             expected="a folder of this package, with its package.xml, above or beside the file, or in "
+                             expected="a folder of this package, with its package.xml, in a folder above the file or in "
                                       "ROS_PACKAGE_PATH") from None
         raise ModelError(f"xacro cannot expand the file: {text[:300]}", place=Place(file)) from None
     for name in arguments:
