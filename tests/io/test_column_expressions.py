@@ -9,7 +9,7 @@ from liedyn.io.column_expressions import negative
 from liedyn.io.column_map import read_column_map
 from liedyn.io.trajectory_csv import read_trajectory
 
-TITLES = 'stamp,x,"joint 3",cur[mA],deg[deg],pos[0],pos[1],/arm/j-1,"a,b",e'
+TITLES = 'stamp,x,"joint 3",cur[mA],deg[deg],pos[0],pos[1],/arm/j-1,"a,b",e,Knee (deg),joint (2),arm (left)'
 X = np.array([1.0, -7.25, 3000.0])
 
 
@@ -24,7 +24,7 @@ def test_an_expression_with_the_other_sign(log, text):
 @pytest.fixture
 def log(tmp_path):
     path = tmp_path / "log.csv"
-    path.write_text(TITLES + "\n" + "".join(f"{k}{f',{x!r}' * 9}\n" for k, x in enumerate(X.tolist())))
+    path.write_text(TITLES + "\n" + "".join(f"{k}{f',{x!r}' * 12}\n" for k, x in enumerate(X.tolist())))
     return path
 
 
@@ -44,7 +44,8 @@ def values(log, expression, target="q.a"):
     ("-deg", -X * (math.pi / 180), "rad"), ("deg - 90", (X - 90) * (math.pi / 180), "rad"), ("deg[rad]", X, "rad"),
     ("pos[1]", X, ""), ('"pos[1]"[deg]', X * (math.pi / 180), "rad"), ("/arm/j-1", X, ""), ('"/arm/j-1"*2', X * 2, ""),
     ("a,b", X, ""), ("e", X, ""), ("e*2", X * 2, ""), ("2.5", 0 * X + 2.5, ""), ("90[deg]", 0 * X + math.pi / 2, "rad"),
-    ("1e-3*x", X * 1e-3, ""), (" x ", X, "")])
+    ("1e-3*x", X * 1e-3, ""), (" x ", X, ""), ("Knee (deg)", X * (math.pi / 180), "rad"), ('"Knee (deg)"', X * (math.pi / 180), "rad"),
+    ("Knee", X * (math.pi / 180), "rad"), ('"Knee (deg)"[mrad]', X * 1e-3, "rad"), ("joint (2)", X, ""), ("arm (left)", X, "")])
 def test_values_and_units(log, expression, expected, unit):
     x, found = values(log, expression)
     np.testing.assert_allclose(x, expected, rtol=1e-15, atol=0)

@@ -152,6 +152,16 @@ def test_overrides(folder, override, value):
     assert s.overrides == (override,)
 
 
+def test_names_with_dots_that_exist_need_no_quotes(folder):
+    s = read_scenario(folder / "s.yaml", ['joints."left.knee".torque=3', "joints.left.knee.torque=4"])
+    assert s.joints[-1] == Rule("left.knee", Torque(Constant(4)))
+
+
+def test_an_override_of_a_parameter_of_the_robot_names_the_command(folder):
+    with pytest.raises(ScenarioError, match=r"robot: has no keys; found .* \(`liedyn batch` varies parameters of a robot\)"):
+        read_scenario(folder / "s.yaml", ["robot.mass.hand=2"])
+
+
 def test_the_later_override_counts(folder):
     assert read_scenario(folder / "s.yaml", ["duration=2", "duration=3"]).duration == 3
 

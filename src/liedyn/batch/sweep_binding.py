@@ -24,7 +24,7 @@ from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
 from liedyn.io.sweep_file import Distribution, Range, Sweep, SweepParameter, TrajectoryJob
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.io.yaml_nodes import read_yaml
-from liedyn.io.yaml_values import path_parts
+from liedyn.io.yaml_values import first_key, path_parts
 from liedyn.model.model import Model, build
 from liedyn.robot_files import read_model
 from liedyn.simulation.preparation import PreparedRun, prepare_run
@@ -382,7 +382,10 @@ class TrajectoryBinding(SweepBinding[TrajectoryRun]):
 
 def _value_at(tree: Value, path: str) -> Value:
     """Return the value at a dotted path of keys in plain values, as in overrides. None if it does not exist."""
-    for part in path_parts(path):
+    parts = path_parts(path)
+    while parts:
+        key = first_key(tree if isinstance(tree, dict) else (), parts)
+        part, parts = ".".join(key), parts[len(key):]
         if isinstance(tree, list):
             tree = tree[int(part)] if part.isdecimal() and int(part) < len(tree) else None
         else:

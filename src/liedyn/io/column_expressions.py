@@ -23,6 +23,7 @@ _TOKEN = re.compile(r"""(?P<quoted>"[^"]*"|'[^']*')|(?P<unit>\[[^\[\]]*\])"""
 _LAST_UNIT = re.compile(r"(?P<name>.*?)\s*(?P<unit>\[[^\[\]]*\])?", re.DOTALL)
 _NAMES_AND_UNITS = re.compile(r""""[^"]*"|'[^']*'|\[[^\[\]]*\]""")
 _PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
+_PARENTHESES = re.compile(r"(.*\S)\s*\(([^()]+)\)")                # a name and its unit, such as Elbow angle (deg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,10 @@ def written(name: str) -> str:
 
 
 def _name_and_unit(title: str) -> tuple[str, str]:
+    """Return the name and the unit of a title of another program, such as `elbow[deg]` or `Elbow angle (deg)`."""
     name, unit = split_title(title)
+    if not unit and (match := _PARENTHESES.fullmatch(name)) and not match[2].isdigit() and unit_of(match[2]) is not None:
+        return match[1], match[2]
     return (name_in_cell(title), "") if unit.isdigit() else (name, unit)
 
 
@@ -105,7 +109,8 @@ class FileColumns:
         close = close_to(name, listed) if len(listed) > _NAMED else []
         first = [*close, *(each for each in listed if each not in close)]
         return TrajectoryError(f"{self.table.file} has no such column", place=place, found=name,
-                               expected=f"one of {list_names(first, _NAMED)}", hint=nearest(name, listed))
+                               expected=f"one of {list_names(first, _NAMED)}",
+                               hint=self.table.separator_hint or nearest(name, listed))
 
     def unit(self, index: int) -> str:
         """Return the text of the unit in the title of a column."""

@@ -65,6 +65,14 @@ class CsvTable:
         """Titles without units."""
         return [split_title(title)[0] for title in self.titles]
 
+    @property
+    def separator_hint(self) -> str | None:
+        """What to do if other characters than commas seem to separate the columns."""
+        for name, sign in (("semicolons", ";"), ("tabs", "\t")):
+            if sum(title.count(sign) for title in self.titles) >= len(self.titles):
+                return f"columns are separated by commas, not {name}"
+        return None
+
     def place(self, line: int | None = None, column: str | None = None) -> Place:
         """Return the location of a row; without a line, that of the titles."""
         return Place(self.file, self.title_line if line is None else line, column)

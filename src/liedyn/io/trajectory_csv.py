@@ -267,8 +267,6 @@ _ROBOT_ENDINGS = ".urdf", ".yaml", ".yml", ".xml", ".mjcf"
 def _check_time_column(table: CsvTable) -> None:
     """Raise without a time column. The error does not show the content: it may be any file that a scenario names."""
     if "t" not in table.names:
-        separators = [name for name, sign in (("semicolons", ";"), ("tabs", "\t"))
-                      if sum(title.count(sign) for title in table.titles) >= len(table.titles)]
         if Path(table.file).suffix.lower() in _ROBOT_ENDINGS:
             raise TrajectoryError("this is a robot file, not a trajectory", place=table.place(),
                                   hint="`liedyn info` describes a robot, `liedyn simulate` moves it and shows it in 3D")
@@ -276,7 +274,7 @@ def _check_time_column(table: CsvTable) -> None:
         hint = f"{columns_option({'t': time})} reads the column {time} as time; other units: 't={time}[ms]'" if time else \
             "map columns of other names with --columns (or columns=)"
         raise TrajectoryError("there is no column `t`", place=table.place(), expected="column names such as t[s],q.elbow[rad]",
-                              hint=f"columns are separated by commas, not {separators[0]}" if separators else hint)
+                              hint=table.separator_hint or hint)
 
 
 def write_trajectory(path: str | Path, header: Mapping[str, object], t: ArrayLike,

@@ -5,7 +5,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -75,10 +75,16 @@ def path_parts(path: str) -> list[str]:
     return [part.strip('"').strip() for part in re.findall(_PART, path)]
 
 
+def first_key(keys: Container[object], path: list[str]) -> list[str]:
+    """Return the parts of a path that are its first key: several if `keys` contains a name with dots, such as `tau.cart`."""
+    lengths = [1, *range(len(path), 1, -1)]
+    return path[:next((k for k in lengths if ".".join(path[:k]) in keys), 1)]
+
+
 def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tuple[str, ...], ...] = ()) -> list[str]:
     """Apply "key.path=value" to the tree. Return the keys that it replaced, and its own key.
 
-    The value is YAML; null removes the key. Errors name the override. A name with a dot is written in quotes, an entry of a list
+    The value is YAML; null removes the key. Errors name the override. A new name with a dot is written in quotes, an entry of a list
     by its number: ``external_forces.0.until=2``. A key of one of the groups `exclusive` replaces its siblings of the same group,
     in ``control`` and below an entry of ``joints``, also of a phase.
     """
@@ -93,10 +99,10 @@ def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tu
     new = Node("null", None, file, None, "", error) if text in NULL else parse_yaml(text, file, error)
     holder, replaced = root, []
     holder.mapping()
-    for part in path[:-1]:
-        replaced += _make_room(holder, part, exclusive)
-        holder = _enter(holder, part, file)
-    holder, entry = _entry(holder, path[-1], file)
+    while (part := first_key(holder.value, path)) != path:
+        replaced += _make_room(holder, ".".join(part), exclusive)
+        holder, path = _enter(holder, ".".join(part), file), path[len(part):]
+    holder, entry = _entry(holder, ".".join(part), file)
     if new.kind == "null" and (holder.kind == "list" or entry in holder.value):
         del holder.value[entry]
         return replaced
@@ -123,7 +129,8 @@ def _enter(node: Node, part: str, file: str) -> Node:
     if child.kind == "null":
         child.kind, child.value = "mapping", {}
     if child.kind not in ("mapping", "list"):
-        raise node.error("has no keys", place=Place(file, None, child.key), found=child.excerpt())
+        raise node.error("has no keys", place=Place(file, None, child.key), found=child.excerpt(),
+                         hint="`liedyn batch` varies parameters of a robot" if child.key == "robot" else None)
     result: Node = child
     return result
 
