@@ -44,7 +44,8 @@ def values(log, expression, target="q.a"):
     ("-deg", -X * (math.pi / 180), "rad"), ("deg - 90", (X - 90) * (math.pi / 180), "rad"), ("deg[rad]", X, "rad"),
     ("pos[1]", X, ""), ('"pos[1]"[deg]', X * (math.pi / 180), "rad"), ("/arm/j-1", X, ""), ('"/arm/j-1"*2', X * 2, ""),
     ("a,b", X, ""), ("e", X, ""), ("e*2", X * 2, ""), ("2.5", 0 * X + 2.5, ""), ("90[deg]", 0 * X + math.pi / 2, "rad"),
-    ("1e-3*x", X * 1e-3, ""), (" x ", X, ""), ("Knee (deg)", X * (math.pi / 180), "rad"), ('"Knee (deg)"', X * (math.pi / 180), "rad"),
+    ("1e-3*x", X * 1e-3, ""), (" x ", X, ""), ("Knee (deg)", X * (math.pi / 180), "rad"),
+    ('"Knee (deg)"', X * (math.pi / 180), "rad"),
     ("Knee", X * (math.pi / 180), "rad"), ('"Knee (deg)"[mrad]', X * 1e-3, "rad"), ("joint (2)", X, ""), ("arm (left)", X, "")])
 def test_values_and_units(log, expression, expected, unit):
     x, found = values(log, expression)

@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 from liedyn.errors import UsageError
-from liedyn.report.plots.batch_plots import first_order, plot_batch
+from liedyn.report.plots import palette
+from liedyn.report.plots.batch_plots import draw_histograms, draw_indices, first_order, plot_batch
 from sweeps import DRAWN, OUTPUTS, batch
 
 
@@ -20,6 +21,22 @@ def test_of_few_values_and_of_constants():
     x = np.repeat([1.0, 2.0, 3.0], 100)
     assert first_order(x, x**2) == pytest.approx(1.0)
     assert first_order(x, np.ones(300)) == 0.0 and first_order(np.ones(300), x) == 0.0
+
+
+def test_histograms_span_the_values():
+    x = np.random.default_rng(0).uniform(0.0, 2.0, 100)
+    axes, constant = draw_histograms({"x": x, "one": np.ones(9)}, "").axes
+    assert axes.get_xlim() == (x.min(), x.max())
+    assert constant.get_xlim() == (0.95, 1.05)
+
+
+def test_bars_have_their_names_and_a_constant_has_no_shares():
+    x, name = np.linspace(0, 1, 60), "robot.stiffness.shoulder"
+    figure = draw_indices({name: x}, {"peak": x, "still": np.ones(60)}, "", palette.Look(3.5, paper=True))
+    assert len({axes.get_position().x0 for axes in figure.axes}) == 1
+    assert 3.5 * figure.axes[0].get_position().x0 > 0.06 * len(name)
+    figure.canvas.draw()
+    assert ["constant" in [text.get_text() for text in axes.texts] for axes in figure.axes] == [False, True]
 
 
 def test_envelopes_are_quantiles_over_the_runs(tmp_path):

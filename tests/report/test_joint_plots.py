@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from liedyn.report.plots import palette, style
-from liedyn.report.plots.joint_plots import PANELS_A_PAGE, draw_group
-from liedyn.report.plots.plot_data import Group, PlotData, Series, Skeleton
+from liedyn.report.plots.joint_plots import PANELS_A_PAGE, draw_energy, draw_group
+from liedyn.report.plots.plot_data import Energy, Group, PlotData, Series, Skeleton
 from liedyn.report.plots.save_plots import figures
 from liedyn.report.plots.spatial_plots import draw_motion
 
@@ -117,6 +117,35 @@ def test_panels_of_zeros_are_listed_and_not_drawn(values):
     figure = draw(series("still", values), series("moving"), *(series("base", 0 * T, "N", x) for x in ("fx", "fy")))
     assert len(figure.axes) == 1 and figure.notes == ["zero, not drawn: still [rad], base [N]"]
     assert "zero, not drawn: still [rad], base [N]" in figure.texts[1].get_text()
+
+
+def test_moments_that_are_rounding_of_forces_are_not_drawn():
+    figure = draw(series("pin", 1e-15 * np.sin(40 * T), "N m", "mx"), series("pin", T, "N", "fx"))
+    assert len(figure.axes) == 1 and figure.notes == ["zero, not drawn: pin [N·m]"]
+    assert len(draw(series("pin", 1e-6 * T, "N m", "mx"), series("pin", T, "N", "fx")).axes) == 2
+
+
+@pytest.mark.parametrize("labels, title", [
+    (("", ""), "Reactions of couplings"), (("mx", "fx"), "Reactions of loops (on link b, at frame b)"), (("fx", ""), "all")])
+def test_reactions_are_called_by_what_they_are(labels, title):
+    curves = tuple(series(f"j{k}", T, "N", label) for k, label in enumerate(labels))
+    figure, = draw_group(Group("reactions", "all", curves, axes="world axes", kind="reaction"), PlotData("", T, ()))
+    assert figure.texts[0].get_text() == title
+    assert ("world axes" in [t.get_text() for t in figure.texts]) == any(labels)
+
+
+@pytest.mark.parametrize("labels, columns", [(("mx", "my", "mz"), 1), (("",), 2)])
+def test_long_headings_have_the_width_of_a_column(labels, columns):
+    curves = tuple(series(f"joint{k}", T, "N", label) for k in range(3) for label in labels)
+    figure, = draw_group(Group("w", "w", curves), PlotData("", T, (), look=palette.Look(3.5, paper=True)))
+    assert len({axes.get_position().x0 for axes in figure.axes}) == columns
+
+
+def test_residuals_of_zero_are_not_drawn():
+    energy = Energy(T, T, T, 1e-9 * T)
+    for drift, panels in ((0 * T, 2), (1e-18 + 0 * T, 3)):
+        figure = draw_energy(energy, PlotData("", T, (), drift=drift))
+        assert len(figure.axes) == panels and ("zero, not drawn: constraints" in figure.notes) == (panels == 2)
 
 
 def test_torques_and_forces_are_called_so():
@@ -241,7 +270,7 @@ def test_many_labels_fit_above_a_narrow_panel():
     figure.draw_without_rendering()
     first, second = figure.axes[:2]
     ends = [text.get_window_extent().x1 for text in first.texts if text.get_text().endswith(("force", "tangential"))]
-    assert len(ends) == 2 and max(ends) < second.get_window_extent().x0
+    assert len(ends) == 2 and max(ends) < figure.bbox.x1
     assert "utilization" in texts(second) and not any(text.endswith("— utilization") for text in texts(second))
 
 

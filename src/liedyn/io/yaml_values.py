@@ -84,9 +84,9 @@ def first_key(keys: Container[object], path: list[str]) -> list[str]:
 def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tuple[str, ...], ...] = ()) -> list[str]:
     """Apply "key.path=value" to the tree. Return the keys that it replaced, and its own key.
 
-    The value is YAML; null removes the key. Errors name the override. A new name with a dot is written in quotes, an entry of a list
-    by its number: ``external_forces.0.until=2``. A key of one of the groups `exclusive` replaces its siblings of the same group,
-    in ``control`` and below an entry of ``joints``, also of a phase.
+    The value is YAML; null removes the key. Errors name the override. A new name with a dot is in quotes, an entry of a list is
+    written by its number: ``external_forces.0.until=2``. A key of one of the groups `exclusive` replaces its siblings of the same
+    group, in ``control`` and below an entry of ``joints``, also of a phase.
     """
     file = f"override {text}"
     match = _OVERRIDE.match(text)

@@ -77,13 +77,13 @@ def draw_scatter(varied: Columns, outputs: Columns, subtitle: str, look: palette
 
 def draw_histograms(outputs: Columns, subtitle: str, look: palette.Look = palette.SCREEN) -> Figure:
     """Draw the distribution of each output with its median and its middle 90 %."""
-    columns = 1 if len(outputs) == 1 else 2 if len(outputs) < 5 else 3
+    columns = 1 if len(outputs) == 1 or look.narrow else 2 if len(outputs) < 5 else 3
     figure, places = style.panels(len(outputs), columns, 3.6, 1.7, "Outputs", f"{subtitle}; median and central 90 %",
                                   left=_LEFT, gap=_GAP, look=look)
     for axes, (name, values) in zip(places, outputs.items(), strict=True):
         x = values[np.isfinite(values)]
         bins = int(np.clip(math.sqrt(len(x)), 5, 60))
-        counts, edges = np.histogram(x, bins, range=style.with_air(x))
+        counts, edges = np.histogram(x, bins) if np.ptp(x) > 0.0 else np.histogram(x, bins | 1, range=style.with_air(x))
         top = 1.08 * max(counts.max(), 1)
         axes.set(xlim=(edges[0], edges[-1]), ylim=(0, top))
         style.rulers(axes, 5, [y for y in style.ticks(0, top, max_count=3) if y == int(y)], y_names=("runs",))
@@ -103,7 +103,8 @@ def draw_indices(varied: Columns, outputs: Columns, subtitle: str, look: palette
     charts = []
     for name, y in outputs.items():
         shares = np.array([first_order(*_with_value(x, y)) for x in varied.values()])
-        charts.append((name, f"rest {100 * max(1.0 - shares.sum(), 0.0):.0f} %", shares))
+        rest = f"rest {100 * max(1.0 - shares.sum(), 0.0):.0f} %" if np.ptp(y[np.isfinite(y)]) > 0.0 else "constant"
+        charts.append((name, rest, shares))
     return _draw_bars(list(varied), charts, "Sensitivity of outputs", f"{subtitle}; first-order Sobol indices",
                       "share of the variance", (0.0, 1.0), look)
 
@@ -149,7 +150,7 @@ def _draw_bars(names: Sequence[str], charts: Sequence[tuple[str, str, np.ndarray
     """
     names = [style.shortened(name, 34) for name in names]
     left = max(_LEFT, 0.3 + 0.062 * max(map(len, names)))                   # inches per letter
-    columns = min(len(charts), 2)
+    columns = 1 if look.narrow else min(len(charts), 2)
     figure, places = style.panels(len(charts), columns, 3.0, 0.24 * len(names) + 0.1, title, subtitle, left=left, gap=_GAP,
                                   look=look)
     columns = style.count_columns(places)

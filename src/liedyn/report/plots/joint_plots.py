@@ -20,8 +20,10 @@ from liedyn.report.plots.plot_data import Energy, Group, PlotData, Series, Track
 PANELS_A_PAGE = 40
 # maximum number of panels on a page with so many columns; columns, width and height of a panel [inches]
 _SIZES = ((2, 1, 7.5, 2.1), (8, 2, 4.4, 1.5), (15, 3, 3.3, 1.4), (24, 4, 2.7, 1.25), (PANELS_A_PAGE, 5, 2.3, 1.1))
+_LETTERS = 22             # of a heading above a panel of half the width of a narrow figure
 _FLAT = 1e-6              # of the maximum value with the same unit: a curve that varies less is drawn flat
 _ZERO = 1e-9              # of the same: a panel with smaller values is not drawn, but listed
+_ROUNDED = 1e-3           # of the maximum of all units [1/m]: a panel of moments below 1e-12 of the forces is rounding
 _LEVEL = 1e-3             # of the mean: the same
 _AT_LIMIT = 1e-9          # of a limit: a value that exceeds it by less is at the limit
 _KEY = (("prescribed motion", palette.WARM[0]), ("motion computed from forces", palette.COOL[0]))
@@ -65,7 +67,8 @@ def draw_group(group: Group, recording: PlotData) -> list[Figure]:
                for unit in {s.unit for s in group.series}}
     smallest = {unit: _FLAT * x for unit, x in largest.items()}
     idle = {link for link, touches in recording.contacts.items() if not touches.any()} if group.kind == "contact" else ()
-    sizes = {key: 0.0 if key[0] in idle else max(float(np.abs(s.values).max()) for s in panel) / (largest[key[1]] or 1.0)
+    scales = {unit: max(x, _ROUNDED * max(largest.values())) or 1.0 for unit, x in largest.items()}
+    sizes = {key: 0.0 if key[0] in idle else max(float(np.abs(s.values).max()) for s in panel) / scales[key[1]]
              for key, panel in by_joint.items()}
     zero = list(dict.fromkeys(joint if joint in idle or not unit else f"{joint} [{style.unit_text(unit)}]"
                               for (joint, unit), size in sizes.items() if size <= _ZERO))
@@ -76,7 +79,8 @@ def draw_group(group: Group, recording: PlotData) -> list[Figure]:
     notes = [f"{'never in contact' if idle else 'zero'}, not drawn: {list_names(zero, 8)}"] if zero else []
     heads = [_title(group, panels) + (f"  ({k} of {count})" if count > 1 else "") for k in range(1, count + 1)]
     shaded = "shaded: in contact" if recording.contacts and group.kind in ("contact", "fext") else ""
-    subtitle = "   ".join(filter(None, (recording.title, group.axes, *notes, recording.event_names, shaded)))
+    axes = group.axes if any(s.label for s in group.series) else ""         # a coupling has no axes
+    subtitle = "   ".join(filter(None, (recording.title, axes, *notes, recording.event_names, shaded)))
     figures = [_draw_page(group, panels[k * size:(k + 1) * size], recording, title, subtitle, smallest)
                for k, title in enumerate(heads)]
     for figure in figures:
@@ -85,7 +89,9 @@ def draw_group(group: Group, recording: PlotData) -> list[Figure]:
 
 
 def _title(group: Group, panels: list[Panel]) -> str:
-    """Return the title of a group: of forces of joints, torques or forces by their units."""
+    """Return the title of a group: of forces of joints by their units, of reactions by whether there are loops and couplings."""
+    if group.kind == "reaction" and len(loops := {bool(s.label) for s in group.series}) == 1:
+        return "Reactions of loops (on link b, at frame b)" if loops == {True} else "Reactions of couplings"
     units = {panel[0].unit for panel in panels}
     if group.kind != "tau" or not units <= {"N m", "N"}:
         return group.title
@@ -97,6 +103,8 @@ def _draw_page(group: Group, page: list[Panel], recording: PlotData, title: str,
     columns, width, height = next((columns, width, height) for capacity, columns, width, height in _SIZES
                                   if len(page) <= capacity)
     look, runs = recording.look, recording.runs
+    if look.narrow and max(8 + sum(len(label) + 4 for label in {s.label for s in panel}) for panel in page) > _LETTERS:
+        columns = 1
     told_apart = any(s.prescribed for panel in page for s in panel) and not runs
     key = run_key(look, runs) if runs else [(f"{style.sign(look, 1 - k)} {text}", colour) for k, (text, colour) in enumerate(_KEY)
                                             if told_apart]
@@ -196,11 +204,13 @@ def draw_energy(energy: Energy, recording: PlotData) -> Figure:
     if energy.residual is not None:
         small.append((energy.residual, palette.VERMILLION, "balance residual",
                       "Balance" if look.width else "Balance: |total − initial − supplied|", "J"))
-    if recording.drift is not None:
+    notes = ["zero, not drawn: constraints"] if recording.drift is not None and not recording.drift.any() else []
+    if recording.drift is not None and not notes:
         small.append((recording.drift, palette.SKY, "constraint residual", "Constraints: maximum", recording.drift_unit))
-    subtitle = "   ".join(filter(None, (recording.title, recording.event_names)))
+    subtitle = "   ".join(filter(None, (recording.title, *notes, recording.event_names)))
     figure, places = style.panels(1 + len(small), 1, _WIDTH, 1.8, "Energy", subtitle, left=0.85, look=look,
                                   right=0.25 if look.width else _RIGHT)
+    figure.notes += notes
     for axes in places:
         axes.set_xlim(*style.time_span(t))
         style.draw_marks(axes, recording.event_times, recording.phases, names=axes is places[0])

@@ -28,6 +28,11 @@ class Look:
     paper: bool = False
 
     @property
+    def narrow(self) -> bool:
+        """Whether the figure is that of one column of a page."""
+        return self.width is not None and self.width < 5.0
+
+    @property
     def title(self) -> float:
         """Size of titles [points]."""
         return 8.0 if self.paper else 13.0

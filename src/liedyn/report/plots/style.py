@@ -78,7 +78,7 @@ def panels(count: int, columns: int, width: float, height: float, title: str, su
     """
     below = 0.36 if look.paper else 0.5
     if look.width is not None:
-        left, right = min(left, 0.6), min(right, 0.12)
+        left, right = min(left, 0.6) if left < 1.0 else left, min(right, 0.12)         # names of bars keep their room
         columns = next(n for n in range(min(columns, count), 0, -1) if n == 1 or (look.width - right) / n - left >= _PANEL)
         width = max((look.width - right) / columns - left, 0.5)
         height = min(height, max(0.55 * width, 0.75))
