@@ -58,7 +58,9 @@ outputs: {last: final(q.right), most: max(abs(v.turn))}
 @pytest.mark.parametrize(("joints", "reason"), [
     ("", ""), ("joints: {left: {prescribe: {position: 0.1}}}\n", ""),
     ("joints: {left: {prescribe: {position: 0.1}}, right: {prescribe: {position: -0.03}}}\n",
-     "loops, or couplings that are not eliminated")])
+     "loops, or couplings that are not eliminated"),
+    ("joints: {turn: {torque: {pd: {kp: 5, target: 1}}}}\nsaturate: {turn: 1}\n",
+     "forces that switch with the state, such as at a limit")])
 def test_runs_of_robots_with_mimic_joints_are_vectorized(tmp_path, joints, reason):
     """A driver and its follower that are both prescribed have separate forces: these runs solve for multipliers."""
     (tmp_path / "gripper.yaml").write_text(GRIPPER)

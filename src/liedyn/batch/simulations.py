@@ -81,7 +81,8 @@ class SimulationEvaluator(SweepEvaluator[PreparedRun]):
     @property
     def sequential_reason(self) -> str:
         """Return which part of the scenario or the robot vectorized runs do not support, "" if the reason is not known."""
-        return sequential_reason(self.first)
+        switching = not self.is_vectorized and self.first.problem.signals.switches.size
+        return sequential_reason(self.first) or ("forces that switch with the state, such as at a limit" if switching else "")
 
     @cached_property
     def first(self) -> PreparedRun:
