@@ -76,7 +76,7 @@ def path_parts(path: str) -> list[str]:
 
 
 def first_key(keys: Container[object], path: list[str]) -> list[str]:
-    """Return the parts of a path that are its first key: several if `keys` contains a name with dots, such as `tau.cart`."""
+    """Return the parts of a path that are its first key: several if `keys` contains a name with dots."""
     lengths = [1, *range(len(path), 1, -1)]
     return path[:next((k for k in lengths if ".".join(path[:k]) in keys), 1)]
 
