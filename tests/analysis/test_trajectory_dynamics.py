@@ -38,7 +38,7 @@ def test_inverse_gives_back_what_the_simulation_applied(recorded, name):
     assert warnings == ()
     along = dynamics_along(model, motion, "inverse")
     got = {n: x for n, _, x in along.columns}
-    tau = np.column_stack([got[f"tau.{n}"] for n in model.v_names])
+    tau = np.column_stack([got[f"tau.{n}"] for n in model.tau_names])
     assert np.abs(tau - result.tau).max() < 1e-11 * max(np.abs(result.tau).max(), 1)
     assert along.warnings == ()
 
@@ -69,7 +69,7 @@ def test_forward_and_hybrid_give_back_the_accelerations(recorded, name):
     hybrid = {n: x for n, _, x in dynamics_along(model, motion, "hybrid", patterns).columns}
     scale = np.abs(result.a).max()
     for columns in (forward, hybrid):
-        a = np.column_stack([columns[f"a.{n}"] for n in model.v_names])
+        a = np.column_stack([columns[f"a.{n}"] for n in model.a_names])
         assert np.abs(a - result.a).max() < 1e-9 * scale
 
 

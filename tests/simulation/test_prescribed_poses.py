@@ -202,7 +202,7 @@ def test_a_linearization_takes_the_acceleration_of_the_base_for_an_input(given):
     found = linearize_scenario(given(), at=0.3)
     p, _ = pose_at(np.array([0.3]))
     np.testing.assert_allclose(found.here.q[:3], p[0], atol=1e-15)
-    assert {f"a.base.{x}" for x in ("wx", "wy", "wz", "vx", "vy", "vz")} <= set(found.system.inputs)
+    assert {f"a.base.{x}" for x in ("dwx", "dwy", "dwz", "dvx", "dvy", "dvz")} <= set(found.system.inputs)
     assert found.system.A.shape == (20, 20) and np.isfinite(found.system.A).all()
 
 

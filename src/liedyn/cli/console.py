@@ -102,7 +102,9 @@ class Progress:
         percent = "" if fraction is None else f" {100 * min(max(fraction, 0.0), 1.0):.0f}%"
         text_of_details = self._details() if callable(self._details) else self._details
         details = f"; {text_of_details}" if text_of_details else ""
-        line = f"{compilation() or escape_nonprintable(text)} …{percent} ({time_now - start:.0f} s{details})"
+        if not text.startswith("compiling"):                 # as those of `warmup`
+            text = compilation() or text
+        line = f"{escape_nonprintable(text)} …{percent} ({time_now - start:.0f} s{details})"
         if self._terminal:                                   # a longer line could not be redrawn
             columns = shutil.get_terminal_size().columns
             self._write("\r\x1b[K" + (line if len(line) < columns else line[:columns - 2] + "…"))

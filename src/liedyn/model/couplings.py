@@ -176,7 +176,8 @@ def _equilibration(coefficients: Array, unit: Array) -> Array:
     Divided by them, equations have the norm 1, and coordinates similar coefficients: a large ratio of a gear, which two equations
     have in common, does not hide the coordinate that only one of them contains.
     """
-    S, rows, columns = np.abs(coefficients) * unit, np.ones((len(coefficients), 1)), np.ones(coefficients.shape[1])
+    S, columns = np.abs(coefficients) * unit, np.ones(coefficients.shape[1])
+    rows = np.linalg.norm(S, axis=1, keepdims=True)
     for _ in range(_EQUILIBRATIONS):
         norms = np.linalg.norm(S / rows / columns, axis=0)
         columns *= np.where(norms > 0.0, norms, 1.0)
