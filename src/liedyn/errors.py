@@ -13,7 +13,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from liedyn.warning_codes import WARNING_CODES
 
@@ -448,11 +448,17 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-def shapes_of(result: tuple[Any, ...]) -> str:
-    """Return the representation of a named tuple of arrays: its name, and the shape of each array."""
-    parts = [f"{name} {value.shape if hasattr(value, 'shape') else value}"
-             for name, value in zip(result._fields, result, strict=True)]       # type: ignore[attr-defined]
-    return f"<{type(result).__name__}: {', '.join(parts)}>"
+T = TypeVar("T")
+
+
+def shown_by_shapes(named_tuple: type[T]) -> type[T]:
+    """Give a named tuple of arrays a representation of its name and the shape of each array."""
+    def represent(result: Any) -> str:
+        parts = [f"{name} {value.shape if hasattr(value, 'shape') else value}"
+                 for name, value in zip(result._fields, result, strict=True)]
+        return f"<{type(result).__name__}: {', '.join(parts)}>"
+    named_tuple.__repr__ = represent                        # type: ignore[method-assign]
+    return named_tuple
 
 
 def list_names(names: Sequence[str], maximum: int, separator: str = ", ") -> str:

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypedDict
 import numpy as np
 
 from liedyn.arrays import ArrayLike, Base
-from liedyn.errors import CheckFailed, LiedynWarning, ModelError, Place, UsageError, list_names, of_level, warn
+from liedyn.errors import CheckFailed, LiedynWarning, ModelError, Place, UsageError, counted, list_names, of_level, warn
 from liedyn.io.atomic_output import check_output, open_output
 from liedyn.io.robots.described_robots import described_file
 from liedyn.io.robots.robot_formats import (
@@ -217,7 +217,7 @@ def robot_file_warnings(model: Model) -> list[LiedynWarning]:
     if not warnings:
         return []
     count = len(warnings)
-    return [LiedynWarning("robot-warnings", f"{count} warning{'s' * (count > 1)} about the robot {model.name} "
+    return [LiedynWarning("robot-warnings", f"{counted(count, 'warning')} about the robot {model.name} "
                           f"(model.warnings lists {'it' if count == 1 else 'them'}); the first: {warnings[0]}")]
 
 
@@ -393,7 +393,7 @@ def _shapes(robot: Robot, target: RobotFormat) -> tuple[Shapes, tuple[Omission, 
     """Return the primitives for drawing by link, and an `Omission` if not all shapes can be written."""
     shapes, count = link_shapes(robot), len(robot.visuals)
     if count and not target.writes_shapes:
-        message = f"those of {count} link{'s' * (count > 1)} are left out; their inertias are written"
+        message = f"those of {counted(count, 'link')} are left out; their inertias are written"
     elif not all(visuals.complete for visuals in robot.visuals.values()):
         message = "meshes and collision shapes are left out; primitives are written for drawing"
     else:

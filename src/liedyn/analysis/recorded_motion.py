@@ -36,7 +36,7 @@ from liedyn.errors import (
     TrajectoryError,
     UsageError,
     list_names,
-    shapes_of,
+    shown_by_shapes,
     warn,
 )
 from liedyn.io.column_map import columns_option
@@ -372,6 +372,7 @@ def require_columns(trajectory: Trajectory, array: Array | None, kind: str, quan
 
 # Trajectories to and from arrays in the order of a model's coordinates --------------------------------------------------
 
+@shown_by_shapes
 class RecordedMotion(NamedTuple):
     """Arrays of a trajectory of N rows.
 
@@ -396,9 +397,6 @@ class RecordedMotion(NamedTuple):
     a: Array
     tau: Array | None
     f_ext: Array | None
-
-    def __repr__(self) -> str:
-        return shapes_of(self)
 
 
 def motion_of(model: Model, trajectory: Trajectory | str | PathLike[str]) -> RecordedMotion:

@@ -18,8 +18,17 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 import click
 
 from liedyn.cli.app import print_message, print_report, print_result
-from liedyn.errors import ComputationError, LiedynError, LiedynWarning, UsageError, escape_nonprintable, list_names, of_level
-from liedyn.io.atomic_output import STDIO, open_in_browser, open_output
+from liedyn.errors import (
+    ComputationError,
+    LiedynError,
+    LiedynWarning,
+    UsageError,
+    counted,
+    escape_nonprintable,
+    list_names,
+    of_level,
+)
+from liedyn.io.atomic_output import STDIO, open_output
 
 if TYPE_CHECKING:                       # NumPy takes a tenth of a second to import
     from liedyn.model.model import Model
@@ -180,6 +189,7 @@ class Console:
 
     def open_page(self, path: Path, *, no_open: bool = False) -> None:
         """Open a page in the browser of the desktop, or print where it is if there is none or `no_open` is true."""
+        from liedyn.report.replay.view import open_in_browser
         if no_open or not open_in_browser(path):
             self.message(f"open {escape_nonprintable(str(path))} in a browser")
 
@@ -211,7 +221,7 @@ class Console:
         self.message(result.summary)
         if counts := Counter(event.name for event in result.events):
             names = list_names([f"{name} {count}" for name, count in counts.items()], _NAMED_EVENTS)
-            self.message(f"{counts.total()} event{'s' * (counts.total() > 1)}: {names}")
+            self.message(f"{counted(counts.total(), 'event')}: {names}")
         self.timing(result.timing)
         self.files(written.paths)
         self.warn(*written.warnings)
@@ -226,7 +236,7 @@ class Console:
         count = len(of_level("warning", model.warnings))
         if count:
             self.warn(LiedynWarning("robot-warnings",
-                                    f"{count} warning{'s' * (count > 1)} about the robot {model.name}; `liedyn check "
+                                    f"{counted(count, 'warning')} about the robot {model.name}; `liedyn check "
                                     f"{model.source}` lists {'them' if count > 1 else 'it'}"))
 
 

@@ -108,7 +108,7 @@ def plot(trajectories: tuple[str, ...], robot: str | None, columns: str | None, 
         from liedyn.report.plots.mechanism_drawing import check_dxf
         check_dxf()
     look = look_of(style, width)
-    formats = formats or (("pdf", "svg") if look.paper else ("png", "svg"))
+    formats = formats or look.formats
     if any(is_batch(trajectory) for trajectory in trajectories):
         folder = Path(output or Path(trajectories[0], "plots"))
         check_no_plots(folder, formats, force=force)
@@ -301,8 +301,7 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
     console.robot(result.model)
     check(result)
     with console.progress.stage("writing results"):
-        written = write_linearization(result, folder, force=force, plots=not no_plots, look=look,
-                                      formats=("pdf", "svg") if look.paper else ("png", "svg"))
+        written = write_linearization(result, folder, force=force, plots=not no_plots, look=look, formats=look.formats)
     console.warn(*result.warnings)
     console.report(as_json, summary(result, folder), text(result))
     console.timing(result.timing)

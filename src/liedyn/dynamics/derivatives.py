@@ -11,7 +11,7 @@ from liedyn.dynamics.batching.arrays import NONE, as_mask
 from liedyn.dynamics.batching.calls import EntryPoint, call_generated, evaluate, handle_failed_states
 from liedyn.dynamics.constraints.couplings import closed_motion, reduced_model
 from liedyn.dynamics.dynamics import no_prescribed_mask
-from liedyn.errors import shapes_of
+from liedyn.errors import shown_by_shapes
 from liedyn.kernels.hybrid_dynamics_derivatives import hybrid_derivatives_batch, hybrid_derivatives_batch_workspace_size
 from liedyn.kernels.inverse_dynamics_derivatives import inverse_derivatives_batch, inverse_derivatives_batch_workspace_size
 from liedyn.kernels.manifold import differences_derivatives, manifold_derivatives_workspace_size, retractions_derivatives
@@ -20,6 +20,7 @@ from liedyn.model.model import Model
 
 # Results ------------------------------------------------------------------------------------------------
 
+@shown_by_shapes
 class InverseDerivatives(NamedTuple):
     """Derivatives of tau = M a + b - tau_passive - J^T f_ext; each (..., nv, nv), [i, k] with respect to coordinate k.
 
@@ -39,9 +40,6 @@ class InverseDerivatives(NamedTuple):
     dtau_dv: Array
     M: Array
 
-    def __repr__(self) -> str:
-        return shapes_of(self)
-
     def wrt_wrench(self, J: ArrayLike) -> Array:
         """dtau/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: -J^T."""
         return -np.asarray(J, dtype=np.float64).swapaxes(-1, -2)
@@ -58,6 +56,7 @@ class CoupledInverseDerivatives(InverseDerivatives):
         return reduced
 
 
+@shown_by_shapes
 class ForwardDerivatives(NamedTuple):
     """Derivatives of a = M^-1 (tau + tau_passive + J^T f_ext - b); each (..., nv, nv), [i, k] with respect to coordinate k.
 
@@ -77,14 +76,12 @@ class ForwardDerivatives(NamedTuple):
     da_dv: Array
     M_inverse: Array
 
-    def __repr__(self) -> str:
-        return shapes_of(self)
-
     def wrt_wrench(self, J: ArrayLike) -> Array:
         """da/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: M^-1 J^T."""
         return self.M_inverse @ np.asarray(J, dtype=np.float64).swapaxes(-1, -2)
 
 
+@shown_by_shapes
 class HybridDerivatives(NamedTuple):
     """Derivatives of the results y of hybrid dynamics with respect to q, v and the inputs u; each (..., nv, nv).
 
@@ -107,9 +104,6 @@ class HybridDerivatives(NamedTuple):
     dy_dq: Array
     dy_dv: Array
     dy_du: Array
-
-    def __repr__(self) -> str:
-        return shapes_of(self)
     prescribed: Mask
 
     def wrt_wrench(self, J: ArrayLike) -> Array:
@@ -128,6 +122,7 @@ class HybridDerivatives(NamedTuple):
                                 *[np.where(prescribed, x, u) for u, x in zip(inputs, y, strict=True)])
 
 
+@shown_by_shapes
 class SplitDerivatives(NamedTuple):
     """Derivatives of a and tau with respect to q, v and u, as in `HybridDerivatives`; each (..., nv, nv).
 
@@ -149,9 +144,6 @@ class SplitDerivatives(NamedTuple):
     dtau_dq: Array
     dtau_dv: Array
     dtau_du: Array
-
-    def __repr__(self) -> str:
-        return shapes_of(self)
 
 
 # first derivatives ------------------------------------------------------------------------------------------------------
@@ -324,6 +316,7 @@ def _shapes(model: Model) -> tuple[tuple[int, int], tuple[int, int], tuple[int, 
 
 # Second derivatives of inverse dynamics ---------------------------------------------------------------------------------
 
+@shown_by_shapes
 class SecondDerivatives(NamedTuple):
     """Second derivatives (..., nv, nv, nv) of tau: [i, j, k] belongs to tau_i, coordinate j of the first and k of the second.
 
@@ -344,9 +337,6 @@ class SecondDerivatives(NamedTuple):
     dqdv: Array
     dvdv: Array
     dqda: Array
-
-    def __repr__(self) -> str:
-        return shapes_of(self)
 
 
 def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive: bool = True,

@@ -131,15 +131,6 @@ def scratch_folder(next_to: Path) -> Iterator[Path]:
         yield part
 
 
-def open_in_browser(path: Path) -> bool:
-    """Open a written page in the browser. Return False without a desktop: a browser in the terminal cannot draw it."""
-    if sys.platform.startswith(("linux", "freebsd")) and not ({"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} & set(os.environ)):
-        return False
-    import webbrowser
-
-    return webbrowser.open(path.absolute().as_uri())
-
-
 def path_part(text: str) -> str:
     """Return the text as a component of a path: no separators, no unprintable characters, not `.` or `..`."""
     plain = "".join(c if c.isprintable() and c not in "/\\" else "_" for c in text).strip(" ")

@@ -439,7 +439,7 @@ class Rollout(Immutable):
 def _reason_lines(reasons: Mapping[int, str]) -> list[str]:
     """Return a line for each reason, the most frequent first."""
     counts = Counter(reasons.values()).most_common()
-    lines = [f"{count} run{'s' * (count > 1)} ended early: {reason}" for reason, count in counts[:_MAX_REASONS]]
+    lines = [f"{counted(count, 'run')} ended early: {reason}" for reason, count in counts[:_MAX_REASONS]]
     remaining = counts[_MAX_REASONS:]
     more = f"{sum(count for _, count in remaining)} runs ended early for {len(remaining)} other reasons"
     return [*lines, *([more] if remaining else [])]

@@ -145,7 +145,7 @@ def evaluate_hybrid(model: Model, key: Hashable, entry: EntryPoint,  # noqa: PLR
         rows = [x.reshape(count, prod(shape)) for x in (a, tau)]
     key = key if inputs[wrenches] is None else None
     code = run(entry, model, memory(*model.sizes), static_arguments, (q, v, *rows, F, *options), None if count == 1 else count,
-               key)
+               key, rows)
     raise_for_code(model, code, prescribed, **arrays)
     return a, tau
 
@@ -172,21 +172,21 @@ def call_generated(model: Model, key: Hashable, out: Any, *arguments: Any) -> An
 
 
 def run(entry: EntryPoint, model: Model, size: int, static_arguments: Arguments, arrays: Arguments, count: int | None,
-        key: Hashable = None) -> int:
+        key: Hashable = None, in_place: Sequence[Array] = ()) -> int:
     """Call an entry point over `count` states, by generated code or by generic kernels, on all cores. Return a code.
 
     size              workspace size of one state (numbers)
     static_arguments  arguments between the workspace and the arrays of states
     count             None for one state, whose arrays have no axis of the batch
     key               under which its generated function is stored in the model's cache
+    in_place          arrays that are inputs and results: of one state, generic kernels get them as they were
     """
     rows = arrays if count is not None else tuple(x.reshape(1, x.size) if isinstance(x, np.ndarray) else x for x in arrays)
     other: Run | None = getattr(_thread, "run", None)
     if other is not None:
         return other(model, entry, size, static_arguments, rows, count, getattr(_thread, "states", None))
     if count == 0 or (is_enabled() and _run_generated(model, specialization_of(entry, size, static_arguments, rows),
-                                                      nonempty_arrays(arrays), count,
-                                                      key)):
+                                                      nonempty_arrays(arrays), count, key, in_place)):
         return batch_blocks.OK
     return run_generic(entry, model, size, static_arguments, rows, 1 if count is None else count)
 
@@ -221,7 +221,7 @@ def generic_kernels_of(robot: Model, base: Model, varying: tuple[int, ...] = ())
 
 
 def _run_generated(model: Model, specialization: Specialization, arrays: Sequence[Array], count: int | None,
-                   key: Hashable) -> bool:
+                   key: Hashable, in_place: Sequence[Array]) -> bool:
     """Return whether generated code has computed the batch. Otherwise the generic kernels run, and report errors of the input."""
     if count is not None and not have_state_rows(arrays, count):
         return False
@@ -233,12 +233,11 @@ def _run_generated(model: Model, specialization: Specialization, arrays: Sequenc
         return False
     if key is not None:
         model.single_calls[key] = generated.call
-    inputs = [x.copy() for x in arrays]
+    inputs = [x.copy() for x in in_place]
     if not generated.call(*arrays):
         return True
-    for x, y in zip(arrays, inputs, strict=True):           # those that are completed in place, such as a of hybrid dynamics
-        if x.flags.writeable:
-            x[...] = y
+    for x, y in zip(in_place, inputs, strict=True):
+        x[...] = y
     return False
 
 

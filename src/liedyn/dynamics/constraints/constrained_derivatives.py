@@ -17,7 +17,7 @@ from liedyn.dynamics.constraints.constrained_dynamics import (
 from liedyn.dynamics.constraints.constraints import check_has_constraints
 from liedyn.dynamics.constraints.rank import reciprocals
 from liedyn.dynamics.derivatives import HybridDerivatives, SplitDerivatives
-from liedyn.errors import ComputationError, shapes_of
+from liedyn.errors import ComputationError, shown_by_shapes
 from liedyn.kernels.constraints.derivatives import (
     balance_batch_workspace_size,
     balance_derivatives_batch,
@@ -34,6 +34,7 @@ class DynamicsOptions(TypedDict):
     constraint_motion: Mapping[str, Any] | None
 
 
+@shown_by_shapes
 class ConstrainedForwardDerivatives(NamedTuple):
     """Derivatives of a and lambda of constrained forward dynamics; [i, k] with respect to coordinate k.
 
@@ -52,15 +53,13 @@ class ConstrainedForwardDerivatives(NamedTuple):
     dlambda_dv: Array
     dlambda_dtau: Array
 
-    def __repr__(self) -> str:
-        return shapes_of(self)
-
     def wrt_wrench(self, J: ArrayLike) -> tuple[Array, Array]:
         """Return da/df_ext (..., nv, 6) and dlambda/df_ext (..., m, 6) of a link, from its local Jacobian J (..., 6, nv)."""
         Jt = np.asarray(J, dtype=np.float64).swapaxes(-1, -2)
         return self.da_dtau @ Jt, self.dlambda_dtau @ Jt
 
 
+@shown_by_shapes
 class ConstrainedHybridDerivatives(NamedTuple):
     """Derivatives of the outputs y and of lambda of constrained hybrid dynamics with respect to q, v and the inputs u.
 
@@ -79,14 +78,12 @@ class ConstrainedHybridDerivatives(NamedTuple):
     dlambda_du: Array
     prescribed: Mask
 
-    def __repr__(self) -> str:
-        return shapes_of(self)
-
     def split(self) -> SplitDerivatives:
         """Return the derivatives of a and tau with respect to q, v and u, including the rows of the inputs."""
         return HybridDerivatives(self.dy_dq, self.dy_dv, self.dy_du, self.prescribed).split()
 
 
+@shown_by_shapes
 class BalanceDerivatives(NamedTuple):
     """Derivatives of the equations of constrained motion at constant a, lambda and x; [i, k] with respect to coordinate k.
 
@@ -107,9 +104,6 @@ class BalanceDerivatives(NamedTuple):
     dR2_dv: Array
     A: Array
     dAx_dq: Array
-
-    def __repr__(self) -> str:
-        return shapes_of(self)
 
 
 def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,

@@ -33,7 +33,7 @@ from liedyn.dynamics.constraints.rank import (
 )
 from liedyn.dynamics.dynamics import bias_force, inverse_dynamics, mass_matrix
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError, shapes_of
+from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError, shown_by_shapes
 from liedyn.model.description import RANK_TOLERANCE
 from liedyn.model.model import Model
 from liedyn.model.spatial import matvec
@@ -49,6 +49,7 @@ _ZERO = 1e-14              # relative to the maximum weight: columns of U are or
 _REST_TOLERANCE = 1e-11
 
 
+@shown_by_shapes
 class ConstrainedInverse(NamedTuple):
     """Result of constrained inverse dynamics.
 
@@ -69,9 +70,6 @@ class ConstrainedInverse(NamedTuple):
     tau: Array
     multipliers: Array
     case: str | NDArray[np.str_]
-
-    def __repr__(self) -> str:
-        return shapes_of(self)
 
 
 def constrained_inverse_dynamics(  # noqa: PLR0913 - independent options of a public call
@@ -369,6 +367,7 @@ def _state(k: int, rows: Sized) -> str:
 
 # Derivatives of constrained inverse dynamics with respect to q, v and a -------------------------------------------------
 
+@shown_by_shapes
 class ConstrainedInverseDerivatives(NamedTuple):
     """Derivatives of tau and lambda of constrained inverse dynamics; [i, k] with respect to coordinate k.
 
@@ -382,9 +381,6 @@ class ConstrainedInverseDerivatives(NamedTuple):
     dlambda_dq: Array
     dlambda_dv: Array
     dlambda_da: Array
-
-    def __repr__(self) -> str:
-        return shapes_of(self)
 
 
 def constrained_inverse_derivatives(  # noqa: PLR0913 - independent options of a public call

@@ -142,8 +142,7 @@ def draw_band(axes: Axes, envelope: Envelope) -> None:
 
 
 def _draw_bars(names: Sequence[str], charts: Sequence[tuple[str, str, np.ndarray]], title: str, subtitle: str,
-               x_name: str = "",
-               span: tuple[float, float] | None = None, look: palette.Look = palette.SCREEN) -> Figure:
+               x_name: str = "", span: tuple[float, float] | None = None, look: palette.Look = palette.SCREEN) -> Figure:
     """Draw charts (name, remark, length of the bar for each of `names`), with the longest bar on top.
 
     Without a span, paler bars of the same length are drawn on the other side of zero.

@@ -28,6 +28,11 @@ class Look:
     paper: bool = False
 
     @property
+    def formats(self) -> tuple[str, str]:
+        """Default formats of the files."""
+        return ("pdf", "svg") if self.paper else ("png", "svg")
+
+    @property
     def narrow(self) -> bool:
         """Whether the figure is that of one column of a page."""
         return self.width is not None and self.width < 5.0

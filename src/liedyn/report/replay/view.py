@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ from liedyn.dynamics.batching.arrays import as_single_state
 from liedyn.dynamics.constraints.assembly import assemble
 from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.errors import ComputationError, LiedynWarning, ShapeError, of_level, warn
-from liedyn.io.atomic_output import open_in_browser, open_output, path_part
+from liedyn.io.atomic_output import open_output, path_part
 from liedyn.model.model import Model
 from liedyn.report.replay.mechanism import mechanism_data, messages_of
 from liedyn.report.replay.page import ReplayOptions, replay_page
@@ -72,6 +73,15 @@ def view(model: Model, q: ArrayLike | Mapping[str, ArrayLike] | None = None, *, 
         warnings += (LiedynWarning("not-opened", f"no browser was found; open {path} in one"),)
     warn(of_level("warning", warnings))
     return path
+
+
+def open_in_browser(path: Path) -> bool:
+    """Open a written page in the browser. Return False without a desktop: a browser in the terminal cannot draw it."""
+    if sys.platform.startswith(("linux", "freebsd")) and not ({"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} & set(os.environ)):
+        return False
+    import webbrowser
+
+    return webbrowser.open(path.absolute().as_uri())
 
 
 def write_view(model: Model, q: Array, fixed: Sequence[str] = (), *, output: str | os.PathLike[str] | None,
