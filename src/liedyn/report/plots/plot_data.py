@@ -321,7 +321,8 @@ def select_times(recording: PlotData, start: float | None, end: float | None) ->
         """Return an object of plot data with the rows of its arrays over t that are between the times."""
         rows = (t >= low) & (t <= high)
         if not rows.any():
-            raise UsageError(f"there is no row from {low:g} to {high:g} s; the motion is from {t[0]:g} to {t[-1]:g} s")
+            between = " ".join(text for text, x in ((f"from {low:g} s", start), (f"until {high:g} s", end)) if x is not None)
+            raise UsageError(f"there is no row {between}; the motion is from {t[0]:g} to {t[-1]:g} s")
         arrays = {item.name: value[rows] for item in fields(x) if isinstance(value := getattr(x, item.name), np.ndarray)
                   and len(value) == len(t) and item.name != "masses"}
         return replace(x, **arrays | more)
