@@ -174,7 +174,7 @@ def sayable(seed: int, kinds, base="fixed", grounded=False) -> Robot:
         c = joint.coordinate_parameters[:1] * 6 if same else joint.coordinate_parameters
         c = tuple(replace(x, stiffness=0.0, rest=0.0, armature=0.0) for x in c)
         if same:
-            c = tuple(replace(x, velocity=np.inf, effort=np.inf) for x in c)
+            c = tuple(replace(x, velocity=np.inf, effort=np.inf, acceleration=np.inf, jerk=np.inf) for x in c)
         screws = []
         for S in joint.screws:
             w, v = np.array(S[:3]), np.array(S[3:])
@@ -199,7 +199,7 @@ def test_other_joints_become_revolute_and_prismatic_ones(seed, base, grounded, t
     assert other.link_names[:len(model.link_names)] == model.link_names
     for ours, theirs in zip(bodies(model), bodies(other), strict=True):
         assert worst("saved: arrays of a URDF of other joints", relative(theirs, ours), str(seed)) < 1e-13
-    for limit in ("lower", "upper", "velocity_limit", "effort_limit"):
+    for limit in ("lower", "upper", "velocity_limit", "effort_limit", "acceleration_limit", "jerk_limit"):
         assert np.array_equal(getattr(other, limit), getattr(model, limit))
     through = ld.build(there_and_back(load_description(tmp_path / "robot.urdf"), tmp_path / "robot.yaml"))
     assert np.array_equal(through.index, other.index) and relative(through.constants, other.constants) < 1e-14

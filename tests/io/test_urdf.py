@@ -9,6 +9,7 @@ import pytest
 
 from liedyn.errors import ModelError
 from liedyn.io.robots.urdf import read_urdf
+from liedyn.io.robots.write_urdf import urdf
 from liedyn.model.description import Coordinate, Mimic
 from liedyn.model.validate import validate
 
@@ -284,3 +285,20 @@ def test_real_robot_as_pinocchio_reads_it(path):
 def test_all_real_robots_are_there():
     assert len(FILES) >= 69
     assert set(REFUSED) <= {path.name for path in FILES}
+
+
+LIMITED = """<robot name="r"><link name="b"/><joint name="j" type="revolute"><parent link="world"/><child link="b"/>
+<axis xyz="0 0 1"/><limit lower="-1" upper="2" effort="3" velocity="4" {}/></joint></robot>"""
+
+
+def test_acceleration_and_jerk_limits_are_read(tmp_path):
+    """Those of URDF 1.2. The smaller of acceleration and deceleration counts."""
+    path, again = tmp_path / "r.urdf", tmp_path / "again.urdf"
+    path.write_text(LIMITED.format('acceleration="5" deceleration="4.5" jerk="60"'))
+    robot = read_urdf(path)
+    assert joint(robot, "j").coordinates == (Coordinate(-1, 2, 4, 3, acceleration=4.5, jerk=60),) and not robot.warnings
+    again.write_text(urdf(robot))
+    assert joint(read_urdf(again), "j").coordinates == joint(robot, "j").coordinates
+    path.write_text(LIMITED.format('jerk="fast"'))
+    with pytest.raises(ModelError, match="<limit jerk>: wrong value"):
+        read_urdf(path)

@@ -92,8 +92,8 @@ def test_summary(arm):
     wrist, a, b = summary["joints"]
     assert wrist["q"] == [0, 4] and wrist["v"] == [0, 3] and len(wrist["coordinates"]) == 3
     assert a["coordinates"][0] | {"damping": 0} == {
-        "name": "a", "unit": "m", "lower": 0, "upper": 0.04, "velocity": None, "effort": 20, "damping": 0, "friction": 0,
-        "armature": 0, "stiffness": 0, "rest": 0}
+        "name": "a", "unit": "m", "lower": 0, "upper": 0.04, "velocity": None, "effort": 20, "acceleration": None,
+        "jerk": None, "damping": 0, "friction": 0, "armature": 0, "stiffness": 0, "rest": 0}
     assert b["coordinates"][0]["damping"] == 0.5
     assert {joint["name"]: joint["parent"] for joint in summary["fixed_joints"]} == {"bolt": "post", "hook": "post"}
     assert {link["name"]: link["parent"] for link in summary["links"]}["hand"] == "frame"

@@ -66,7 +66,8 @@ def random_coordinate(rng, kind: str, unit_: str, middle: float | None, springs:
     passive = {"damping": often(0.5), "friction": often(0.3), "armature": often(0.2)} if springs else {}
     if springs and kind not in ("ball", "free"):
         passive |= {"stiffness": often(5.0), "rest": float(rng.uniform(-0.5, 0.5))}
-    return Coordinate(velocity=float(rng.uniform(1, 5)), effort=float(rng.uniform(1, 50)), **limits, **passive)
+    speed, force = float(rng.uniform(1, 5)), float(rng.uniform(1, 50))
+    return Coordinate(velocity=speed, effort=force, acceleration=3.0 * speed, jerk=40.0 * speed, **limits, **passive)
 
 
 def random_joint(rng, name: str, kind: str, parent: str, child: str, springs: bool = True) -> Joint:

@@ -87,6 +87,8 @@ class Coordinate:
     armature: float = 0.0            # rotor inertia reflected to the joint, added to the diagonal of M
     stiffness: float = 0.0           # spring: force = -stiffness * (q - rest)
     rest: float = 0.0
+    acceleration: float = math.inf   # maximum magnitude, for planned motions
+    jerk: float = math.inf           # the same of the rate of the acceleration
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class Mimic:
 
 EachCoordinate = float | Sequence[float] | Array | None            # a number for all coordinates of a joint, or one for each
 Limits = Sequence[Any] | Mapping[str, Any] | Array | None
-_LIMITS = ("lower", "upper", "velocity", "effort")
+LIMITS = ("lower", "upper", "velocity", "effort", "acceleration", "jerk")
 
 
 def _of_coordinates(name: str) -> Any:
@@ -134,7 +136,7 @@ class Joint:
     pitch     of helical joints: metres of advance per radian
     sequence  of euler joints: three letters, intrinsic, e.g. "zyx": R = Rz(q1) Ry(q2) Rx(q3)
     screws    of screws joints: up to six [w; v] in the joint frame; motion = exp(S1 q1) … exp(Sk qk)
-    limits    (lower, upper) position [rad | m], or a dict with any of lower, upper, velocity and effort
+    limits    (lower, upper) position [rad | m], or a dict with any of LIMITS
     damping, friction, armature, stiffness, rest   as in a robot file
     mimic     `Mimic`, the name of a joint, or a dict: the joint follows another one
 
@@ -202,13 +204,13 @@ class Joint:
         if limits is None:
             return {}
         if isinstance(limits, Mapping):
-            check_names("limits", limits, _LIMITS)
+            check_names("limits", limits, LIMITS)
             return dict(limits)
         try:
             lower, upper = limits
         except (TypeError, ValueError):
             raise ModelError("wrong limits", place=element_location(self, "limits"), found=limits,
-                             expected="(lower, upper), or a dict with any of lower, upper, velocity and effort") from None
+                             expected=f"(lower, upper), or a dict with any of {', '.join(LIMITS)}") from None
         return {"lower": lower, "upper": upper}
 
     def _set_coordinates(self, values: Mapping[str, Any]) -> None:
@@ -219,7 +221,7 @@ class Joint:
         labels = self.labels
         if not labels:
             raise ModelError(f"a {self.type} joint has no {next(iter(values))}", place=element_location(self, next(iter(values))))
-        each = {name: as_each(value, len(labels), element_location(self, "limits" if name in _LIMITS else name), name)
+        each = {name: as_each(value, len(labels), element_location(self, "limits" if name in LIMITS else name), name)
                 for name, value in values.items()}
         set_fields(self, coordinates=tuple(replace(coordinate, **{name: entries[k] for name, entries in each.items()})
                                      for k, coordinate in enumerate(self.coordinate_parameters)))

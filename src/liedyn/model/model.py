@@ -124,7 +124,8 @@ class Model(Immutable):
     q_names, q_units     one per coordinate: 'elbow', 'base.px', …; rad, m, or '' for quaternion components
     v_names, v_units     the same for velocities (rad or m; their forces are N m or N)
     a_names, tau_names   the same for accelerations and forces: 'elbow', 'base.dvz'; 'elbow', 'base.fz'
-    lower, upper, velocity_limit, effort_limit   (nv,), infinite if the file has none (also for ball and free joints)
+    lower, upper, velocity_limit, effort_limit, acceleration_limit, jerk_limit   (nv,), infinite if the file has none (also for
+                  ball and free joints)
     gravity              (3,) m/s^2 in the world frame
     index, constants     arrays for the kernels; see `joints.joint_model`
     constraints          closures, couplings and mimics (`ModelConstraint`). Parts of the constrained equations (mass matrix, bias
@@ -161,6 +162,8 @@ class Model(Immutable):
     upper: Array
     velocity_limit: Array
     effort_limit: Array
+    acceleration_limit: Array
+    jerk_limit: Array
     index: Integers
     constants: Array
     warnings: tuple[LiedynWarning, ...] = field(default=(), compare=False)
@@ -212,7 +215,9 @@ class Model(Immutable):
                      stiffness: Mapping[str, ArrayLike] | None = None, rest: Mapping[str, ArrayLike] | None = None,
                      lower: Mapping[str, ArrayLike] | None = None, upper: Mapping[str, ArrayLike] | None = None,
                      velocity_limit: Mapping[str, ArrayLike] | None = None,
-                     effort_limit: Mapping[str, ArrayLike] | None = None) -> Model:
+                     effort_limit: Mapping[str, ArrayLike] | None = None,
+                     acceleration_limit: Mapping[str, ArrayLike] | None = None,
+                     jerk_limit: Mapping[str, ArrayLike] | None = None) -> Model:
         """Return a copy with other numbers, as if they were in the robot file. All other numbers are unchanged.
 
         Parameters
@@ -227,7 +232,8 @@ class Model(Immutable):
             About the centre of mass, along the axes of the link [kg m^2].
         origin : {joint: (4, 4) array}
             Pose of the child link in the parent link at zero coordinates, also of fixed joints.
-        armature, damping, friction, stiffness, rest, lower, upper, velocity_limit, effort_limit : {joint or coordinate: number}
+        armature, damping, friction, stiffness, rest, lower, upper : {joint or coordinate: number}
+        velocity_limit, effort_limit, acceleration_limit, jerk_limit : {joint or coordinate: number}
             A name of `joint_names`, or of `v_names` for one coordinate; for a joint also one number for each of its coordinates.
 
         Raises
@@ -246,7 +252,8 @@ class Model(Immutable):
         """
         return apply_changes(self, gravity, {"mass": mass, "com": com, "inertia": inertia}, origin, {
             "armature": armature, "damping": damping, "friction": friction, "stiffness": stiffness, "rest": rest,
-            "lower": lower, "upper": upper, "velocity": velocity_limit, "effort": effort_limit})
+            "lower": lower, "upper": upper, "velocity": velocity_limit, "effort": effort_limit,
+            "acceleration": acceleration_limit, "jerk": jerk_limit})
 
     def cached(self, key: Hashable, build: Callable[[], Value], limit: int | None = None) -> Value:
         """Return the cached value of `key`. The first call builds it.
@@ -634,6 +641,7 @@ class _ModelBuilder:
             q_names=q_names, v_names=v_names, q_units=q_units, v_units=v_units,
             lower=self.coordinate("lower"), upper=self.coordinate("upper"),
             velocity_limit=self.coordinate("velocity"), effort_limit=self.coordinate("effort"),
+            acceleration_limit=self.coordinate("acceleration"), jerk_limit=self.coordinate("jerk"),
             index=index, constants=constants, warnings=self.robot.warnings,
             constraints=constraints, loop_index=loop_index, loop_constants=loop_constants,
             packed_model=packed_model(index, constants, loop_index, loop_constants))

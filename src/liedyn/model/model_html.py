@@ -94,6 +94,7 @@ def _limits(label: str, unit: str, coordinate: Coordinate) -> str:
     parts = []
     if math.isfinite(coordinate.lower) or math.isfinite(coordinate.upper):
         parts.append(f"{coordinate.lower:g} to {coordinate.upper:g} {unit}")
-    parts += [f"{value:g} {name}" for value, name in ((coordinate.velocity, f"{unit}/s"), (coordinate.effort, force))
+    parts += [f"{value:g} {name}" for value, name in ((coordinate.velocity, f"{unit}/s"), (coordinate.effort, force),
+                                                   (coordinate.acceleration, f"{unit}/s^2"), (coordinate.jerk, f"{unit}/s^3"))
               if math.isfinite(value)]
     return f"{label} {', '.join(parts)}".strip() if parts else ""

@@ -18,6 +18,7 @@ from liedyn.model.coupling_expression import SPLINE_DEGREES
 from liedyn.model.coupling_functions import check_operations
 from liedyn.model.description import (
     JOINT_TYPES,
+    LIMITS,
     LOOP_TYPES,
     ONE_DOF,
     WORLD,
@@ -452,9 +453,9 @@ def _check_coordinate(joint: Joint, coordinate: Coordinate) -> None:
         if name in _NOT_NEGATIVE and value < 0:
             raise ModelError(f"negative {name}", place=element_location(joint, name), found=value, expected="zero or more")
     place = element_location(joint, "limits")
-    limits = (coordinate.lower, coordinate.upper, coordinate.velocity, coordinate.effort)
+    limits = tuple(getattr(coordinate, name) for name in LIMITS)
     if any(map(math.isnan, limits)) or coordinate.lower == math.inf or -math.inf in limits[1:]:
-        raise ModelError("a limit is not a number", place=place, found=list(limits), expected="lower, upper, velocity, effort")
+        raise ModelError("a limit is not a number", place=place, found=list(limits), expected=", ".join(LIMITS))
     if coordinate.lower > coordinate.upper:
         raise ModelError("the limits are swapped", place=place, found=[coordinate.lower, coordinate.upper],
                          expected="the lower limit first")

@@ -9,7 +9,7 @@ import numpy as np
 from liedyn.arrays import Array
 from liedyn.errors import LiedynWarning, Place, list_names
 from liedyn.model.coupling_expression import CouplingFunction
-from liedyn.model.description import Coordinate, Coupling, Joint, Loop, Robot, Screw, coordinate_name
+from liedyn.model.description import LIMITS, Coordinate, Coupling, Joint, Loop, Robot, Screw, coordinate_name
 from liedyn.model.element_values import element_location
 from liedyn.model.link_tree import Body, Element, LinkTree, links_by_body, principal_inertias
 from liedyn.model.links import Link
@@ -134,8 +134,8 @@ def _joint_warnings(joint: Joint, followers: set[str]) -> Iterator[LiedynWarning
             x = degrees[0]
             yield _warning("limits-units", joint, f"is the limit {x:g} rad in degrees? It is {x / math.tau:.3g} turns; {x:g} "
                            f"degrees are {math.radians(x):.6g} rad", "limits")
-        for name, value in (("velocity", limits.velocity), ("effort", limits.effort)):
-            if value < 0:
+        for name in LIMITS[2:]:
+            if (value := getattr(limits, name)) < 0:
                 yield _warning("limits-negative", joint, f"the {name} limit{of} is {value:g}", "limits")
     if joint.type == "euler" and joint.sequence[0] == joint.sequence[2]:
         yield _warning("singular-at-zero", joint, f"the Euler angles {joint.sequence} are singular at zero", "sequence")

@@ -12,9 +12,9 @@ from typing import Any
 from liedyn.arrays import Base
 from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, counted, escape_nonprintable, of_level
 from liedyn.io.robots.coupling_function import function_to_dict
-from liedyn.io.robots.write_robot_yaml import LIMITS, PASSIVE
+from liedyn.io.robots.write_robot_yaml import PASSIVE
 from liedyn.model.coupling_expression import CouplingFunction
-from liedyn.model.description import Coordinate, Coupling, Joint, Loop, coordinate_name
+from liedyn.model.description import LIMITS, Coordinate, Coupling, Joint, Loop, coordinate_name
 from liedyn.model.links import Pose
 from liedyn.model.model import Model, ModelJoint, base_text
 from liedyn.model.validate import mimic_couplings
@@ -223,7 +223,10 @@ def _coordinate_table(model: Model) -> list[str]:
     """Return a row per coordinate; ball and free joints have one row with their ranges in q and v."""
     coordinates = _coordinates(model)
     used = [key for key in PASSIVE if any(getattr(c, key) for group in coordinates.values() for c in group)]
-    rows = [["coordinate", "type", "q", "v", "unit", "lower", "upper", "speed", "force", *used]]
+    motion = [key for key in ("acceleration", "jerk") if any(math.isfinite(getattr(c, key)) for group in coordinates.values()
+                                                             for c in group)]
+    limits = [*LIMITS[:4], *motion]
+    rows = [["coordinate", "type", "q", "v", "unit", "lower", "upper", "speed", "force", *motion, *used]]
     for joint in model.joints:
         if joint.screws is None:
             rows.append([joint.name, joint.type, _range(joint.q), _range(joint.v)])
@@ -231,7 +234,7 @@ def _coordinate_table(model: Model) -> list[str]:
         for k, c in enumerate(coordinates[joint.name]):
             v = joint.v.start + k
             rows.append([model.v_names[v], joint.type, str(joint.q.start + k), str(v), model.v_units[v],
-                         *(_number(getattr(c, key)) for key in LIMITS), *(f"{getattr(c, key):.4g}" for key in used)])
+                         *(_number(getattr(c, key)) for key in limits), *(f"{getattr(c, key):.4g}" for key in used)])
     return table(rows, left_aligned=range(2)) if len(rows) > 1 else ["No moving joints."]
 
 

@@ -177,7 +177,9 @@ LIMITS = Schema("limits", (
     Field("lower", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=-2, live=True),
     Field("upper", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=2, live=True),
     Field("velocity", _EACH, "[rad/s or m/s]", example=5, live=True),
-    Field("effort", _EACH, "[N m or N]", example=40, live=True)))
+    Field("effort", _EACH, "[N m or N]", example=40, live=True),
+    Field("acceleration", _EACH, "[rad/s^2 or m/s^2], for `move`", example=10),
+    Field("jerk", _EACH, "[rad/s^3 or m/s^3], for `move`", example=100)))
 MIMIC: Schema = Schema("mimic", (
     Field("joint", Text(), "the joint to follow", required="the name of the joint to follow", example="shoulder"),
     Field("multiplier", Number(), "q = multiplier · q_joint + offset", default_of(Mimic, "multiplier"), example=2),
@@ -237,7 +239,8 @@ JOINT = Schema("joint", (
         "by component, such as `\"yaw[deg]\": […]`, or as a CSV with a column for each, such as `yaw[deg],x[mm]`", kinds=(CURVE,),
         example={"yaw": [0, 1, 2, 3], "x": [0, 0.01, 0.015, 0.016]}),
     *(replace(COUPLING[name], kinds=(CURVE,)) for name in ("interpolation", "periodic")),
-    Field("limits", LIMITS, "`lower`, `upper` (position; not for continuous, ball and free joints), `velocity`, `effort`",
+    Field("limits", LIMITS, "`lower`, `upper` (position; not for continuous, ball and free joints), `velocity`, `effort`, "
+        "`acceleration`, `jerk`",
         kinds=_MOVING, live=True),
     _passive("damping", "force `-damping v`", _MOVING, 0.1),
     _passive("friction", "Coulomb friction force, smoothed at low speed (see [conventions](conventions.md))", _MOVING, 0.2),

@@ -39,7 +39,8 @@ _ATTRIBUTES: dict[str, dict[str, tuple[str | None, int]]] = {
     "axis": {"xyz": ("1 0 0", 3)},
     "parent": {"link": (None, 0)},
     "child": {"link": (None, 0)},
-    "limit": {"lower": ("0", 1), "upper": ("0", 1), "velocity": ("inf", 1), "effort": ("inf", 1)},
+    "limit": {"lower": ("0", 1), "upper": ("0", 1), "velocity": ("inf", 1), "effort": ("inf", 1),
+              "acceleration": ("inf", 1), "deceleration": ("inf", 1), "jerk": ("inf", 1)},
     "dynamics": {"damping": ("0", 1), "friction": ("0", 1)},
     "mimic": {"joint": (None, 0), "multiplier": ("1", 1), "offset": ("0", 1)},
 }
@@ -60,7 +61,7 @@ def read_urdf(path: str | os.PathLike[str], xacro_args: Mapping[str, object] = M
 
     Raises ModelError with file, line and element for a file that is not XML, a DOCTYPE, an unexpanded xacro file, missing or
     wrong attributes, and an unknown joint type. `safety_controller` and `calibration` are ignored. Of the limits of a continuous
-    joint, velocity and effort are read; missing `lower` and `upper` are 0, as in the specification of the format.
+    joint, `lower` and `upper` are not read; missing `lower` and `upper` are 0, as in the specification of the format.
     """
     file = os.fspath(path)
     if xacro_args and not is_xacro(file):
@@ -73,9 +74,11 @@ def urdf_robot(root: XmlElement, file: str) -> Robot:
     """Return the robot of the elements of a URDF, as `read_urdf`. file: its source."""
     reader = _Checker()
     links, joints = ([reader.check(element) for element in root.every(tag)] for tag in ("link", "joint"))
+    motion_limits = [_take_motion_limits(tree) for tree, _ in joints]
     parsed = _parse(root.text("name") or Path(file).stem, [tree for tree, _ in links + joints])
     described, warnings = _without_unknown_mimics(
-        tuple(_joint(joint, place) for joint, (_, place) in zip(parsed.joints, joints, strict=True)))
+        tuple(_joint(joint, place, limits)
+              for joint, (_, place), limits in zip(parsed.joints, joints, motion_limits, strict=True)))
     visuals, of_shapes = visuals_of_urdf(root)
     return Robot(name=parsed.name, joints=described,
                  links=tuple(_link(link, place) for link, (_, place) in zip(parsed.links, links, strict=True)),
@@ -98,6 +101,19 @@ def _actuated(root: XmlElement) -> tuple[str, ...]:
     moving = {joint.text("name") for joint in root.every("joint") if joint.text("type") != "fixed"}
     names = (part.text("name") for part in root.within("transmission") if part.tag == "joint")
     return tuple(dict.fromkeys(name for name in names if name and name in moving))
+
+
+def _take_motion_limits(joint: ElementTree.Element) -> dict[str, float]:
+    """Remove the limits of URDF 1.2 from a checked <joint>, which urdf-parser-py does not read, and return them.
+
+    The smaller one of acceleration and deceleration is the acceleration limit.
+    """
+    limit = joint.find("limit")
+    if limit is None:
+        return {}
+    acceleration, deceleration, jerk = (read_limit(float(limit.attrib.pop(key)))
+                                        for key in ("acceleration", "deceleration", "jerk"))
+    return {"acceleration": min(acceleration, deceleration), "jerk": jerk}
 
 
 def _parse(name: str, elements: list[ElementTree.Element]) -> Any:
@@ -249,11 +265,11 @@ def _link(link: Any, place: Place) -> Link:
     return Link(link.name, inertial.mass, frame.translation, rotated_inertia(frame.rotation, written), place=place)
 
 
-def _joint(joint: Any, place: Place) -> Joint:
+def _joint(joint: Any, place: Place, motion_limits: Mapping[str, float]) -> Joint:
     kind = _TYPES[joint.type]
     axes = (vector(joint.axis or (1.0, 0.0, 0.0)),) if kind in ("revolute", "continuous", "prismatic", "planar") else ()
     passive, limit = joint.dynamics, joint.limit
-    values: dict[str, float] = {}
+    values = dict(motion_limits)
     if passive is not None:
         values.update(damping=passive.damping, friction=passive.friction)
     if limit is not None:

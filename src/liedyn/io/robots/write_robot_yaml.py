@@ -14,6 +14,7 @@ from liedyn.io.robots.robot_schema import KEYFRAME, MIMIC, written_limit
 from liedyn.io.yaml_values import plain, to_yaml
 from liedyn.model.description import (
     JOINT_TYPES,
+    LIMITS,
     LOOP_TYPES,
     STANDARD_GRAVITY,
     Actuator,
@@ -103,7 +104,6 @@ def _angles(R: Rotation) -> Iterator[Vector]:
 
 # write robot yaml -------------------------------------------------------------------------------------------------------
 
-LIMITS = ("lower", "upper", "velocity", "effort")
 PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 _ZERO = (0.0, 0.0, 0.0)
 

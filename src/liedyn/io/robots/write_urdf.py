@@ -1,6 +1,7 @@
 """Robot -> URDF. Numbers read back to the same bits, rotations of placements up to rounding."""
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
@@ -91,10 +92,12 @@ def _joint(joint: Joint) -> Iterator[str]:
 def _limit(kind: str, coordinate: Coordinate) -> Iterator[str]:
     lower, upper, effort, velocity = (_number(written_limit(x)) for x in (coordinate.lower, coordinate.upper, coordinate.effort,
                                                                           coordinate.velocity))
+    more = "".join(f' {name}="{_number(x)}"' for name, x in (("acceleration", coordinate.acceleration), ("jerk", coordinate.jerk))
+                   if math.isfinite(x))
     if kind in ("revolute", "prismatic"):
-        yield f'<limit lower="{lower}" upper="{upper}" effort="{effort}" velocity="{velocity}"/>'
+        yield f'<limit lower="{lower}" upper="{upper}" effort="{effort}" velocity="{velocity}"{more}/>'
     elif kind == "continuous" and coordinate != Coordinate(damping=coordinate.damping, friction=coordinate.friction):
-        yield f'<limit effort="{effort}" velocity="{velocity}"/>'
+        yield f'<limit effort="{effort}" velocity="{velocity}"{more}/>'
 
 
 def _origin(pose: Pose) -> Iterator[str]:
