@@ -25,7 +25,7 @@ from liedyn.io.robots.robot_formats import (
     written_formats,
 )
 from liedyn.io.robots.robot_yaml import loops_beside, loops_path_of, read_loops_file, robot_of_loops
-from liedyn.io.robots.visual_shapes import link_shapes
+from liedyn.io.robots.visual_shapes import link_shapes, with_mesh_files
 from liedyn.io.robots.write_robot_yaml import Omission, as_yaml, loops_yaml, robot_yaml
 from liedyn.model.description import Coupling, Loop, Robot
 from liedyn.model.links import Shapes, vector
@@ -41,11 +41,13 @@ class ReadingOptions(TypedDict, total=False):
     inertia_from_meshes: float | None
     ignore: Sequence[str]
     xacro_args: XacroArguments | None
+    package_roots: Sequence[str | os.PathLike[str]]
 
 
 def load_description(path: str | os.PathLike[str], base: Base | None = None, loops: str | os.PathLike[str] | None = None,
                      overrides: tuple[str, ...] = (), *, inertia_from_meshes: float | None = None,
-                     ignore: Sequence[str] = (), xacro_args: XacroArguments | None = None) -> Robot:
+                     ignore: Sequence[str] = (), xacro_args: XacroArguments | None = None,
+                     package_roots: Sequence[str | os.PathLike[str]] = ()) -> Robot:
     """Read a robot file as a description, which `build` turns into a model.
 
     Parameters
@@ -53,7 +55,7 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     path : path
         URDF, MJCF (ending .xml), YAML (ending .yaml or .yml), or another format of `FORMATS`; or a loops file (ending
         loops.yaml), with the robot that it names; or the name of a description, "robot_descriptions:panda_description".
-    base, loops, inertia_from_meshes, ignore, xacro_args
+    base, loops, inertia_from_meshes, ignore, xacro_args, package_roots
         As for `load`.
     overrides : sequence of "key.path=value"
         Replace values of a robot YAML.
@@ -76,7 +78,8 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     path = Path(described_file(path))
     if path.name.endswith("loops.yaml") and loops is None:
         return load_description(path.parent / robot_of_loops(path), base, path, overrides,
-                                inertia_from_meshes=inertia_from_meshes, ignore=ignore, xacro_args=xacro_args)
+                                inertia_from_meshes=inertia_from_meshes, ignore=ignore, xacro_args=xacro_args,
+                                package_roots=package_roots)
     format = format_of_file(path)
     if overrides and not format.has_keys:
         raise ModelError("only a robot YAML has keys that can be changed", place=Place(str(path)), found=overrides[0],
@@ -90,6 +93,8 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
                          found=", ".join(dict(xacro_args)))
     arguments = overrides or tuple(ignore) or dict(xacro_args or ())
     robot = format.read(path, arguments) if arguments else format.read(path)
+    if package_roots:
+        robot = with_mesh_files(robot, package_roots)
     if inertia_from_meshes is not None:
         robot = _with_inertia_of_shapes(robot, inertia_from_meshes, format)
     robot = _with_constraints(robot, path, loops, format)
@@ -109,7 +114,7 @@ def _with_inertia_of_shapes(robot: Robot, density: float, format: RobotFormat) -
 def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,        # noqa: PLR0913
          loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False,
          inertia_from_meshes: float | None = None, ignore: Sequence[str] = (),
-         xacro_args: XacroArguments | None = None) -> Model:
+         xacro_args: XacroArguments | None = None, package_roots: Sequence[str | os.PathLike[str]] = ()) -> Model:
     """Read a robot file (URDF, YAML or MJCF) as a model.
 
     Parameters
@@ -136,6 +141,8 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
         `"gravcomp"`, `"tendons"`, `"free-joints"`, `"springs"`, `"couplings"`, `"plugins"`, `"flex"`. Otherwise, they are errors.
     xacro_args : {name: value}, optional
         Arguments (`xacro:arg`) of a xacro file, which xacrodoc expands. Its expressions are executed.
+    package_roots : sequence of paths, optional
+        Further folders in which to look for ``package://`` meshes.
 
     Raises
     ------
@@ -152,7 +159,7 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
     array([ 0.  ,  0.  , -1.62])
     """
     model = read_model(path, base=base, gravity=gravity, loops=loops, strict=strict, ignore_mimic=ignore_mimic,
-                       inertia_from_meshes=inertia_from_meshes, ignore=ignore, xacro_args=xacro_args)
+                       inertia_from_meshes=inertia_from_meshes, ignore=ignore, xacro_args=xacro_args, package_roots=package_roots)
     warn(robot_file_warnings(model))
     return model
 
@@ -188,13 +195,14 @@ def build(robot: Robot) -> Model:
 def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,     # noqa: PLR0913 - as `load`
                loops: str | os.PathLike[str] | None = None, strict: bool = False, ignore_mimic: bool = False,
                inertia_from_meshes: float | None = None, ignore: Sequence[str] = (),
-               xacro_args: XacroArguments | None = None, overrides: tuple[str, ...] = ()) -> Model:
+               xacro_args: XacroArguments | None = None, package_roots: Sequence[str | os.PathLike[str]] = (),
+               overrides: tuple[str, ...] = ()) -> Model:
     """Return the model of a robot file as `load`, without issuing a warning: for callers that return or print the warnings.
 
     overrides: as for `load_description`.
     """
     robot = load_description(path, base, loops, overrides, inertia_from_meshes=inertia_from_meshes, ignore=ignore,
-                             xacro_args=xacro_args)
+                             xacro_args=xacro_args, package_roots=package_roots)
     if gravity is not None:
         robot = dataclasses.replace(robot, gravity=vector(np.asarray(gravity, dtype=float)))
     if ignore_mimic:

@@ -213,6 +213,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "mesh-not-found": (WARN, "A mesh file was not found. Use `--package-root`."),
     "meshes-available": (INFO, "The robot file has meshes that are not drawn. Install the packages that read them."),
     "open-loops": (WARN, "A robot is drawn with open loops. Use `liedyn assemble` with another guess, or repair its loops."),
+    "view-moved": (
+        WARN, "Stated coordinates contradict loops or couplings, and are drawn differently. State fewer, or values that fit."),
     "not-opened": (WARN, "No browser was found. Open the written page in one."),
 }
 

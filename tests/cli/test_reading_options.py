@@ -7,8 +7,9 @@ import liedyn as ld
 from command_line import ok, run
 from liedyn.cli.app import main
 from liedyn.io.scenarios.scenario_file import scenario_of_robot, to_plain
+from liedyn.report.replay.page import data_of
 
-READING = {"inertia_from_meshes", "ignore", "xacro_args"}
+READING = {"inertia_from_meshes", "ignore", "xacro_args", "package_roots"}
 ARM = """<mujoco><option density="1.2"/><worldbody><body name="a"><joint name="j" axis="0 1 0"/>
 <geom type="box" size="0.1 0.2 0.3" pos="0 0 1"/></body></worldbody></mujoco>"""
 COMMANDS = {
@@ -65,7 +66,7 @@ def test_results_along_a_trajectory_name_the_options(folder):
     ok("kinematics", "converted.csv", "--com", "-o", "-")
     (folder / "wrong.csv").write_text((folder / "inverse.csv").read_text().replace('{"ignore"', '{"ignored"'))
     wrong = run("forward", "wrong.csv")
-    assert wrong.exit_code == 3 and "expected a JSON object with any of inertia_from_meshes, ignore, xacro_args" in wrong.stderr
+    assert wrong.exit_code == 3 and "any of inertia_from_meshes, ignore, xacro_args, package_roots" in wrong.stderr
     assert "give one (--robot or robot=)" in run("convert", "motion.csv", "--ignore", "fluid", "-o", "x.csv").stderr
     assert "options for robots" in run("convert", "motion.csv", "--to", "yaml", "-o", "x.csv").stderr
 
@@ -79,6 +80,33 @@ def test_scenarios_have_the_options_as_keys(folder):
     assert wrong.exit_code == 3 and "xacro_args.a: wrong value" in wrong.stderr
     unfit = run("simulate", "arm.xml", "--ignore", "fluid", "--xacro-arg", "a=2", "--dry-run")
     assert unfit.exit_code == 3 and "arguments of xacro are for a file with the ending .xacro" in unfit.stderr
+
+
+BOX = """v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"""
+TOOL = """<robot name="tool"><link name="base"/><link name="tool"><visual><geometry><mesh filename="package://parts/tool.obj"/>
+</geometry></visual></link><joint name="j" type="continuous"><parent link="base"/><child link="tool"/><axis xyz="0 1 0"/></joint>
+</robot>"""
+
+
+def test_meshes_of_packages_are_found_in_the_same_folders(folder):
+    """For inertias, in results that commands read, and for drawing."""
+    (folder / "tool.urdf").write_text(TOOL)
+    (folder / "ros/parts").mkdir(parents=True)
+    (folder / "ros/parts/tool.obj").write_text(BOX)
+    refused = run("info", "tool.urdf", "--inertia-from-meshes", "6")
+    assert refused.exit_code == 3 and "--package-root or package_roots= names the folder" in refused.stderr
+    assert run("info", "tool.urdf", "--package-root", "rose").exit_code == 2
+    roots = "--inertia-from-meshes", "6", "--package-root", "ros"
+    assert "1 kg" in ok("info", "tool.urdf", *roots).stdout
+    assert ld.load("tool.urdf", inertia_from_meshes=6, package_roots=["ros"]).description.links[1].mass == pytest.approx(1.0)
+    (folder / "results").mkdir()
+    ok("inverse", "motion.csv", "-r", "tool.urdf", *roots, "-o", "results/inverse.csv")
+    assert '"package_roots": ["../ros"]' in (folder / "results/inverse.csv").read_text()
+    ok("kinematics", "results/inverse.csv", "--com", "-o", "-")
+    ok("simulate", "tool.urdf", *roots, "-S", "duration=0.01", "-o", "results/run", "--no-plots")
+    assert len(data_of(ok("replay", "results/run", "-o", "-").stdout)["meshes"]) == 1
+    unfit = run("simulate", "tool.urdf", "-S", "package_roots=[tool.urdf]", "--dry-run")
+    assert unfit.exit_code == 3 and "package_roots[0]: no such folder; found 'tool.urdf'" in unfit.stderr
 
 
 def test_converted_columns_have_units(folder):

@@ -10,7 +10,7 @@ import pytest
 
 from liedyn.errors import ComputationError, UsageError
 from liedyn.io import atomic_output
-from liedyn.io.atomic_output import check_folder, check_output, open_folder, open_output, path_part
+from liedyn.io.atomic_output import check_folder, check_output, open_folder, open_output, path_part, stem_of
 
 
 def write(path, force=False):
@@ -359,6 +359,14 @@ def test_a_closed_standard_output_is_told(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     with pytest.raises(ComputationError, match="standard output is closed"), open_output("-"):
         pass
+
+
+@pytest.mark.parametrize("path, name", [
+    ("robots/arm.urdf", "arm"), ("arm.urdf.xacro", "arm"), ("Arm.URDF.XACRO", "Arm"), ("arm.xacro", "arm"),
+    ("arm.v2.urdf", "arm.v2"), ("arm.loops.yaml", "arm"),
+    ("loops.yaml", "loops"), (".loops.yaml", ".loops"), ("swing", "swing"), (".hidden", ".hidden")])
+def test_names_of_files_without_their_endings(path, name):
+    assert stem_of(path) == name
 
 
 @pytest.mark.parametrize("text, part", [("arm", "arm"), ("..", "__"), (".", "_"), ("", "_"), ("a/b\\c", "a_b_c"),

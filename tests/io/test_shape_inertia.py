@@ -144,7 +144,7 @@ def test_trajectories_keep_the_model(tmp_path, read):
 
 @pytest.mark.parametrize("text, message", [
     (MESH.format("collision", "none.stl", "1 1 1"), 'link "l0": the file of the mesh does not exist; found'),
-    (MESH.format("collision", "package://p/none.stl", "1 1 1"), "(ROS_PACKAGE_PATH or AMENT_PREFIX_PATH names the folder of its"),
+    (MESH.format("collision", "package://p/none.stl", "1 1 1"), "(--package-root or package_roots= names the folder of its"),
     (MESH.format("collision", "bad.stl", "1 1 1"), "bad.stl cannot be read as a mesh"),
     (MESH.format("collision", "flat.stl", "1 1 1"), "the mesh is not closed, and its points are in one plane; found"),
 ])

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import run
 from liedyn.errors import ModelError, UsageError
 from liedyn.report.run_folder import check_no_plots, plot_trajectories, plots_folder
 
@@ -62,6 +63,31 @@ def test_nothing_to_draw(folder):
     with pytest.raises(UsageError, match=r"other\.csv has nothing to plot: no column named q"):
         plot_trajectories(["other.csv"], None, Path("out"), ("png",))
     assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize("options, words", [
+    (("--joints", "bad"), "bad"), (("--quantities", "bad"), "bad"), (("--from", "9"), "no row from 9 s"),
+    (("--until", "-1"), "no row until -1 s"), (("--against", "motion.csv"), "cannot be compared"), (("--robot", "run"), "run"),
+    (("--columns", "t=x"), "x"), (("--plane", "xz", "--curve", "bad"), "bad"), (("--width", "900"), "width of a figure"),
+    (("run/trajectory.csv", "--joints", "bad"), "bad")])
+def test_wrong_arguments_come_before_existing_plots(folder, options, words):
+    (folder / "plots").mkdir()
+    (folder / "plots/positions.png").touch()
+    said = run("plot", "run/trajectory.csv", "-o", "plots", *options)
+    assert said.exit_code in (2, 3) and words in said.stderr and "already contains" not in said.stderr, said.stderr
+    assert "already contains plots" in run("plot", "run/trajectory.csv", "-o", "plots").stderr
+
+
+def test_replay_checks_links_before_an_existing_page(folder):
+    (folder / "run/replay.html").touch()
+    for option in ("--trace", "--follow"):
+        assert "bra" in run("replay", "run", option, "bra").stderr
+    assert "exists already" in run("replay", "run", "--trace", "bar").stderr
+
+
+def test_a_warning_about_two_trajectories_is_printed_once(folder):
+    (folder / "run/trajectory.csv").write_text("# robot: ../bar.yaml\n# robot_sha256: 0\n" + MOTION)
+    assert run("replay", "run", "--against", "run").stderr.count("differs from the robot file") == 1
 
 
 def test_pictures_are_replaced_only_by_force(folder):

@@ -196,6 +196,23 @@ def test_open_loops_are_drawn_with_a_warning(tmp_path):
         ld.view(apart, output=tmp_path / "open.html", open_browser=False)
 
 
+def test_values_that_the_robot_cannot_have_are_reported(tmp_path):
+    """Values beyond limits, and those that loops or couplings change."""
+    def said(name, *q):
+        return ok("view", ROOT / "robots" / name, "--no-open", "-o", tmp_path / "page.html", "--force",
+                  *(part for value in q for part in ("--q", value))).stderr
+    assert "panda_joint2 is drawn at 3 rad, above its limit" in said("panda.yaml", "panda_joint2=3")
+    assert "[beyond-limits]" not in said("panda.yaml", "panda_joint2=1")
+    assert "the loops or couplings; the robot is drawn with changes of rocker by" in said("four_bar.yaml", "rocker=1.2")
+    assert "view-moved" not in said("four_bar.yaml", "crank=1.2")
+    model = ld.load(ROOT / "robots/hand.yaml")
+    follower = next(name for name in model.joint_names if name not in model.independent)
+    assert f"changes of {follower} by -0.3 rad" in said("hand.yaml", f"{follower}=0.3")
+    with pytest.warns(ld.LiedynWarning, match="changes of .* by"):
+        ld.view(model, [0.3 if name == follower else 0.0 for name in model.joint_names], output=tmp_path / "two.html",
+                open_browser=False)
+
+
 @pytest.mark.parametrize("options, words", [
     (("--q", "elbwo=1"), "no moving joint 'elbwo'"), (("--q", "elbow=x"), "is not a finite number"),
     (("--floating", "--base", "fixed"), "contradict"), (("-o", "nowhere/x.html"), "does not exist"),
@@ -204,6 +221,12 @@ def test_wrong_options_are_one_line(tmp_path, monkeypatch, options, words):
     monkeypatch.chdir(tmp_path)
     said = run("view", ROOT / "robots/double_pendulum.yaml", "--no-open", *options)
     assert said.exit_code == 2 and words in said.stderr and len(said.stderr.splitlines()) == 1, said.stderr
+
+
+def test_wrong_values_come_before_an_existing_page(tmp_path):
+    (tmp_path / "page.html").touch()
+    said = run("view", ROOT / "robots/double_pendulum.yaml", "--no-open", "-o", tmp_path / "page.html", "--q", "elbwo=1")
+    assert said.exit_code == 2 and "no moving joint 'elbwo'" in said.stderr
 
 
 def test_wrong_configurations_raise(tmp_path):

@@ -24,6 +24,7 @@ from liedyn.io.atomic_output import STDIO
 from liedyn.io.column_map import MapArgument
 from liedyn.io.recorded_paths import relative_path, text_digest
 from liedyn.io.robots.robot_formats import format_of_file
+from liedyn.io.robots.visual_shapes import with_mesh_files
 from liedyn.io.ros_bag import BASE, BagOptions
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.model.description import Robot
@@ -58,8 +59,8 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: B
     strict, ignore_mimic : bool
         As in `robot_files.load`. The comment `# mimic: ignored` also leaves mimic joints and couplings out.
     reading : dict, optional
-        Further options of `robot_files.load` for the robot file. Default: the comment `# robot_options:`, if a comment names the
-        robot.
+        Further options of `robot_files.load` for the robot file. They replace those of the comment `# robot_options:`, which
+        applies if a comment names the robot.
     edits : ("key.path=value", …), optional
         Changes of a robot YAML.
 
@@ -82,12 +83,14 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: B
     base = base or _base(trajectory)
     loops = _named_file(trajectory, "loops", "loops file") if header.get("loops") and recorded is None else None
     ignored = ignore_mimic or ignores_mimic(trajectory)
-    options = reading or (recorded_reading(trajectory) if robot is None and recorded is None else {})
+    named: ReadingOptions = recorded_reading(trajectory) if robot is None else {}
+    options: ReadingOptions = {**(named if recorded is None else {}), **(reading or {})}
     model = read_model(path, base=base, loops=loops, strict=strict, ignore_mimic=ignored, overrides=edits, **options)
     model, _ = as_recorded(model, trajectory)
     source = _path_of(trajectory, "robot") if recorded and header.get("robot") else path
     if source != path and source.is_file():                # shapes and meshes are in the robot file
-        model = build(_described_in(model.description, os.fspath(source)))
+        roots = options.get("package_roots") or named.get("package_roots", ())
+        model = build(with_mesh_files(_described_in(model.description, os.fspath(source)), roots))
     if "robot_sha256" in header and source.is_file() and _sha256(source) != header["robot_sha256"]:
         warnings.add("robot-changed",
                      f"{source} differs from the robot file that {trajectory.source} was recorded with"
@@ -109,13 +112,29 @@ def recorded_reading(trajectory: Trajectory) -> ReadingOptions:
     if not isinstance(options, dict) or not options.keys() <= ReadingOptions.__annotations__.keys():
         raise TrajectoryError("wrong value", place=Place(trajectory.source, key=f"# {_OPTIONS}"), found=text,
                               expected=f"a JSON object with any of {', '.join(ReadingOptions.__annotations__)}")
+    if "package_roots" in options:
+        options["package_roots"] = [_path_in(trajectory, root) for root in options["package_roots"]]
     return cast(ReadingOptions, options)
 
 
-def reading_comment(trajectory: Trajectory, robot: str | None, reading: ReadingOptions) -> dict[str, str]:
-    """Return the comment with the options of the robot file of a result, `robot` or that of the recording; empty without."""
-    options = reading or (recorded_reading(trajectory) if robot is None else {})
+def reading_comment(trajectory: Trajectory, robot: str | None, reading: ReadingOptions, output: str) -> dict[str, str]:
+    """Return the comment with the options of the robot file of a result, `robot` or that of the recording; empty without.
+
+    Its paths are relative to the folder of `output`.
+    """
+    options: ReadingOptions = {**(recorded_reading(trajectory) if robot is None else {}), **reading}
+    return options_comment(options, _folder_of(output))
+
+
+def options_comment(options: ReadingOptions, folder: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the comment with options of a robot file, with paths relative to `folder`; empty without options."""
+    if "package_roots" in options:
+        options = {**options, "package_roots": [relative_path(root, folder) for root in options["package_roots"]]}
     return {_OPTIONS: json.dumps(options)} if options else {}
+
+
+def _folder_of(output: str) -> str:
+    return "." if output == STDIO else str(Path(output).absolute().parent)
 
 
 def converted(source: str, output: str, robot: str | None = None, *, base: Base | None = None, columns: MapArgument | None = None,
@@ -135,7 +154,7 @@ def converted(source: str, output: str, robot: str | None = None, *, base: Base 
     motion = with_current_names(model, motion)
     header = {key: x for key, x in trajectory_header(model, passive=motion.passive).items() if key not in ("robot", "loops")}
     comments = comments_for(motion.header | header, model, output, motion if robot is None else None)
-    comments |= reading_comment(motion, robot, reading or {})
+    comments |= reading_comment(motion, robot, reading or {}, output)
     return replace(motion, header=comments, source=output, units=column_units(model, motion),
                    columns=_columns_in_order(model, motion)), warnings
 
@@ -248,7 +267,7 @@ def comments_for(header: dict[str, str], model: Model, output: str,
     output    file that gets the comments
     recorded  trajectory that names the robot; None: the results are those of another robot, and the model of the run is not named
     """
-    folder = "." if output == STDIO else str(Path(output).absolute().parent)
+    folder = _folder_of(output)
     if recorded is not None and recorded.header.get("model"):
         paths = {key: relative_path(_path_of(recorded, key), folder)
                  for key in ("robot", "loops", "model") if recorded.header.get(key)}
@@ -275,8 +294,13 @@ def _sha256(path: Path) -> str:
 
 
 def _path_of(trajectory: Trajectory, key: str) -> Path:
+    return _path_in(trajectory, trajectory.header[key])
+
+
+def _path_in(trajectory: Trajectory, path: str) -> Path:
+    """Return a path that a comment of a trajectory names."""
     folder = Path() if trajectory.source in (None, STDIO) else Path(trajectory.source).parent
-    return Path(os.path.normpath(folder / trajectory.header[key]))
+    return Path(os.path.normpath(folder / path))
 
 
 def _named_robot(trajectory: Trajectory) -> Path:

@@ -53,7 +53,7 @@ def batch(sweep: str, output: str | None, overrides: tuple[str, ...], dry_run: b
       liedyn batch configs/sweeps/pendulum_release.yaml --dry-run
       liedyn batch configs/sweeps/pendulum_release.yaml --rerun 17
     """
-    from liedyn.io.atomic_output import path_part
+    from liedyn.io.atomic_output import path_part, stem_of
     from liedyn.io.sweep_file import read_sweep
 
     if sum((dry_run, rerun is not None, bool(shard or resume or scheduler))) > 1:
@@ -61,7 +61,7 @@ def batch(sweep: str, output: str | None, overrides: tuple[str, ...], dry_run: b
                                "--scheduler.")
     if force and (resume or shard):
         raise click.UsageError("--force cannot be combined with --resume or --shard, which keep existing results.")
-    folder = Path(output or Path("runs", path_part(Path(sweep).stem)))
+    folder = Path(output or Path("runs", path_part(stem_of(sweep))))
     description = read_sweep(sweep, overrides)
     with console.progress.stage("checking the sweep"):
         from liedyn.batch.run_batch import PreparedSweep

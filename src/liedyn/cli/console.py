@@ -146,6 +146,7 @@ class Console:
 
     def __init__(self, *, quiet: bool = False, verbose: bool = False):
         self.quiet, self.verbose = quiet, verbose
+        self._warned: set[str] = set()
 
     @cached_property
     def progress(self) -> Progress:
@@ -163,9 +164,10 @@ class Console:
             print_message(text)
 
     def warn(self, *warnings: LiedynWarning) -> None:
-        """Print warnings and information about a result."""
+        """Print warnings and information about a result, each once."""
         for warning in warnings:
-            if not self.quiet:
+            if not self.quiet and str(warning) not in self._warned:
+                self._warned.add(str(warning))
                 print_report(warning.level, str(warning), verbose=self.verbose)
 
     def files(self, paths: Iterable[Path]) -> None:

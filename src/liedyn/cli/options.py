@@ -155,15 +155,19 @@ _READING_OPTIONS: tuple[Decorator, ...] = (
     click.option("--ignore", multiple=True, type=click.Choice(list(IGNORABLE)), help="Leave out parts of an MJCF file that "
                  "change the motion, with a warning; may be repeated."),
     click.option("--xacro-arg", "xacro_args", multiple=True, metavar="NAME=VALUE", callback=_xacro_args,
-                 help="Argument of a xacro file; may be repeated."))
+                 help="Argument of a xacro file; may be repeated."),
+    click.option("--package-root", "package_roots", multiple=True, type=Existing(file_okay=False), metavar="FOLDER",
+                 help="Folder in which to look for `package://` meshes; may be repeated. Folders above the robot file and ROS "
+                 "packages are found without it."))
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for reading a robot file. The command receives those that are used as `reading`."""
     @functools.wraps(command)
     def with_reading(*args: Any, inertia_from_meshes: float | None, ignore: tuple[str, ...], xacro_args: dict[str, str],
-                     **values: Any) -> Any:
-        options = {"inertia_from_meshes": inertia_from_meshes, "ignore": list(ignore), "xacro_args": xacro_args}
+                     package_roots: tuple[str, ...], **values: Any) -> Any:
+        options = {"inertia_from_meshes": inertia_from_meshes, "ignore": list(ignore), "xacro_args": xacro_args,
+                   "package_roots": list(package_roots)}
         return command(*args, reading={key: x for key, x in options.items() if x}, **values)
     return _with_options(with_reading, _READING_OPTIONS)
 
@@ -175,9 +179,6 @@ def reading_overrides(reading: ReadingOptions) -> tuple[str, ...]:
 
 meshes_option = click.option("--meshes/--no-meshes", default=None, help="Draw the meshes of the robot file, or not. Default: if "
                              "liedyn[meshes] is installed.")
-roots_option = click.option("--package-root", "roots", multiple=True, type=Existing(file_okay=False), metavar="FOLDER",
-                            help="Folder in which to look for `package://` meshes; may be repeated. Folders above the URDF and "
-                            "ROS packages are found without it.")
 strict_option = click.option("--strict", is_flag=True, help="Treat robot warnings as errors (see `liedyn check`).")
 file_kind_argument = click.argument("kind", metavar="scenario|robot|loops|sweep|columns",
                                      type=click.Choice(["scenario", "robot", "loops", "sweep", "columns"]))
@@ -269,7 +270,7 @@ def along_command(short_help: str, *options: Decorator, check: Callable[..., obj
             with console.progress.stage("computing"):
                 result = compute(model, motion, **values, progress=console.progress)
             comments = comments_for(result.header, model, target, motion if robot is None else None)
-            comments |= reading_comment(motion, robot, reading)
+            comments |= reading_comment(motion, robot, reading, target)
             if ignore_mimic or ignores_mimic(motion):
                 comments["mimic"] = MIMIC_IGNORED
             if motion.header.get("attached"):

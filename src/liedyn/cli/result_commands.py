@@ -24,7 +24,6 @@ from liedyn.cli.options import (
     reading_options,
     reading_overrides,
     robot_option,
-    roots_option,
     strict_option,
 )
 
@@ -100,7 +99,14 @@ def plot(trajectories: tuple[str, ...], robot: str | None, columns: str | None, 
       liedyn plot runs/four_bar --plane xz --curve foot -f pdf -f dxf
     """
     from liedyn.report.replay.sources import is_batch
-    from liedyn.report.run_folder import PlotOptions, check_no_plots, look_of, plot_trajectories, plots_folder
+    from liedyn.report.run_folder import (
+        PlotOptions,
+        check_no_plots,
+        look_of,
+        plot_trajectories,
+        plots_folder,
+        plotted_recording,
+    )
 
     if (curves or "dxf" in formats) and plane is None:
         raise click.UsageError("--curve and -f dxf require --plane.")
@@ -110,20 +116,21 @@ def plot(trajectories: tuple[str, ...], robot: str | None, columns: str | None, 
     look = look_of(style, width)
     formats = formats or look.formats
     if any(is_batch(trajectory) for trajectory in trajectories):
-        folder = Path(output or Path(trajectories[0], "plots"))
-        check_no_plots(folder, formats, force=force)
         if len(trajectories) > 1 or robot or against or reading or joints or quantities or plane or (start, end) != (None, None):
             raise click.UsageError("--robot with its options, --against, --joints, --quantities, --from, --until, --plane and "
                                    "other runs cannot be combined with a batch.")
-        if columns is not None:
-            raise click.UsageError("--columns cannot be combined with a batch.")
+        if columns is not None or any(bag.values()):
+            raise click.UsageError("--columns and options for ROS bags cannot be combined with a batch.")
+        folder = Path(output or Path(trajectories[0], "plots"))
+        check_no_plots(folder, formats, force=force)
         from liedyn.report.plots.batch_plots import plot_batch
         with console.progress.stage("drawing"):
             _report_plots(*plot_batch(trajectories[0], folder, formats, look), as_json, console)
         return
     folder = plots_folder(trajectories, output)
-    check_no_plots(folder, formats, force=force)
     options = PlotOptions(look, joints, quantities, start, end, against, plane or "", curves)
+    with arguments_first(lambda: plotted_recording(trajectories, robot, options, columns=columns, bag=bag, reading=reading)):
+        check_no_plots(folder, formats, force=force)
     with console.progress.stage("drawing"):
         written, warnings = plot_trajectories(trajectories, robot, folder, formats, options, columns=columns, bag=bag,
                                               reading=reading)
@@ -180,7 +187,6 @@ class _NamedFile(click.Path):
 @click.option("--speed", type=click.FloatRange(1e-3, 1e3), default=1.0, show_default=True, metavar="FACTOR",
               help="Playback speed: seconds of motion per second.")
 @meshes_option
-@roots_option
 @click.option("--video", type=_NamedFile(dir_okay=False), metavar="FILE.mp4",
               help="Write a video: mp4, webm or gif. Needs Chromium or Chrome, and ffmpeg.")
 @click.option("--size", type=_size, default="1280x720", show_default=True, metavar="WIDTHxHEIGHT",
@@ -192,7 +198,7 @@ class _NamedFile(click.Path):
 @with_console(reading_options, force_option, json_option)
 def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOptions, output: str | None,         # noqa: PLR0913
            against: tuple[str, ...], runs: str, side_by_side: bool | None, traces: tuple[str, ...], follow: str, speed: float,
-           meshes: bool | None, roots: tuple[str, ...], video: str | None, size: tuple[int, int], fps: float, mcap: str | None,
+           meshes: bool | None, video: str | None, size: tuple[int, int], fps: float, mcap: str | None,
            reading: ReadingOptions, force: bool, as_json: bool, console: Console) -> None:
     """Write a motion as one HTML file: a 3D view with playback controls, forces, traces, and plots linked to the time.
 
@@ -208,18 +214,25 @@ def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOpti
       liedyn replay runs/panda_gains --runs min:error_rms,max:error_rms
     """
     from liedyn.report.replay.page import ReplayOptions
-    from liedyn.report.replay.replay import page_output, write_replay
+    from liedyn.report.replay.replay import check_outputs, page_output, shown_runs, write_replay
     from liedyn.report.replay.sources import is_batch
 
     page = output or (page_output(trajectory) if video is mcap is None else None)
     if as_json and page == "-":
         raise click.UsageError("-o - and --json both write to stdout.")
     options = ReplayOptions("", traces, follow, is_batch(trajectory) if side_by_side is None else side_by_side, speed)
+    choices, progress = [run for run in runs.split(",") if run], console.progress.update
+
+    def check_arguments() -> None:
+        displayed, _ = shown_runs(trajectory, choices, robot, columns, bag, reading, against, progress)
+        options.check(displayed[0].model)
+
     with console.progress.stage("writing the page" if video is None else "drawing the video"):
+        with arguments_first(check_arguments):
+            check_outputs(page, video, mcap, force=force)
         report, warnings = write_replay(
-            trajectory, options, choices=[run for run in runs.split(",") if run], robot=robot, columns=columns, bag=bag,
-            reading=reading, against=against, meshes=meshes, roots=roots, page=page, video=video, mcap=mcap,
-            size=size, rate=fps, force=force, progress=console.progress.update)
+            trajectory, options, choices=choices, robot=robot, columns=columns, bag=bag, reading=reading, against=against,
+            meshes=meshes, page=page, video=video, mcap=mcap, size=size, rate=fps, force=force, progress=progress)
     console.warn(*warnings)
     if as_json:
         console.result_json(report)
@@ -273,7 +286,7 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
       liedyn linearize configs/cart_pole.yaml --equilibrium --open-loop \\
           --inputs tau.cart --verify
     """
-    from liedyn.io.atomic_output import check_folder, path_part
+    from liedyn.io.atomic_output import check_folder, path_part, stem_of
     from liedyn.report.run_folder import look_of
 
     look = look_of(style, width)
@@ -282,7 +295,7 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
         raise click.UsageError("--fix requires --equilibrium.")
     if output == "-":
         raise click.UsageError("The result is a folder; name one with -o, or use --json for a report on stdout.")
-    folder = Path(output) if output else Path("runs", path_part(f"{Path(scenario).stem}_linear"))
+    folder = Path(output) if output else Path("runs", path_part(f"{stem_of(scenario)}_linear"))
 
     def check_arguments() -> None:
         from liedyn.analysis.linearize import check_linearization

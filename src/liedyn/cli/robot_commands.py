@@ -22,15 +22,15 @@ from liedyn.cli.options import (
     meshes_option,
     reading_options,
     robot_argument,
-    roots_option,
     strict_option,
     text_output_option,
 )
 from liedyn.io.robots.robot_formats import in_words, written_endings, written_formats
 
 if TYPE_CHECKING:                       # imports NumPy
-    from liedyn.arrays import Base
+    from liedyn.arrays import Array, Base
     from liedyn.io.ros_bag import BagOptions
+    from liedyn.model.model import Model
     from liedyn.robot_files import ReadingOptions
 
 
@@ -95,10 +95,9 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, reading
               help="Page to write. Default: a file in a temporary folder, one per name of a robot.")
 @click.option("--no-open", is_flag=True, help="Do not open the browser.")
 @meshes_option
-@roots_option
 @with_console(base_option, loops_option, reading_options, force_option, json_option)
 def view(robot: str, q: tuple[str, ...], floating: bool, output: str | None, no_open: bool,                # noqa: PLR0913
-         meshes: bool | None, roots: tuple[str, ...], base: Base | None, loops: str | None, reading: ReadingOptions, force: bool,
+         meshes: bool | None, base: Base | None, loops: str | None, reading: ReadingOptions, force: bool,
          as_json: bool, console: Console) -> None:
     """Show ROBOT, a URDF, YAML or MJCF file, in 3D: a page with a slider for each joint.
 
@@ -121,13 +120,17 @@ def view(robot: str, q: tuple[str, ...], floating: bool, output: str | None, no_
     from liedyn.robot_files import read_model
     from liedyn.simulation.limits import neutral_within_limits
 
+    def opened() -> tuple[Model, Array]:
+        model = read_model(robot, base="floating" if floating else base, loops=loops, **reading)
+        return model, configuration_of(model, q, neutral_within_limits(model))
+
     if output is not None:
-        check_output(output, force=force)
-    model = read_model(robot, base="floating" if floating else base, loops=loops, **reading)
-    configuration = configuration_of(model, q, neutral_within_limits(model))
+        with arguments_first(opened):
+            check_output(output, force=force)
+    model, configuration = opened()
     with console.progress.stage("writing the page"):
         path, warnings = write_view(model, configuration, [text.split("=")[0].strip() for text in q], output=output,
-                                    meshes=meshes, roots=roots, force=force)
+                                    meshes=meshes, roots=reading.get("package_roots", ()), force=force)
     console.warn(*warnings)
     if as_json:
         console.result_json({"file": str(path), "robot": model.name})

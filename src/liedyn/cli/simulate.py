@@ -70,14 +70,14 @@ def simulate(scenario: str, output: str | None, overrides: tuple[str, ...], resu
       liedyn simulate configs/panda_hybrid.yaml -S duration=10 --dry-run
       liedyn simulate runs/panda_hybrid --resume
     """
-    from liedyn.io.atomic_output import check_folder, is_unfinished, path_part
+    from liedyn.io.atomic_output import check_folder, is_unfinished, path_part, stem_of
 
     overrides = (*overrides, *reading_overrides(reading), *((IGNORE_MIMIC,) if ignore_mimic else ()))
     if resume and (dry_run or print_config):
         raise click.UsageError("--resume cannot be combined with --dry-run or --print-config.")
     if not resume and not Path(scenario).is_file():
         raise click.UsageError(f"{scenario} is a directory: a scenario or robot file is needed, or --resume.")
-    folder = Path(output or (Path("runs", path_part(Path(scenario).stem)) if Path(scenario).is_file() else scenario))
+    folder = Path(output or (Path("runs", path_part(stem_of(scenario))) if Path(scenario).is_file() else scenario))
     if print_config:
         if dry_run or as_json:
             raise click.UsageError("--print-config cannot be combined with --dry-run or --json.")

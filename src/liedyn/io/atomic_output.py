@@ -131,6 +131,16 @@ def scratch_folder(next_to: Path) -> Iterator[Path]:
         yield part
 
 
+_DOUBLE_ENDINGS = ".urdf.xacro", ".xml.xacro", ".loops.yaml", ".loops.yml", ".columns.yaml"
+
+
+def stem_of(path: str | os.PathLike[str]) -> str:
+    """Return the name of a file without its ending: arm of arm.urdf, arm.urdf.xacro and arm.loops.yaml, arm.v2 of arm.v2.urdf."""
+    name = Path(path).name
+    ending = next((ending for ending in _DOUBLE_ENDINGS if name.lower().endswith(ending) and len(name) > len(ending)), None)
+    return name[:-len(ending)] if ending else Path(path).stem
+
+
 def path_part(text: str) -> str:
     """Return the text as a component of a path: no separators, no unprintable characters, not `.` or `..`."""
     plain = "".join(c if c.isprintable() and c not in "/\\" else "_" for c in text).strip(" ")

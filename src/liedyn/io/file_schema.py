@@ -85,10 +85,12 @@ class File:
 
     content kind of file for the error if it does not exist; None: it need not exist
     holds   file in a folder that the path may name instead
+    is_folder  whether the path is that of a folder
     """
 
     content: str | None = None
     holds: str | None = None
+    is_folder: bool = False
 
     def read(self, node: Node) -> str:
         """Return the path as it can be opened from the current folder. Raise the node's error if it does not exist."""
@@ -96,7 +98,8 @@ class File:
         file = os.path.normpath(text if node.line is None else os.path.join(os.path.dirname(node.file or ""), text))
         if self.holds and os.path.isdir(file):
             file = os.path.join(file, self.holds)
-        if self.content and (not os.path.exists(file) or os.path.isdir(file)):        # the reader checks pipes and devices
+        # the reader checks pipes and devices
+        if self.content and (not os.path.exists(file) or os.path.isdir(file) != self.is_folder):
             from liedyn.io.ros_bag import is_bag  # imports NumPy
             is_folder_of_bag = os.path.isdir(file) and is_bag(file)
             hint = "name the file in the folder, or convert the bag with `liedyn convert`" if is_folder_of_bag else None

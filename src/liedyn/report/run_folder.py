@@ -18,7 +18,7 @@ import numpy as np
 
 from liedyn import __version__
 from liedyn.analysis.recorded_motion import positions_of
-from liedyn.analysis.recorded_robot import MIMIC_IGNORED, robot_of
+from liedyn.analysis.recorded_robot import MIMIC_IGNORED, options_comment, robot_of
 from liedyn.errors import InputError, LiedynWarning, NameLookupError, TrajectoryError, UsageError, of_level, warn
 from liedyn.io.atomic_output import STDIO, open_folder, translate_os_errors
 from liedyn.io.csv_table import Column, title_cell, write_table
@@ -101,6 +101,8 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
         (part / MODEL).write_text(model, encoding="utf-8", newline="\n")
         header = trajectory_header(result.model, passive=result.scenario.passive, folder=os.path.abspath(folder)) \
             | {"model": MODEL, "model_sha256": text_digest(model.encode())}
+        if result.scenario.package_roots:
+            header |= options_comment({"package_roots": result.scenario.package_roots}, os.path.abspath(folder))
         write_trajectory(part / "trajectory.csv", header | _comments(result), result.t, result.columns)
         if result.has_events:
             write_events(part / "events.csv", result)
@@ -309,9 +311,21 @@ def plot_trajectories(trajectories: Sequence[str], robot: str | None, folder: Pa
                       reading: ReadingOptions | None = None) -> tuple[SavedPlots, tuple[LiedynWarning, ...]]:
     """Draw the plots of a trajectory file into `folder`, or of several in the same panels. Return the plots and warnings.
 
-    Plots of the same names are replaced after all are drawn. A plot that cannot be drawn does not prevent others. If the robot is
-    named in the trajectory file only, it may be missing or invalid. columns, bag: map of the columns of the first trajectory,
-    and how a ROS bag is read, as in `read_trajectory`. reading: options of reading the robot file.
+    Plots of the same names are replaced after all are drawn. A plot that cannot be drawn does not prevent others. The other
+    arguments are those of `plotted_recording`.
+    """
+    recording, warnings = plotted_recording(trajectories, robot, options, columns=columns, bag=bag, reading=reading)
+    with translate_os_errors(folder):
+        return drawn_into(folder, lambda part: save_figures(recording, part, formats)), warnings
+
+
+def plotted_recording(trajectories: Sequence[str], robot: str | None, options: PlotOptions = PlotOptions(), *,
+                      columns: str | None = None, bag: BagOptions | None = None,
+                      reading: ReadingOptions | None = None) -> tuple[PlotData, tuple[LiedynWarning, ...]]:
+    """Return what `options` draw of a trajectory file, or of several in the same panels, and warnings.
+
+    If the robot is named in the trajectory file only, it may be missing or invalid. columns, bag: map of the columns of the first
+    trajectory, and how a ROS bag is read, as in `read_trajectory`. reading: options of reading the robot file.
     """
     files = [trajectory_file(path) for path in trajectories]
     motions = [read_trajectory(files[0], columns=columns, **(bag or {})), *map(read_trajectory, files[1:])]
@@ -334,9 +348,7 @@ def plot_trajectories(trajectories: Sequence[str], robot: str | None, folder: Pa
         raise UsageError(f"{trajectories[0]} has nothing to plot: no column named q.…, v.…, a.…, tau.… or fext.…")
     recording = select_times(recording, options.start, options.end)
     recording = select_quantities(recording, options.quantities, options.joints)
-    recording = replace(recording, look=options.look)
-    with translate_os_errors(folder):
-        return drawn_into(folder, lambda part: save_figures(recording, part, formats)), warnings
+    return replace(recording, look=options.look), warnings
 
 
 def _with_mechanism(recording: PlotData, motion: Trajectory, robot: str | None, reading: ReadingOptions | None,

@@ -209,15 +209,15 @@ def start_within_limits(scenario: Scenario, model: Model) -> Scenario:
                    warnings=(*scenario.warnings, LiedynWarning("started-within-limits", message)))
 
 
-def start_warnings(model: Model, q: Array) -> list[LiedynWarning]:
-    """Return a warning about coordinates whose initial position q (nq,) is beyond their limits."""
+def start_warnings(model: Model, q: Array, verb: str = "starts at") -> list[LiedynWarning]:
+    """Return a warning about coordinates whose initial position q (nq,) is beyond their limits. verb: between name and value."""
     messages, degrees = [], False
     for k, i in _position_indices(model).items():
         x, lower, upper = q[i], model.lower[k], model.upper[k]
         slack = _START_TOLERANCE * max((abs(limit) for limit in (lower, upper) if np.isfinite(limit)), default=0.0)
         if x < lower - slack or x > upper + slack:
             unit, (side, limit) = model.v_units[k], ("below", lower) if x < lower else ("above", upper)
-            messages.append(f"{model.v_names[k]} starts at {x:g} {unit}, {side} its limit {limit:g} {unit}")
+            messages.append(f"{model.v_names[k]} {verb} {x:g} {unit}, {side} its limit {limit:g} {unit}")
             degrees |= unit == "rad" and abs(x) > max(_DEGREES * abs(limit), 2.0 * math.pi)
     hint = "are the angles in degrees?" if degrees else None
     return [LiedynWarning("beyond-limits", f"{EXCEEDED[0]}: {list_names(messages, _MAX_NAMES, '; ')}",

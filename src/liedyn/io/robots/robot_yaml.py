@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from liedyn.errors import ElementPlace, LiedynWarning, ModelError, Place
+from liedyn.io.atomic_output import stem_of
 from liedyn.io.file_schema import File
 from liedyn.io.robots.coupling_function import points_of_columns, read_csv
 from liedyn.io.robots.curve_joint import read_curve_joint
@@ -87,8 +88,8 @@ def robot_of_loops(path: str | os.PathLike[str]) -> str:
 
 
 def loops_path_of(path: Path) -> Path:
-    """Return the path of the loops file of a URDF: `arm.loops.yaml` for `arm.urdf`."""
-    return path.with_suffix(".loops.yaml")
+    """Return the path of the loops file of a URDF: `arm.loops.yaml` for `arm.urdf` and `arm.urdf.xacro`."""
+    return path.with_name(f"{stem_of(path)}.loops.yaml")
 
 
 def loops_beside(path: str | os.PathLike[str]) -> tuple[LoopsFile | None, tuple[LiedynWarning, ...]]:

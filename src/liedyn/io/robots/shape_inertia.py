@@ -69,7 +69,7 @@ class _Bodies:
     def of_mesh(self, mesh: LinkMesh, link: Link) -> Mass:
         """Return the body of a mesh with the density 1."""
         if mesh.file is None:
-            hint = "ROS_PACKAGE_PATH or AMENT_PREFIX_PATH names the folder of its package" if "://" in mesh.name else None
+            hint = "--package-root or package_roots= names the folder of its package" if "://" in mesh.name else None
             raise ModelError("the file of the mesh does not exist", place=link.place, found=mesh.name,
                              expected="a file, or an <inertial> of the link", hint=hint)
         if mesh.file not in self.meshes:

@@ -10,12 +10,12 @@ import os
 import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from xml.etree import ElementTree
 
 from liedyn.errors import ElementPlace, LiedynWarning, ModelError, Place, escape_nonprintable, nearest
+from liedyn.io.atomic_output import stem_of
 from liedyn.io.robots.robot_schema import read_limit
 from liedyn.io.robots.visual_shapes import visuals_of_urdf
 from liedyn.io.robots.xacro_files import expanded_xacro, is_xacro
@@ -75,7 +75,7 @@ def urdf_robot(root: XmlElement, file: str) -> Robot:
     reader = _Checker()
     links, joints = ([reader.check(element) for element in root.every(tag)] for tag in ("link", "joint"))
     motion_limits = [_take_motion_limits(tree) for tree, _ in joints]
-    parsed = _parse(root.text("name") or Path(file).stem, [tree for tree, _ in links + joints])
+    parsed = _parse(root.text("name") or stem_of(file), [tree for tree, _ in links + joints])
     described, warnings = _without_unknown_mimics(
         tuple(_joint(joint, place, limits)
               for joint, (_, place), limits in zip(parsed.joints, joints, motion_limits, strict=True)))

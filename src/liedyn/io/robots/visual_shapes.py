@@ -57,7 +57,15 @@ def with_files(meshes: Iterable[LinkMesh], robot: Robot, folders: Sequence[str |
     """Return meshes of a robot with the paths of the files that exist. The files are not read. folders: as for `link_meshes`."""
     path = Path(robot.source or "")
     places = [*map(Path, folders), *path.absolute().parents, *_ros_packages()]
-    return tuple(replace(mesh, file=_file(mesh.name, path, places)) for mesh in meshes)
+    return tuple(mesh if mesh.file else replace(mesh, file=_file(mesh.name, path, places)) for mesh in meshes)
+
+
+def with_mesh_files(robot: Robot, folders: Sequence[str | os.PathLike[str]]) -> Robot:
+    """Return a robot whose meshes have the paths of the files that exist. folders: as for `link_meshes`."""
+    return replace(robot, visuals={
+        link: replace(visuals, meshes=with_files(visuals.meshes, robot, folders),
+                      collision_meshes=with_files(visuals.collision_meshes, robot, folders))
+        for link, visuals in robot.visuals.items()})
 
 
 def visuals_of_urdf(robot: XmlElement) -> tuple[dict[str, LinkVisuals], list[LiedynWarning]]:

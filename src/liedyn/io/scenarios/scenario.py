@@ -266,6 +266,7 @@ class Scenario:
     inertia_from_meshes: float | None = None     # density of links of a URDF without inertial
     ignore: tuple[str, ...] = ()                 # parts of an MJCF file that are left out
     xacro_args: tuple[tuple[str, str], ...] = ()     # arguments of a xacro file
+    package_roots: tuple[str, ...] = ()          # folders in which `package://` meshes are searched
     ignore_mimic: bool = False   # mimic joints and couplings of the robot are left out
     integrator: Integrator = Integrator(named=False)
     passive: bool = True
@@ -295,7 +296,7 @@ class Scenario:
     @property
     def robot_options(self) -> dict[str, Any]:
         """Arguments of `robot_files.read_model` for the robot; hashable."""
-        names = ("base", "gravity", "loops", "ignore", "ignore_mimic", "inertia_from_meshes", "xacro_args")
+        names = ("base", "gravity", "loops", "ignore", "ignore_mimic", "inertia_from_meshes", "xacro_args", "package_roots")
         return {name: getattr(self, name) for name in names}
 
 

@@ -161,6 +161,8 @@ SCENARIO = Schema("scenario", (
     Field("xacro_args", Named(OneOf((Text(), Number(), Boolean()), "argument", _argument), "argument",
         lambda node: tuple((name, _argument(child)) for name, child in node.mapping().items())),
         "arguments of a xacro file by name: see [files](files.md#xacro-files)", example={"tool": "gripper"}),
+    Field("package_roots", List(File("folder", is_folder=True), words="folders"), "folders in which `package://` meshes are "
+        "searched: see [files](files.md#inertia-from-meshes)", example=["."]),
     Field("ignore_mimic", Boolean(), "whether mimic joints and couplings of the robot are left out", False, example=True),
     Field("duration", Number(minimum=SHORTEST), "simulated time [s]", required="the time to simulate, in seconds", example=5,
         live=True),
@@ -329,6 +331,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
         "inertia_from_meshes": s.inertia_from_meshes,
         "ignore": list(s.ignore) or None,
         "xacro_args": dict(s.xacro_args) or None,
+        "package_roots": [FilePath(folder) for folder in s.package_roots] or None,
         "ignore_mimic": s.ignore_mimic or None,
         "duration": s.duration,
         "output_step": s.output_step,

@@ -130,6 +130,11 @@ class ReplayOptions:
     side_by_side: bool = False
     speed: float = 1.0
 
+    def check(self, model: Model) -> None:
+        """Raise NameLookupError for a link that the first run does not have. model: that of the first run."""
+        for link in (*self.traces, *([self.follow] if self.follow else ())):
+            model.link_index(link)
+
 
 DEFAULT = ReplayOptions()
 
@@ -139,8 +144,7 @@ def replay_page(runs: Sequence[ReplayRun], look: ReplayOptions = DEFAULT, visual
 
     Raises NameLookupError for a link that the first run does not have.
     """
-    for link in (*look.traces, *([look.follow] if look.follow else ())):
-        runs[0].model.link_index(link)
+    look.check(runs[0].model)
     visuals = visuals or Visuals()
     title = look.title or runs[0].name
     data = {"title": title, "runs": [run_data(run, visuals) for run in runs], "meshes": visuals.meshes,

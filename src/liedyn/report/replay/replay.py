@@ -106,15 +106,25 @@ def page_output(trajectory: str) -> str:
     return str(path / PAGE if path.is_dir() else path.with_name(f"{path.stem}_replay.html"))
 
 
-def _runs(trajectory: str, choices: Sequence[str], robot: str | None, columns: str | None, bag: BagOptions | None,
-          reading: ReadingOptions | None, against: Sequence[str],
-          progress: Callable[[float], None]) -> tuple[list[ReplayRun], list[LiedynWarning]]:
+def check_outputs(page: str | None, video: str | None, mcap: str | None, *, force: bool) -> None:
+    """Raise UsageError if the page, the video or the recording cannot be written; None: is not written."""
+    if page is not None:
+        check_output(page, force=force)
+    if video is not None:
+        check_video(video, force=force)
+    if mcap is not None:
+        check_mcap(mcap, force=force)
+
+
+def shown_runs(trajectory: str, choices: Sequence[str], robot: str | None, columns: str | None, bag: BagOptions | None,
+               reading: ReadingOptions | None, against: Sequence[str],
+               progress: Callable[[float], None]) -> tuple[list[ReplayRun], list[LiedynWarning]]:
     """Return the runs to show, and warnings for the user."""
     if is_batch(trajectory):
-        if robot or against or reading:
+        if robot or against or (reading or {}).keys() - {"package_roots"}:
             raise UsageError("--robot with its options and --against cannot be combined with a batch")
-        if columns is not None:
-            raise UsageError("--columns cannot be combined with a batch")
+        if columns is not None or any((bag or {}).values()):
+            raise UsageError("--columns and options for ROS bags cannot be combined with a batch")
         return shown_batch(trajectory, choices, progress), []
     if choices:
         raise UsageError(f"--runs needs the folder of a batch; {trajectory} is not one")
@@ -129,7 +139,7 @@ def _runs(trajectory: str, choices: Sequence[str], robot: str | None, columns: s
 
 def write_replay(trajectory: str, look: ReplayOptions, *, choices: Sequence[str], robot: str | None,       # noqa: PLR0913
                  columns: str | None = None, bag: BagOptions | None = None, reading: ReadingOptions | None = None,
-                 against: Sequence[str], meshes: bool | None, roots: Sequence[str], page: str | None, video: str | None,
+                 against: Sequence[str], meshes: bool | None, page: str | None, video: str | None,
                  mcap: str | None, size: tuple[int, int], rate: float, force: bool,
                  progress: Callable[[float], None]) -> tuple[dict[str, Any], tuple[LiedynWarning, ...]]:
     """Write the page, video and recording whose names are not None. Return a report and warnings.
@@ -141,20 +151,15 @@ def write_replay(trajectory: str, look: ReplayOptions, *, choices: Sequence[str]
     trajectory : a file, a run folder, `-`, or the folder of a batch, of which the runs `choices` are shown
     robot : its file; None: the one that the trajectory names
     columns, bag : map of the columns of the trajectory, and how a ROS bag is read, as in `read_trajectory`; not of `against`
-    reading : options of reading the robot file
+    reading : options of reading the robot file, with the folders in which `package://` meshes are searched
     against : more trajectories
-    meshes, roots : whether meshes of the robot file are drawn (None: if they can be); folders in which `package://` is searched
+    meshes : whether meshes of the robot file are drawn (None: if they can be)
     size, rate : pixels of the video, frames per second
     progress : called with the fraction of the video
     """
-    if page is not None:
-        check_output(page, force=force)
-    if video is not None:
-        check_video(video, force=force)
-    if mcap is not None:
-        check_mcap(mcap, force=force)
-    runs, warnings = _runs(trajectory, choices, robot, columns, bag, reading, against, progress)
-    visuals, more = drawn_meshes([run.model for run in runs], roots, meshes)
+    check_outputs(page, video, mcap, force=force)
+    runs, warnings = shown_runs(trajectory, choices, robot, columns, bag, reading, against, progress)
+    visuals, more = drawn_meshes([run.model for run in runs], (reading or {}).get("package_roots", ()), meshes)
     if is_batch(trajectory):
         look = replace(look, title=Path(trajectory).absolute().name)
     text = replay_page(runs, look, visuals)

@@ -1,6 +1,7 @@
 """Fixed data of a robot in a replay: its bodies and the shapes that are drawn on them, as plain values."""
 from __future__ import annotations
 
+import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ _THIN, _THICK = 0.007, 0.025             # radii of sticks, in sizes of the robo
 _JOINT, _DOT = [0.32, 0.34, 0.38], [0.36, 0.54, 0.74]                     # colours
 _HALF = {"box": (0.5, 0.5, 0.5), "sphere": (1, 1, 1), "cylinder": (1, 1, 0.5)}      # lengths of solids of size 1
 _POSES = 500                            # maximum number of poses for the box around the motion
+_NOT_DRAWN = "not drawn: "
 _FLATTEST = 0.02                        # minimum semi-axis of an ellipsoid, in sizes of the robot
 
 Solid = tuple[str, np.ndarray, Sequence[float], Sequence[float] | None]       # kind, pose in the link, sizes, colour
@@ -245,7 +247,7 @@ class Visuals:
         return {link: group for link, group in placed.items() if group}
 
 
-def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, tuple[LiedynWarning, ...]]:
+def visuals_of(models: Iterable[Model], roots: Sequence[str | os.PathLike[str]]) -> tuple[Visuals, tuple[LiedynWarning, ...]]:
     """Return the meshes of robot files, read and simplified, and warnings about those that are missing or not readable.
 
     roots: folders in which `package://` is searched. Raises UsageError if there is nothing to draw, or packages that read meshes
@@ -269,9 +271,9 @@ def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, 
         try:
             read[file] = read_drawn_mesh(file)
         except ComputationError as problem:
-            warnings.add("not-drawn", f"not drawn: {problem}")
+            warnings.add("not-drawn", f"{_NOT_DRAWN}{problem}")
     if not read:
-        raise UsageError(next(iter(warnings)).message)
+        raise UsageError(next(iter(warnings)).message.removeprefix(_NOT_DRAWN))
     boxes = [np.array([points.min(axis=0), points.max(axis=0)])
              for parts in read.values() for points in [np.concatenate([part.points for part in parts])]]
     seen = {mesh.file for mesh in visible}
@@ -281,7 +283,7 @@ def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, 
     return Visuals({file: k for k, file in enumerate(read)}, packs, boxes, links, collisions), tuple(warnings)
 
 
-def drawn_meshes(models: Sequence[Model], roots: Sequence[str],
+def drawn_meshes(models: Sequence[Model], roots: Sequence[str | os.PathLike[str]],
                  meshes: bool | None = None) -> tuple[Visuals | None, tuple[LiedynWarning, ...]]:
     """Return the meshes to draw, and warnings. meshes: None: if there are some and the packages that read them are installed.
 

@@ -15,14 +15,18 @@ from liedyn.arrays import Array, ArrayLike
 from liedyn.dynamics.batching.arrays import as_single_state
 from liedyn.dynamics.constraints.assembly import assemble
 from liedyn.dynamics.constraints.couplings import follow_couplings
-from liedyn.errors import ComputationError, LiedynWarning, ShapeError, of_level, warn
+from liedyn.dynamics.manifold import difference
+from liedyn.errors import ComputationError, LiedynWarning, ShapeError, list_names, of_level, warn
 from liedyn.io.atomic_output import open_output, path_part
 from liedyn.model.model import Model
 from liedyn.report.replay.mechanism import mechanism_data, messages_of
 from liedyn.report.replay.page import ReplayOptions, replay_page
 from liedyn.report.replay.scene import drawn_meshes
 from liedyn.report.replay.sources import ReplayRun
-from liedyn.simulation.limits import neutral_within_limits
+from liedyn.simulation.limits import neutral_within_limits, start_warnings
+
+_NOTICEABLE = 1e-3         # rad or m: smaller changes of values by loops and couplings cause no warning
+_MOST_NAMES = 3            # in a warning
 
 
 def view(model: Model, q: ArrayLike | Mapping[str, ArrayLike] | None = None, *, output: str | os.PathLike[str] | None = None,
@@ -67,8 +71,9 @@ def view(model: Model, q: ArrayLike | Mapping[str, ArrayLike] | None = None, *, 
     >>> ld.view(model, {"crank": 0.5}, output="four_bar.html", open_browser=False)
     PosixPath('four_bar.html')
     """
-    path, warnings = write_view(model, _configuration(model, q), tuple(q) if isinstance(q, Mapping) else (), output=output,
-                                meshes=meshes, roots=package_roots, force=force)
+    stated = () if q is None else tuple(q) if isinstance(q, Mapping) else model.joint_names
+    path, warnings = write_view(model, _configuration(model, q), stated, output=output, meshes=meshes, roots=package_roots,
+                                force=force)
     if open_browser and not open_in_browser(path):
         warnings += (LiedynWarning("not-opened", f"no browser was found; open {path} in one"),)
     warn(of_level("warning", warnings))
@@ -84,14 +89,16 @@ def open_in_browser(path: Path) -> bool:
     return webbrowser.open(path.absolute().as_uri())
 
 
-def write_view(model: Model, q: Array, fixed: Sequence[str] = (), *, output: str | os.PathLike[str] | None,
-               meshes: bool | None, roots: Sequence[str], force: bool) -> tuple[Path, tuple[LiedynWarning, ...]]:
+def write_view(model: Model, q: Array, stated: Sequence[str] = (), *, output: str | os.PathLike[str] | None,
+               meshes: bool | None, roots: Sequence[str | os.PathLike[str]],
+               force: bool) -> tuple[Path, tuple[LiedynWarning, ...]]:
     """Write the page of `view`, and return its path and warnings.
 
-    q: (nq,), whose loops may be open; fixed: joints that keep their coordinates where loops can be closed with these.
+    q: (nq,), whose loops may be open; stated: joints that keep their coordinates where loops can be closed with these.
     """
     path = Path(output) if output is not None else None
-    q, warnings = _closed(model, q, fixed)
+    q, warnings = _closed(model, q, stated)
+    warnings += tuple(start_warnings(model, q, verb="is drawn at"))
     visuals, of_meshes = drawn_meshes([model], roots, meshes)
     mechanism = mechanism_data(model, q) | {"messages": messages_of(model)}
     run = ReplayRun(model.name, model, np.zeros(1), q[None], {}, {}, mechanism=mechanism)
@@ -128,15 +135,30 @@ def _configuration(model: Model, q: ArrayLike | Mapping[str, ArrayLike] | None) 
     return as_single_state(configuration, "q", (model.nq,))
 
 
-def _closed(model: Model, q: Array, fixed: Sequence[str]) -> tuple[Array, tuple[LiedynWarning, ...]]:
-    """Return q with followers at their values and closed loops. If they cannot be closed, return q and a warning."""
+def _closed(model: Model, q: Array, stated: Sequence[str]) -> tuple[Array, tuple[LiedynWarning, ...]]:
+    """Return q with followers at their values and closed loops, and a warning if joints that are `stated` moved.
+
+    If the loops cannot be closed, return q and a warning.
+    """
     if not model.constraints:
         return q, ()
     if model.has_only_couplings:
-        return follow_couplings(model, q)[0], ()
-    for joints in (fixed, ()) if fixed else ((),):
+        closed = follow_couplings(model, q)[0]
+        return closed, _moved(model, q, closed, stated)
+    for joints in (stated, ()) if stated else ((),):
         try:
-            return assemble(model, q, fixed=joints).q, ()
+            closed = assemble(model, q, fixed=joints).q
         except ComputationError as error:
             problem = error
+        else:
+            return closed, _moved(model, q, closed, stated)
     return q, (LiedynWarning("open-loops", f"drawn with open loops: {problem}"),)
+
+
+def _moved(model: Model, q: Array, closed: Array, stated: Sequence[str]) -> tuple[LiedynWarning, ...]:
+    """Return a warning about the stated joints whose coordinates differ from those that are drawn."""
+    change, of_joints = difference(model, q, closed), [model.v_index(name) for name in stated]
+    texts = [f"{model.v_names[k]} by {change[k]:.3g} {model.v_units[k]}" for place in sorted(of_joints, key=lambda x: x.start)
+             for k in range(place.start, place.stop) if abs(change[k]) > _NOTICEABLE]
+    return (LiedynWarning("view-moved", "the values contradict the loops or couplings; the robot is drawn with changes of "
+                          f"{list_names(texts, _MOST_NAMES)}"),) if texts else ()
