@@ -166,6 +166,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "forces-filtered": (INFO, "Forces are filtered like the positions, and rows at the ends are left out. Nothing to do."),
     "estimated-error": (
         WARN, "The error that derived columns cause, as far as it can be estimated. Compare it with what you need."),
+    "negligible-error": (INFO, "The estimated error that derived columns cause is at most 0.1 %. Nothing to do."),
     "not-reliable": (WARN, "Results are not reliable, for the reason in the message. Use smoothing, or measured derivatives."),
     "smoothing-unused": (WARN, "The smoothing has no effect. Omit the option, or use a larger value."),
     "smoothing-too-strong": (WARN, "The smoothing removes more than noise. Use a smaller value, or `auto`."),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from liedyn.analysis.numerical_differentiation import named_first
@@ -136,3 +137,41 @@ def test_motions_of_mechanisms_are_estimated_too(tmp_path):
                   dynamics_along(model, file, "forward")):
         assert any(note.startswith("estimated error of the worst column: ") for note in map(str, along.warnings))
         assert not any("--smooth" in x for x in map(str, along.warnings))        # mechanisms do not have this option
+
+
+def body_on(joint, **options):
+    """One body of 2 kg on a joint."""
+    gravity = (0.0, 0.0, -9.81 if joint == "free" else 0.0)
+    return ld.build(ld.Robot("r", [ld.Link("body", mass=2.0, inertia=[0.2, 0.2, 0.4])],
+                             [ld.Joint("j", joint, "world", "body", **options)], gravity=gravity))
+
+
+MOTIONS = {             # whose generalized forces are zero, although their terms are not: T is in [0, 4) s
+    "free fall": (lambda: body_on("free"), lambda t: np.stack([t, 0 * t, 5 * t - 4.905 * t**2, *3 * [0 * t], 0 * t + 1], axis=1)),
+    "precession without gravity": (lambda: body_on("ball"), lambda t: Rotation.from_euler("ZXZ", np.stack(
+        [3 * t, 0 * t + 0.7, -1.5 * np.cos(0.7) * t], axis=1)).as_quat()),
+    "spring without gravity": (lambda: body_on("prismatic", axis=[1, 0, 0], stiffness=8.0), lambda t: np.cos(2 * t)[:, None])}
+
+
+@pytest.mark.parametrize("smooth", [None, 0.05])
+@pytest.mark.parametrize("name, noise", [("free fall", 1e-5), ("precession without gravity", 1e-6),
+                                         ("spring without gravity", 1e-6)])
+def test_errors_are_judged_relative_to_terms_that_cancel(name, noise, smooth):
+    """Noise of 1e-5 m makes forces of 0.7 N, which are small compared with a weight of 20 N, but all there is of their sum."""
+    model, q = MOTIONS[name][0](), MOTIONS[name][1](T)
+    reliable, unreliable = (dynamics_along(model, ld.trajectory_of(model, T, noisy(model, q, size)), "inverse", smooth=smooth)
+                            for size in (noise if smooth is None else 10 * noise, 1e-2))
+    assert all("within" in warning.message for warning in reliable.warnings if warning.code == "not-reliable")    # at the ends
+    assert max(np.abs(x).max() for column, _, x in reliable.columns if column.startswith("tau")) > 1e-3
+    assert "not-reliable" in {warning.code for warning in unreliable.warnings}
+
+
+@pytest.mark.parametrize("smooth", [None, 0.05])
+def test_errors_below_a_thousandth_are_information(smooth):
+    model = body_on("prismatic", axis=[1, 0, 0])
+    for rate, expected in ((1.0, False), (40.0, True)):
+        along = dynamics_along(model, ld.trajectory_of(model, T, np.sin(rate * T)[:, None]), "inverse", smooth=smooth)
+        codes = {warning.code for warning in along.warnings}
+        assert codes & {"estimated-error", "negligible-error"} == {"estimated-error" if expected else "negligible-error"}
+    along = dynamics_along(model, ld.trajectory_of(model, T, np.zeros((len(T), 1))), "inverse", smooth=smooth)
+    assert smooth or not any("estimated error" in str(warning) for warning in along.warnings)

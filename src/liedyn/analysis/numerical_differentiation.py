@@ -314,6 +314,24 @@ def errors(x: Array, variants: Sequence[Array], ends: int) -> tuple[Array, Array
     return np.sqrt(square[inner].mean(axis=0)), np.sqrt(outer.mean(axis=0)), np.sqrt(common.mean(axis=0))
 
 
+def term_sizes(x: Array, partial: Sequence[Array], ends: int) -> Array:
+    """Return the size (n,) of the largest term of each sum x (N, n), as `errors` returns sizes.
+
+    partial  the sums without one of the terms, for each term: the difference is this term, and the sum of the others is another
+    """
+    parts = [x, *partial, *(x - part for part in partial)]
+    sizes: Array = np.max([errors(part[:, None], [], ends)[2][0] for part in parts], axis=0)
+    return sizes
+
+
+def unless_cancelled(size: Array, error: Array, terms: Array) -> Array:
+    """Return the sizes (n,) to judge sums with these sizes and errors by: that of the largest term if the terms cancel.
+
+    In free fall, the sum of inertia force and weight is zero but for the errors of both. The errors are part of the size.
+    """
+    return np.where(size - 2.0 * error < _CANCELLED * terms, np.maximum(size, terms), size)
+
+
 def sizes_to_judge_by(size: Array, units: Sequence[str]) -> Array:
     """Return the sizes (..., n), raised to at least `_SHARE` of the largest size with the same unit; 1 instead of 0."""
     size, unit_names = size.copy(), np.asarray(units)
@@ -379,14 +397,17 @@ def _stencils(t: Array, points: int) -> tuple[Integers, Array, Array]:
 
 Motion = TypeVar("Motion")
 UNRELIABLE = 0.1                        # error relative to the size of a result: results with a larger one are not reliable
+NEGLIGIBLE = 1e-3                       # error relative to the size of a result: smaller ones are information, not a warning
 ROUNDING = 1e-9                         # of the characteristic size of a quantity: a smaller one is rounding
 _NAMED_COLUMNS = 24                     # maximum number of columns in one message
+_CANCELLED = 0.1                        # of its largest term: a sum that is smaller, without its error, is of terms that cancel
 _FEWEST = 4                             # minimum number of rows for a second way to derive
 
 
 @np.errstate(over="ignore", invalid="ignore")               # errors of huge numbers are reported as 50% or more
 def error_warnings(result: Array, variants: Sequence[Motion], compute: Callable[[Motion], Array], names: Sequence[str],
-                   units: Sequence[str], scales: Array, smoothing: str | None) -> list[LiedynWarning]:
+                   units: Sequence[str], scales: Array, smoothing: str | None,
+                   terms: Callable[[int], Array] | None = None) -> list[LiedynWarning]:
     """Return a warning with the estimated error of the worst column, and one for each cause of columns that are not reliable.
 
     result        (N, n) results
@@ -395,8 +416,10 @@ def error_warnings(result: Array, variants: Sequence[Motion], compute: Callable[
     names, units  of the columns
     scales        (n,) characteristic sizes of quantities with these units: smaller results than `ROUNDING` of them are zero
     smoothing     command-line option that smooths, or None
+    terms         function that returns the sizes (n,) of the terms whose sum the results are, without the first and last `ends`
+                  rows; see `unless_cancelled`
 
-    Returns an empty list if nothing was derived.
+    Returns an empty list if nothing was derived, or if all errors are zero.
     """
     if not variants:
         return []
@@ -407,14 +430,18 @@ def error_warnings(result: Array, variants: Sequence[Motion], compute: Callable[
     ends = min(POINTS // 2, len(result) // 4)
     inner, outer, size = (x[0] for x in errors(result[:, None], variant_results, ends))
     judged = np.maximum(sizes_to_judge_by(size, units), ROUNDING * scales)
+    if terms is not None and (np.maximum(inner, outer) > NEGLIGIBLE * judged).any():
+        judged = unless_cancelled(judged, inner, terms(ends))
+    if not np.maximum(inner, outer).any():
+        return []
     worst = int((inner / judged).argmax())
     figures = [f"{percent(error / of)} ({error:.2g} {unit})" for error, of, unit in zip(inner, judged, units, strict=True)]
     alike = np.array([unit == units[worst] for unit in units])
     top = int(np.where(alike, inner, -1.0).argmax())
     largest = f"; the maximum is {inner[top]:.2g} {units[top]} ({names[top]})" if top != worst else ""
     at_ends = f", {percent((outer / judged).max())} within {ends} rows of the ends" if ends else ""
-    warnings = [LiedynWarning("estimated-error",
-                              f"estimated error of the worst column: {names[worst]} {figures[worst]}{at_ends}{largest}")]
+    warnings = [estimate_warning(f"estimated error of the worst column: {names[worst]} {figures[worst]}{at_ends}{largest}",
+                                 inner, outer, judged)]
     by_way, by_noise = (errors(result[:, None], [variant_result], ends)[0][0] for variant_result in variant_results)
     causes: dict[bool, list[str]] = {}
     for k in sorted(map(int, np.flatnonzero(inner > UNRELIABLE * judged)), key=lambda k: -inner[k] / judged[k]):
@@ -426,6 +453,13 @@ def error_warnings(result: Array, variants: Sequence[Motion], compute: Callable[
     columns = [f"{names[k]}, error {percent(outer[k] / judged[k])} ({outer[k]:.2g} {units[k]})"
                for k in sorted(map(int, np.flatnonzero(outer > UNRELIABLE * judged)), key=lambda k: -outer[k] / judged[k])]
     return warnings + ends_warnings(ends, columns)
+
+
+def estimate_warning(text: str, inner: Array, outer: Array, judged: Array) -> LiedynWarning:
+    """Return a warning with estimated errors, or information if none is above `NEGLIGIBLE` of its size."""
+    if (np.maximum(inner, outer) > NEGLIGIBLE * judged).any():
+        return LiedynWarning("estimated-error", text)
+    return LiedynWarning("negligible-error", text)
 
 
 def ends_warnings(ends: int, columns: Sequence[str]) -> list[LiedynWarning]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.analysis.numerical_differentiation import (
+    NEGLIGIBLE,
     POINTS,
     ROUNDING,
     UNRELIABLE,
@@ -18,10 +19,13 @@ from liedyn.analysis.numerical_differentiation import (
     ends_warnings,
     error_warnings,
     errors,
+    estimate_warning,
     one_sided,
     percent,
     remedy,
     sizes_to_judge_by,
+    term_sizes,
+    unless_cancelled,
 )
 from liedyn.analysis.recorded_motion import (
     CompletedTrajectory,
@@ -418,9 +422,33 @@ def _derivation_warnings(model: Model, request: DynamicsRequest, motion: Sampled
     def results(motion: SampledMotion) -> Array:
         return np.where(request.prescribed, motion.tau_or_zero, motion.a_or_zero)
 
+    def terms(ends: int) -> Array:
+        inputs, zero = request.motion, np.zeros_like(motion.v)
+        rest = replace(inputs, v=zero, a=zero if model.nc else inputs.a)                # with constraints, a depends on v
+        without = [(weightless(model), inputs), (model, replace(inputs, passive=False)), (model, replace(inputs, f_ext=None)),
+                   (model, rest)]
+        return _term_sizes(model, results(motion), [results(request.compute(*arguments)) for arguments in without], ends)
+
     return error_warnings(results(motion), motion.variants, lambda variant: results(request.compute(model, variant)),
                           [name for name, *_ in columns], [unit for _, unit, _ in columns],
-                          model_scales(model).unit_scales(unit for _, unit, _ in columns), None if model.nc else "--smooth auto")
+                          model_scales(model).unit_scales(unit for _, unit, _ in columns), None if model.nc else "--smooth auto",
+                          terms)
+
+
+def _term_sizes(model: Model, results: Array, partial: Sequence[Array], ends: int) -> Array:
+    """Return the sizes (nv,) of the terms of generalized forces and accelerations (N, nv); arguments as for `term_sizes`.
+
+    The components of one joint count together, since they depend on the choice of its axes.
+    """
+    sizes, scales = term_sizes(results, partial, ends), model_scales(model).force_scales(model.v_units)
+    for joint in model.joints:
+        sizes[joint.v] = scales[joint.v] * (sizes[joint.v] / scales[joint.v]).max()
+    return sizes
+
+
+def weightless(model: Model) -> Model:
+    """Return the model without gravity."""
+    return model.with_changes(gravity=np.zeros(3))
 
 
 # dynamics with time derivatives along a trajectory ----------------------------------------------------------------------
@@ -523,6 +551,13 @@ def higher_order_along(model: Model, trajectory: Trajectory, order: int, *, of: 
         _, a, tau = compute(fit)
         return request.results(a, tau)
 
+    def partial() -> list[Array]:
+        rest = state.v.copy()
+        rest[:, slice(None) if model.nc else 0] = 0.0
+        without = [(weightless(model), request, state), (model, replace(request, passive=False), state),
+                   (model, request, replace(state, wrench=None)), (model, request, replace(state, v=rest))]
+        return [request.results(*_compute(*arguments, show))[:, 0] for arguments in without]
+
     fit, *checks = fits
     state, a, tau = compute(fit)
     columns = _columns(model, request, state, a, tau)
@@ -530,7 +565,7 @@ def higher_order_along(model: Model, trajectory: Trajectory, order: int, *, of: 
     measured, differences, compared = _compared(model, trajectory, request.prescribed, tau[:, 0], 0)
     limits += compared
     if derived:
-        errors_of = _HigherOrderErrors(model, request, chains, t, rows, smooth, results_of)
+        errors_of = _HigherOrderErrors(model, request, chains, t, rows, smooth, results_of, partial)
         warnings = [*(LiedynWarning("derived-motion", text) for text in derived), *warnings, *unwrapping, *limits,
                     *errors_of.warnings(request.results(a, tau), [results_of(check) for check in checks])]
     else:
@@ -618,6 +653,7 @@ class _HigherOrderErrors:
     rows        rows per knot of each kind of quantity
     smooth      option of `higher_order_along`
     results_of  function that returns the results (N, order + 1, nv) of another fit
+    partial     function that returns the results of order 0 without one of their terms, for each term
     """
 
     model: Model
@@ -627,6 +663,7 @@ class _HigherOrderErrors:
     rows: dict[str, Integers]
     smooth: float | str | None
     results_of: Callable[[SmoothingFit], Array]
+    partial: Callable[[], Sequence[Array]]
 
     def warnings(self, results: Array, checks: Sequence[Array]) -> WarningLog:
         """Return warnings with the estimated errors of the results of each order, and about results that are not reliable.
@@ -645,13 +682,15 @@ class _HigherOrderErrors:
                                    scales.unit_scales(f"{unit}/s^2" for unit in model.v_units))
         nothing = np.maximum(_NOTHING * size[:1] / duration**orders, zero / min(scales.time, np.median(np.diff(self.t)))**orders)
         is_moving, size = size > nothing, sizes_to_judge_by(np.maximum(size, nothing), units)
+        if (np.maximum(inner, outer) > NEGLIGIBLE * size).any():
+            size[0] = unless_cancelled(size[0], inner[0], _term_sizes(model, results[:, 0], self.partial(), ends))
         inner, outer = inner / size, outer / size
         worst = [int(k) for k in inner.argmax(axis=1)]
         worst_text = ", ".join(f"{request.name(k, j)} {percent(inner[k, j])}" for k, j in enumerate(worst))
         warnings = WarningLog()
-        warnings.add("estimated-error",
-                     f"estimated error (maximum): {worst_text} ({model.v_names[worst[-1]]}), "
-                     f"{percent(outer[-1].max())} within {ends} rows of the ends")
+        text = (f"estimated error (maximum): {worst_text} ({model.v_names[worst[-1]]}), {percent(outer[-1].max())} within {ends} "
+                "rows of the ends")
+        warnings.extend([estimate_warning(text, inner, outer, np.ones_like(inner))])
         unreliable = np.flatnonzero(inner.max(axis=1) > UNRELIABLE)
         if len(unreliable):
             order = int(unreliable[0])
