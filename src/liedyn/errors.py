@@ -451,7 +451,7 @@ def counted(number: int, noun: str) -> str:
 T = TypeVar("T")
 
 
-def shown_by_shapes(named_tuple: type[T]) -> type[T]:
+def summarized(named_tuple: type[T]) -> type[T]:
     """Give a named tuple of arrays a representation of its name and the shape of each array."""
     def represent(result: Any) -> str:
         parts = [f"{name} {value.shape if hasattr(value, 'shape') else value}"

@@ -36,7 +36,7 @@ from liedyn.errors import (
     TrajectoryError,
     UsageError,
     list_names,
-    shown_by_shapes,
+    summarized,
     warn,
 )
 from liedyn.io.column_map import columns_option
@@ -372,7 +372,7 @@ def require_columns(trajectory: Trajectory, array: Array | None, kind: str, quan
 
 # Trajectories to and from arrays in the order of a model's coordinates --------------------------------------------------
 
-@shown_by_shapes
+@summarized
 class RecordedMotion(NamedTuple):
     """Arrays of a trajectory of N rows.
 

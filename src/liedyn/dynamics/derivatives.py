@@ -11,7 +11,7 @@ from liedyn.dynamics.batching.arrays import NONE, as_mask
 from liedyn.dynamics.batching.calls import EntryPoint, call_generated, evaluate, handle_failed_states
 from liedyn.dynamics.constraints.couplings import closed_motion, reduced_model
 from liedyn.dynamics.dynamics import no_prescribed_mask
-from liedyn.errors import shown_by_shapes
+from liedyn.errors import summarized
 from liedyn.kernels.hybrid_dynamics_derivatives import hybrid_derivatives_batch, hybrid_derivatives_batch_workspace_size
 from liedyn.kernels.inverse_dynamics_derivatives import inverse_derivatives_batch, inverse_derivatives_batch_workspace_size
 from liedyn.kernels.manifold import differences_derivatives, manifold_derivatives_workspace_size, retractions_derivatives
@@ -20,7 +20,7 @@ from liedyn.model.model import Model
 
 # Results ------------------------------------------------------------------------------------------------
 
-@shown_by_shapes
+@summarized
 class InverseDerivatives(NamedTuple):
     """Derivatives of tau = M a + b - tau_passive - J^T f_ext; each (..., nv, nv), [i, k] with respect to coordinate k.
 
@@ -56,7 +56,7 @@ class CoupledInverseDerivatives(InverseDerivatives):
         return reduced
 
 
-@shown_by_shapes
+@summarized
 class ForwardDerivatives(NamedTuple):
     """Derivatives of a = M^-1 (tau + tau_passive + J^T f_ext - b); each (..., nv, nv), [i, k] with respect to coordinate k.
 
@@ -81,7 +81,7 @@ class ForwardDerivatives(NamedTuple):
         return self.M_inverse @ np.asarray(J, dtype=np.float64).swapaxes(-1, -2)
 
 
-@shown_by_shapes
+@summarized
 class HybridDerivatives(NamedTuple):
     """Derivatives of the results y of hybrid dynamics with respect to q, v and the inputs u; each (..., nv, nv).
 
@@ -122,7 +122,7 @@ class HybridDerivatives(NamedTuple):
                                 *[np.where(prescribed, x, u) for u, x in zip(inputs, y, strict=True)])
 
 
-@shown_by_shapes
+@summarized
 class SplitDerivatives(NamedTuple):
     """Derivatives of a and tau with respect to q, v and u, as in `HybridDerivatives`; each (..., nv, nv).
 
@@ -316,7 +316,7 @@ def _shapes(model: Model) -> tuple[tuple[int, int], tuple[int, int], tuple[int, 
 
 # Second derivatives of inverse dynamics ---------------------------------------------------------------------------------
 
-@shown_by_shapes
+@summarized
 class SecondDerivatives(NamedTuple):
     """Second derivatives (..., nv, nv, nv) of tau: [i, j, k] belongs to tau_i, coordinate j of the first and k of the second.
 

@@ -11,7 +11,7 @@ from liedyn.arrays import Array, ArrayLike, Integers, OnError
 from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
 from liedyn.dynamics.constraints.couplings import follow_couplings, reduced_model
 from liedyn.dynamics.scales import Scales, model_scales
-from liedyn.errors import ComputationError, NameLookupError, shown_by_shapes
+from liedyn.errors import ComputationError, NameLookupError, summarized
 from liedyn.immutable import Immutable
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.regressor import energy_momentum_regressors, regressor_workspace_size, regressors
@@ -46,7 +46,7 @@ class InertialParameters(NamedTuple):
         return "\n".join([*lines, *(["  …"] if len(self.names) > 20 else [])])
 
 
-@shown_by_shapes
+@summarized
 class EnergyRegressor(NamedTuple):
     """Rows (..., P) whose products with the parameters are the kinetic and the potential energy."""
 

@@ -17,7 +17,7 @@ from liedyn.dynamics.constraints.constrained_dynamics import (
 from liedyn.dynamics.constraints.constraints import check_has_constraints
 from liedyn.dynamics.constraints.rank import reciprocals
 from liedyn.dynamics.derivatives import HybridDerivatives, SplitDerivatives
-from liedyn.errors import ComputationError, shown_by_shapes
+from liedyn.errors import ComputationError, summarized
 from liedyn.kernels.constraints.derivatives import (
     balance_batch_workspace_size,
     balance_derivatives_batch,
@@ -34,7 +34,7 @@ class DynamicsOptions(TypedDict):
     constraint_motion: Mapping[str, Any] | None
 
 
-@shown_by_shapes
+@summarized
 class ConstrainedForwardDerivatives(NamedTuple):
     """Derivatives of a and lambda of constrained forward dynamics; [i, k] with respect to coordinate k.
 
@@ -59,7 +59,7 @@ class ConstrainedForwardDerivatives(NamedTuple):
         return self.da_dtau @ Jt, self.dlambda_dtau @ Jt
 
 
-@shown_by_shapes
+@summarized
 class ConstrainedHybridDerivatives(NamedTuple):
     """Derivatives of the outputs y and of lambda of constrained hybrid dynamics with respect to q, v and the inputs u.
 
@@ -83,7 +83,7 @@ class ConstrainedHybridDerivatives(NamedTuple):
         return HybridDerivatives(self.dy_dq, self.dy_dv, self.dy_du, self.prescribed).split()
 
 
-@shown_by_shapes
+@summarized
 class BalanceDerivatives(NamedTuple):
     """Derivatives of the equations of constrained motion at constant a, lambda and x; [i, k] with respect to coordinate k.
 

@@ -33,7 +33,7 @@ from liedyn.dynamics.constraints.rank import (
 )
 from liedyn.dynamics.dynamics import bias_force, inverse_dynamics, mass_matrix
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError, shown_by_shapes
+from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError, summarized
 from liedyn.model.description import RANK_TOLERANCE
 from liedyn.model.model import Model
 from liedyn.model.spatial import matvec
@@ -49,7 +49,7 @@ _ZERO = 1e-14              # relative to the maximum weight: columns of U are or
 _REST_TOLERANCE = 1e-11
 
 
-@shown_by_shapes
+@summarized
 class ConstrainedInverse(NamedTuple):
     """Result of constrained inverse dynamics.
 
@@ -367,7 +367,7 @@ def _state(k: int, rows: Sized) -> str:
 
 # Derivatives of constrained inverse dynamics with respect to q, v and a -------------------------------------------------
 
-@shown_by_shapes
+@summarized
 class ConstrainedInverseDerivatives(NamedTuple):
     """Derivatives of tau and lambda of constrained inverse dynamics; [i, k] with respect to coordinate k.
 
