@@ -12,7 +12,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any, TypeVar
 
 from liedyn.warning_codes import WARNING_CODES
@@ -395,8 +395,8 @@ class WarningLog:
     def from_state_dict(cls, state: Iterable[Sequence[Any]]) -> WarningLog:
         """Return the log from a list written by `state_dict`."""
         log = cls()
-        for cause, fields in state:
-            warning = LiedynWarning.from_dict(fields)
+        for cause, values in state:
+            warning = LiedynWarning.from_dict(values)
             log._by_cause[warning if cause is None else cause] = warning
         return log
 
@@ -451,14 +451,49 @@ def counted(number: int, noun: str) -> str:
 T = TypeVar("T")
 
 
-def summarized(named_tuple: type[T]) -> type[T]:
-    """Give a named tuple of arrays a representation of its name and the shape of each array."""
+def summarized(kind: type[T]) -> type[T]:
+    """Give a dataclass, a named tuple or a class with slots a representation on one line: its name, and its values.
+
+    Values at their defaults, places in files and private fields are left out. Of arrays, it has the shapes, and of collections of
+    elements, how many there are.
+    """
     def represent(result: Any) -> str:
-        parts = [f"{name} {value.shape if hasattr(value, 'shape') else value}"
-                 for name, value in zip(result._fields, result, strict=True)]
-        return f"<{type(result).__name__}: {', '.join(parts)}>"
-    named_tuple.__repr__ = represent                        # type: ignore[method-assign]
-    return named_tuple
+        if is_dataclass(result):
+            items = [(item.name, item.default if item.default_factory is MISSING else item.default_factory())
+                     for item in fields(result)]
+        else:
+            items = [(name, MISSING) for name in getattr(result, "_fields", kind.__annotations__)]
+        values = {name: getattr(result, name) for name, default in items if name != "place" and not name.startswith("_")
+                  and not _is_default(getattr(result, name), default)}
+        title = f"{kind.__name__} {values.pop('name')}" if isinstance(values.get("name"), str) else kind.__name__
+        parts = [f"{name} {_summary(value)}" for name, value in values.items()]
+        return f"<{title}{': ' if parts else ''}{', '.join(parts)}>"
+    kind.__repr__ = represent                               # type: ignore[method-assign]
+    return kind
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return not hasattr(value, "shape") and default is not MISSING and bool(type(value) is type(default) and value == default)
+
+
+_MOST_VALUES = 9                # of a collection in a representation; otherwise, their number
+
+
+def _summary(value: Any) -> str:
+    """Return a value of a representation in short."""
+    if hasattr(value, "shape"):
+        return str(value.shape)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if is_dataclass(value):
+        return str(value) if str(value).startswith("<") else type(value).__name__
+    if isinstance(value, (tuple, list, dict)) and not hasattr(value, "_fields"):
+        if any(map(is_dataclass, value)):
+            return str(len(value))
+        parts = [f"{key}: {_summary(x)}" for key, x in value.items()] if isinstance(value, dict) else list(map(_summary, value))
+        is_short = len(parts) <= _MOST_VALUES and sum(map(len, parts)) <= _LONGEST
+        return f"({', '.join(parts)})" if is_short else str(len(parts))
+    return str(value) or "''"
 
 
 def list_names(names: Sequence[str], maximum: int, separator: str = ", ") -> str:

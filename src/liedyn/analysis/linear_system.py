@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from liedyn.arrays import Array, ComplexArray, Mask, Patterns
 from liedyn.dynamics.scales import Scales
-from liedyn.errors import ComputationError, UsageError, list_names
+from liedyn.errors import ComputationError, UsageError, list_names, summarized
 from liedyn.immutable import Immutable, read_only_property
 from liedyn.simulation.name_binding import select
 
@@ -29,6 +29,7 @@ _SCATTER = 1e-7              # of the eigenvalue: real parts below this are zero
 _APART = (1e-3, 1e-5, 1e-7)  # of the eigenvalue: perturbation by rounding of 4, 3 and 2 equal eigenvalues in a chain
 
 
+@summarized
 @dataclass(frozen=True, eq=False)
 class Mode(Immutable):
     """A real eigenvalue, or a pair of conjugate ones (the one with a positive imaginary part).

@@ -19,7 +19,7 @@ from liedyn.dynamics.constraints.rank import RANK, least_norm_solution, null_spa
 from liedyn.dynamics.dynamics import hybrid_dynamics
 from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.manifold import integrate
-from liedyn.errors import ComputationError, LiedynWarning, ModelError, ScenarioError, UsageError
+from liedyn.errors import ComputationError, LiedynWarning, ModelError, ScenarioError, UsageError, summarized
 from liedyn.immutable import Immutable
 from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart
 from liedyn.integrators.segment import RightHandSide, evaluate_state
@@ -37,6 +37,7 @@ from liedyn.simulation.name_binding import select, with_measured_values
 from liedyn.simulation.segment_problems import HybridState
 
 
+@summarized
 @dataclass(frozen=True, eq=False)
 class OperatingPoint(Immutable):
     """A state, with the accelerations and forces at it.

@@ -12,7 +12,7 @@ from liedyn.analysis.numerical_differentiation import ROUNDING, derivatives
 from liedyn.arrays import Array, Mask
 from liedyn.dynamics.manifold import difference
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import LiedynWarning, list_names
+from liedyn.errors import LiedynWarning, list_names, summarized
 from liedyn.io.column_expressions import negative, with_unit, written
 from liedyn.io.column_map import columns_option
 from liedyn.io.trajectory_csv import Trajectory
@@ -104,6 +104,7 @@ _COMMON = 1.5               # ratios of joints within this factor of the common 
 _FAR = 2.0                  # from a factor of 1: neither a robot file nor friction cause so much
 
 
+@summarized
 class TorqueDifference(NamedTuple):
     """Root mean square of the difference of measured and computed torques of a coordinate [N m | N].
 

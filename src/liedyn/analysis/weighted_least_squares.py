@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array, Mask
+from liedyn.errors import summarized
 from liedyn.model.description import FRICTION_SPEED, ONE_DOF
 from liedyn.model.model import Model
 
@@ -219,6 +220,7 @@ _CAUSES = {"offset": "a constant offset", "friction": "Coulomb friction", "dampi
 ESTIMABLE = {_CAUSES[kind]: kind for kind in ("friction", "damping", "stiffness")}       # causes that are joint parameters
 
 
+@summarized
 @dataclass(frozen=True)
 class JointFit:
     """Test of the residual of one joint.

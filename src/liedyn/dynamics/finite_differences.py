@@ -13,7 +13,7 @@ import numpy as np
 from liedyn.arrays import Array, Mask
 from liedyn.dynamics.dynamics import mass_matrix
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ComputationError
+from liedyn.errors import ComputationError, summarized
 from liedyn.joints.joint_model import tree_views
 from liedyn.model.model import Model
 
@@ -25,6 +25,7 @@ _ILL_CONDITIONED = 1e6        # condition from which on the peaks of an inverse 
 _NOISE_STEP = 1e-8            # of the first step: at this distance, f is a straight line except for rounding
 
 
+@summarized
 class DerivativeComparison(NamedTuple):
     """Derivatives compared with finite differences, relative to the size of their kind.
 

@@ -15,7 +15,7 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.kinematics import joint_motion
-from liedyn.errors import ShapeError
+from liedyn.errors import ShapeError, summarized
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import adjoint, inertia_from_link, inertia_matrix, inverse, transform_inertia
 from liedyn.model.spatial import bracket as ad
@@ -45,6 +45,7 @@ def kim_tables(model: Model, q: ArrayLike, v: ArrayLike, *, dq: ArrayLike | None
     return KimTables(bodies, np.r_[np.zeros(3), -model.gravity], v, dv, armature)
 
 
+@summarized
 @dataclass(eq=False)
 class Body:
     """A body and the joint that moves it, as input of the tables.
@@ -70,6 +71,7 @@ class Body:
     pF_ext: Array = field(default_factory=lambda: np.zeros(6))
 
 
+@summarized
 @dataclass(eq=False)
 class KimTables:
     """Tables 2 to 7 for bodies at a velocity v (nv,), pv = dv/dp.

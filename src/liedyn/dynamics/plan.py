@@ -20,12 +20,13 @@ from liedyn.dynamics.batching.calls import intercepted_specialization
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_forward_dynamics, constrained_hybrid_dynamics
 from liedyn.dynamics.constraints.constraints import check_has_constraints
 from liedyn.dynamics.constraints.couplings import follow_couplings_unchecked
-from liedyn.errors import NameLookupError, UsageError
+from liedyn.errors import NameLookupError, UsageError, summarized
 from liedyn.kernels.constraints.stages import EQUATIONS, SOLUTION
 from liedyn.model.model import Model
 from liedyn.public_calls import known
 
 
+@summarized
 @dataclass(frozen=True)
 class Plan:
     """How a function is computed for a robot.

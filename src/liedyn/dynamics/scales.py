@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array
+from liedyn.errors import summarized
 from liedyn.joints.joint_model import tree_views
 from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
@@ -20,6 +21,7 @@ from liedyn.model.model_cache import ModelValue
 _SCALES = ModelValue("scales")
 
 
+@summarized
 class Scales(NamedTuple):
     """length [m], mass [kg], time [s]: products of their powers are characteristic sizes of all other quantities."""
 

@@ -18,7 +18,7 @@ from liedyn.dynamics.constraints.inertia_transfer import transfer_inertia
 from liedyn.dynamics.constraints.rank import equation_rank
 from liedyn.dynamics.manifold import random_configuration
 from liedyn.dynamics.singular_joints import singular_coordinates
-from liedyn.errors import LiedynWarning, Place, WarningLog
+from liedyn.errors import LiedynWarning, Place, WarningLog, summarized
 from liedyn.integrators.run_state import Record, Stages, State, mapped_zeros
 from liedyn.kernels.constraints.stages import (
     DRIFT,
@@ -416,6 +416,7 @@ class RunObserver:
         """
 
 
+@summarized
 @dataclass
 class Statistics:
     """Numbers of steps, rejected steps and evaluations of the right-hand side, and computation time [s]."""
@@ -445,6 +446,7 @@ class Statistics:
                                   "warnings": tuple(map(LiedynWarning.from_dict, state["warnings"]))})
 
 
+@summarized
 @dataclass(frozen=True)
 class LoopStatistics:
     """Statistics of the constraints in a run.

@@ -32,6 +32,7 @@ from typing import TypeAlias
 import numpy as np
 
 from liedyn.arrays import Array, Integers
+from liedyn.errors import summarized
 from liedyn.immutable import Immutable
 from liedyn.model.coupling_functions import FunctionProgram, characteristic_slope, function_program
 from liedyn.model.description import (
@@ -54,6 +55,7 @@ FRAME_SIZE = 12         # numbers of a frame in workspaces, which also hold the 
 _CoordinateAnchor: TypeAlias = tuple[int, int, int, str]            # body, v index, q index, unit
 
 
+@summarized
 @dataclass(frozen=True, eq=False)
 class ModelConstraint(Immutable):
     """A closure or coupling of the model.

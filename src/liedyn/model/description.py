@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Base
-from liedyn.errors import LiedynWarning, ModelError, Place, escape_nonprintable, nearest, of_level
+from liedyn.errors import LiedynWarning, ModelError, Place, escape_nonprintable, nearest, of_level, summarized
 from liedyn.model.coupling_expression import CouplingFunction, read_expression
 from liedyn.model.element_values import (
     as_each,
@@ -74,6 +74,7 @@ def coordinate_name(joint: str, label: str) -> str:
     return f"{joint}.{label}" if label else joint
 
 
+@summarized
 @dataclass(frozen=True, slots=True)
 class Coordinate:
     """One velocity coordinate of a joint: limits and passive forces. Units follow `unit` (rad or m)."""
@@ -91,6 +92,7 @@ class Coordinate:
     jerk: float = math.inf           # the same of the rate of the acceleration
 
 
+@summarized
 @dataclass(frozen=True, slots=True)
 class Mimic:
     """Couples the only coordinate of a joint to that of another: q = multiplier · q_joint + offset.
@@ -100,7 +102,7 @@ class Mimic:
     Examples
     --------
     >>> ld.Joint("right", "prismatic", "palm", "right_finger", axis=[0, 1, 0], mimic=ld.Mimic("left", multiplier=-1)).mimic
-    Mimic(joint='left', multiplier=-1.0, offset=0.0)
+    <Mimic: joint left, multiplier -1>
     """
 
     joint: str
@@ -125,6 +127,7 @@ def _of_coordinates(name: str) -> Any:
     return property(values, doc=f"The {name} of the coordinate, or a tuple with one for each coordinate.")
 
 
+@summarized
 @dataclass(frozen=True, slots=True, init=False)
 class Joint:
     """A joint that moves the link `child` relative to the link `parent`; the parent "world" is the ground.
@@ -257,6 +260,7 @@ class Joint:
         return JOINT_TYPES[self.type].kind
 
 
+@summarized
 class CurveJoint(NamedTuple):
     """The elements of a robot that make a joint along a curve (`model.curve_joint`): one of the `joints` of a `Robot`.
 
@@ -360,6 +364,7 @@ def check_joint_type(joint: Joint) -> None:
                          if joint.type == "curve" else nearest(joint.type, JOINT_TYPES))
 
 
+@summarized
 @dataclass(frozen=True, slots=True, init=False)
 class Loop:
     """A loop closure: a constraint between frame A, fixed in link `a`, and frame B, fixed in link `b`.
@@ -450,6 +455,7 @@ LOOP_TYPES: dict[str, LoopType] = {
 }
 
 
+@summarized
 @dataclass(frozen=True, slots=True, init=False)
 class Coupling:
     """The constraint sum_k c_k q_k = offset between joint coordinates (not of ball and free joints): gears, belts, cables.
@@ -510,6 +516,7 @@ class Coupling:
         return [(follower, "", 1.0), (driver, "", 0.0)]
 
 
+@summarized
 @dataclass(frozen=True, slots=True, init=False)
 class Actuator:
     """A thruster (AGF (28)) on a link, with the scalar command u [N].
@@ -541,6 +548,7 @@ class Actuator:
 JointValues = tuple[tuple[str, tuple[float, ...]], ...]            # (joint, numbers) of each
 
 
+@summarized
 @dataclass(frozen=True, slots=True, init=False)
 class Keyframe:
     """A named state of a robot, such as a rest position. `model.keyframes` returns it as arrays.

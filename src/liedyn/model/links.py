@@ -10,7 +10,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike
-from liedyn.errors import ArgumentError, ModelError, Place
+from liedyn.errors import ArgumentError, ModelError, Place, summarized
 from liedyn.model.element_values import (
     UNIT_QUATERNION,
     as_elements,
@@ -43,6 +43,7 @@ def inertia_of(values: Iterable[float]) -> tuple[float, float, float, float, flo
     return xx, xy, xz, yy, yz, zz
 
 
+@summarized
 @dataclass(frozen=True, slots=True, init=False)
 class Pose:
     """A pose T_ab of frame b in frame a: it maps coordinates in b to coordinates in a.
@@ -159,6 +160,7 @@ class Shape:
 Shapes = Mapping[str, tuple[Shape, ...]]        # by link
 
 
+@summarized
 @dataclass(frozen=True, slots=True, init=False)
 class Link:
     """A rigid body, by its inertia or as a uniform body of simple shapes.
@@ -225,6 +227,7 @@ class Link:
         return Shape(shape.kind, shape.sizes, Pose(shape.pose.rotation, com), shape.colour)
 
 
+@summarized
 @dataclass(frozen=True, slots=True)
 class LinkMesh:
     """A mesh for drawing.
@@ -242,6 +245,7 @@ class LinkMesh:
     file: Path | None = None
 
 
+@summarized
 @dataclass(frozen=True, slots=True)
 class LinkVisuals:
     """Shapes and meshes of a link for drawing.

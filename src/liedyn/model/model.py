@@ -19,6 +19,7 @@ from liedyn.errors import (
     list_names,
     nearest,
     of_level,
+    summarized,
 )
 from liedyn.immutable import Immutable, read_only, read_only_property
 from liedyn.model.articulated_inertia import BodyTree, joints_without_inertia, vanishing_coordinates
@@ -90,6 +91,7 @@ class KernelArrays(NamedTuple):
     packed_model: Array
 
 
+@summarized
 @dataclass(frozen=True, eq=False)
 class ModelJoint(Immutable):
     """A moving joint of the model: one joint to the user, one or more bodies (screws) to the kernels.

@@ -15,7 +15,7 @@ import numpy as np
 
 import liedyn as ld
 from liedyn.arrays import ArrayLike
-from liedyn.errors import NameLookupError, size_text
+from liedyn.errors import NameLookupError, counted, size_text
 from liedyn.model.model import Model
 from liedyn.numba_tools import compile_cache
 from liedyn.simulation.run import SilentProgress
@@ -104,8 +104,8 @@ class Warmup:
     @property
     def summary(self) -> str:
         """Number of functions, their time and the size of the cache, as a sentence."""
-        return (f"{len(self.steps)} functions in {sum(step.seconds for step in self.steps):.1f} s; the cache {self.cache} holds "
-                f"{self.files} compiled functions, {size_text(self.size)}")
+        return (f"{counted(len(self.steps), 'function')} in {sum(step.seconds for step in self.steps):.1f} s; the cache "
+                f"{self.cache} holds {counted(self.files, 'compiled function')}, {size_text(self.size)}")
 
     def plain(self) -> dict[str, Any]:
         """Return the fields as dicts and lists, for JSON."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike
 from liedyn.dynamics.variants import Variants
-from liedyn.errors import LiedynWarning, Place, ScenarioError, list_names
+from liedyn.errors import LiedynWarning, Place, ScenarioError, list_names, summarized
 from liedyn.immutable import Immutable
 from liedyn.integrators.contact_forces import contact_forces
 from liedyn.integrators.problem import InitialValueProblem
@@ -44,6 +44,7 @@ _STANDARD_GRAVITY = 9.81         # m/s^2: for the weight of a robot without grav
 _MAX_START_FORCE = 30.0          # of the weight: a larger contact force at the start causes a warning
 
 
+@summarized
 @dataclass(frozen=True, eq=False)
 class ContactMotion(Immutable):
     """Motion of m contacts at N output times.

@@ -18,7 +18,7 @@ import numpy as np
 from liedyn.arrays import Array, Mask
 from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.kinematics import link_poses
-from liedyn.errors import ComputationError, Place, ScenarioError, WarningLog
+from liedyn.errors import ComputationError, Place, ScenarioError, WarningLog, summarized
 from liedyn.immutable import Immutable
 from liedyn.integrators.diagnosis import early_end_error
 from liedyn.integrators.problem import (
@@ -75,6 +75,7 @@ _ERROR_FACTOR = 10.0           # error of an expression in a step of a multistep
 _MAX_EVENTS, _MAX_EVENTS_SPAN = 200, 1e-9
 
 
+@summarized
 @dataclass(frozen=True, eq=False)
 class OccurredEvent(Immutable):
     """An event that occurred.

@@ -21,7 +21,7 @@ from liedyn.dynamics.constraints.rank import (
 )
 from liedyn.dynamics.finite_differences import numerical_derivative
 from liedyn.dynamics.manifold import difference, integrate
-from liedyn.errors import ComputationError, LiedynWarning, NameLookupError, ShapeError, list_names, warn
+from liedyn.errors import ComputationError, LiedynWarning, NameLookupError, ShapeError, list_names, summarized, warn
 from liedyn.immutable import Immutable
 from liedyn.model.constraint_arrays import ModelConstraint
 from liedyn.model.description import CYLINDRICAL, ONE_DOF, PLANAR, PRISMATIC, REVOLUTE, WELD
@@ -320,6 +320,7 @@ _NEIGHBOUR_DISTANCE = 0.1            # rad, or fraction of the length: distance 
 _MIN_MOVEMENT = 1e-3           # of that distance: a nearer neighbour is the same configuration
 
 
+@summarized
 @dataclass(frozen=True)
 class Mobility:
     """Mobility of a constrained robot at a configuration.

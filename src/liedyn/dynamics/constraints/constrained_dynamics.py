@@ -30,7 +30,7 @@ from liedyn.dynamics.finite_differences import numerical_derivative
 from liedyn.dynamics.manifold import integrate
 from liedyn.dynamics.scales import model_scales
 from liedyn.dynamics.singular_joints import check_joints_move_inertia
-from liedyn.errors import ComputationError, LiedynWarning, ShapeError, warn
+from liedyn.errors import ComputationError, LiedynWarning, ShapeError, summarized, warn
 from liedyn.kernels.batch_blocks import OK
 from liedyn.kernels.constraints.driver import CONTRADICTION_TOLERANCE, OUT_OF_RANGE, solve_motion_batch
 from liedyn.kernels.constraints.stages import EQUATIONS, SOLUTION
@@ -120,6 +120,7 @@ _MAX_CLOSURE_ERROR = 1e-6          # rad or lengths of the loop, and of the maxi
 _ACCELERATION_TOLERANCE = 1e-5     # of the maximum acceleration: tolerance for such states
 
 
+@summarized
 class ConstrainedMotion:
     """Result of constrained dynamics.
 
@@ -151,9 +152,6 @@ class ConstrainedMotion:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ConstrainedMotion, tuple(self)
-
-    def __repr__(self) -> str:
-        return f"ConstrainedMotion(a={self.a}, tau={self.tau}, multipliers={self.multipliers}, independent={self.independent})"
 
 
 class _SingleStateMotion(ConstrainedMotion):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from liedyn.arrays import Base
-from liedyn.errors import InputElement, LiedynWarning
+from liedyn.errors import InputElement, LiedynWarning, summarized
 
 ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho"), "variational": ("step",)}
@@ -254,6 +254,7 @@ class Integrator(InputElement):
         return "step" in METHODS[self.method]
 
 
+@summarized
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """A run of `simulate`: the content of a scenario file. Its paths are relative to the current folder or absolute."""

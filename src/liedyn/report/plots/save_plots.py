@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from liedyn.errors import LiedynWarning
+from liedyn.errors import LiedynWarning, summarized
 from liedyn.io.atomic_output import open_output, scratch_folder
 from liedyn.report.plots.figure_files import save_figure, words_only
 from liedyn.report.plots.joint_plots import draw_energy, draw_group, draw_tracking
@@ -21,6 +21,7 @@ from liedyn.report.plots.spatial_plots import draw_base_path, draw_motion
 
 # Plots next to data: they are drawn after the data are written, and a plot that fails does not affect others -------------
 
+@summarized
 @dataclass(frozen=True)
 class SavedPlots:
     """Written files, and texts about them.
