@@ -6,9 +6,9 @@ import inspect
 import liedyn
 
 SUBJECTS: dict[str, tuple[str, ...]] = {
-    "robots": ("load", "load_description", "build", "save", "Model", "Robot", "Link", "Shape", "Joint", "curve_joint", "Pose",
-               "Mimic", "Loop", "Coupling", "Actuator", "Keyframe", "Variants", "parameter_names", "plan", "Plan",
-               "warmup", "Warmup"),
+    "robots": ("load", "load_description", "build", "fix_joints", "save", "Model", "Robot", "Link", "Shape", "Joint",
+               "curve_joint", "Pose", "Mimic", "Loop", "Coupling", "Actuator", "Keyframe", "Variants", "parameter_names",
+               "plan", "Plan", "warmup", "Warmup"),
     "dynamics": ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "mass_matrix", "inverse_mass_matrix", "bias_force",
                  "gravity_force", "joint_wrenches", "energy"),
     "kinematics": ("link_pose", "link_poses", "link_twist", "link_acceleration", "jacobian", "jacobian_derivative",

@@ -84,6 +84,7 @@ from liedyn.dynamics.dynamics import (
     joint_wrenches as joint_wrenches,
     mass_matrix as mass_matrix,
 )
+from liedyn.dynamics.fixed_joints import fix_joints as fix_joints
 from liedyn.dynamics.inertial_parameters import (
     base_parameters as base_parameters,
     energy_regressor as energy_regressor,

@@ -2,6 +2,9 @@
 import json
 from pathlib import Path
 
+import numpy as np
+
+import liedyn as ld
 from command_line import ok, run, said
 
 ROBOTS = Path(__file__).parents[2] / "robots"
@@ -78,3 +81,17 @@ def test_wrong_usage(tmp_path):
     done = run("convert", robot, "-o", path)
     assert done.exit_code == 2 and said(done) == [f"error: {path} exists already; --force or force=True overwrites it"]
     ok("convert", robot, "-o", path, "--force")
+
+
+def test_joints_are_fixed(tmp_path):
+    """In a URDF, all else of the file stays; a mimic joint is fixed with the joint that it follows."""
+    path = tmp_path / "pendulum.urdf"
+    ok("convert", ROBOTS / "double_pendulum.urdf", "--fix", "elbow=0.3", "-o", path)
+    model = ld.fix_joints(ld.load(ROBOTS / "double_pendulum.urdf"), {"elbow": 0.3})
+    np.testing.assert_allclose(ld.load(path).constants, model.constants, atol=1e-12)
+    ok("convert", ROBOTS / "gripper.urdf", "--fix", "left_crank=0.2", "-o", tmp_path / "gripper.yaml")
+    assert ld.load(tmp_path / "gripper.yaml").joint_names == ("left_pad", "left_bar", "right_pad", "right_bar")
+    for arguments, message in ((("--fix", "elbw=1"), "--fix elbw=1: no moving joint 'elbw'; the robot has shoulder, elbow"),
+                               (("--fix", "elbow=1,2"), "--fix elbow=1,2: expected 1 number(s) for joint elbow")):
+        done = run("convert", ROBOTS / "double_pendulum.urdf", *arguments, "-o", tmp_path / "b.yaml")
+        assert done.exit_code == 2 and message in done.stderr, done.stderr

@@ -15,8 +15,8 @@ from liedyn.simulation import compile_ahead
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 # What compiles nothing, or only what others in a group do.
-OTHERS = {"load", "load_description", "build", "curve_joint", "warmup", "random_configuration", "random_motion", "expand",
-          "reduce", "joint_motion", "inertial_parameters",
+OTHERS = {"load", "load_description", "build", "curve_joint", "fix_joints", "warmup", "random_configuration", "random_motion",
+          "expand", "reduce", "joint_motion", "inertial_parameters",
           "parameter_names", "spatial_twists", "body_twists", "spatial_wrenches", "body_wrenches", "closed_form",
           "spatial_closed_form", "sectional_curvature", "scalar_curvature", "identify", "linearize_scenario", "find_equilibrium",
           "run_scenario", "read_trajectory", "assemble", "plan", "kim_tables", "simulate", "rollout", "rollout_derivatives",

@@ -28,15 +28,16 @@ def full(upper) -> np.ndarray:
 
 
 class PinocchioBridge:
-    """Pinocchio's model of a URDF file (or text) beside ours. Its velocity is S(q) v: a permutation but for planar joints,
-    whose velocity it writes in the moving frame."""
+    """Pinocchio's model of a URDF file (or text, or its model) beside ours. Its velocity is S(q) v: a permutation but for planar
+    joints, whose velocity it writes in the moving frame."""
 
     def __init__(self, source, model):
         import pinocchio as pin
         args = (pin.JointModelFreeFlyer(),) if model.base == "floating" else ()
-        text = str(source)
+        text = model.name if isinstance(source, pin.Model) else str(source)
         self.model = model
-        self.pin = pin.buildModelFromXML(text, *args) if text.startswith("<") else pin.buildModelFromUrdf(text, *args)
+        build = pin.buildModelFromXML if text.startswith("<") else pin.buildModelFromUrdf
+        self.pin = source if isinstance(source, pin.Model) else build(text, *args)
         self.pin.gravity.linear = model.gravity
         self.data = self.pin.createData()
         assert self.pin.nv == model.nv, f"{text}: nv {self.pin.nv} of Pinocchio, {model.nv} of ours"

@@ -207,6 +207,7 @@ def described_robot() -> ld.Model:
                      couplings=[ld.Coupling("gear", {"one": 1, "two.angle": 2}, offset=0.1)],
                      actuators=[ld.Actuator("rotor", "b", axis=[0, 0, 1], torque_ratio=0.1)])
     assert_type((links[0].com, joints[0].axes), tuple[tuple[float, float, float], tuple[tuple[float, float, float], ...]])
+    assert_type(ld.fix_joints(ld.build(robot), {"one": 0.1, "two": [0, 0, 1]}), ld.Model)
     return ld.build(robot)
 
 

@@ -476,9 +476,14 @@ def configuration_of(model: Model, texts: Sequence[str], start: Array | None = N
     Raises UsageError for other texts, ConfigurationError for quaternions off unit norm.
     """
     q = model.neutral() if start is None else start.copy()
-    for name, values in _joint_values(model, texts, model.q_index, "--q"):
-        q[model.q_index(name)] = _normalized(model, name, values)
+    for name, values in positions_of(model, texts, "--q").items():
+        q[model.q_index(name)] = values
     return q
+
+
+def positions_of(model: Model, texts: Sequence[str], option: str) -> dict[str, list[float]]:
+    """Return the coordinates {joint: values} of texts such as "crank=0.5". Raises as `configuration_of`, naming the option."""
+    return {name: _normalized(model, name, values) for name, values in _joint_values(model, texts, model.q_index, option)}
 
 
 def _velocity(model: Model, q: Array, texts: Sequence[str], constraint_motion: Mapping[str, Array]) -> Array:

@@ -146,6 +146,8 @@ def view(robot: str, q: tuple[str, ...], floating: bool, output: str | None, no_
 @click.option("-o", "--output", type=click.Path(), required=True, metavar="FILE", help="File to write, with the ending "
               f"{in_words(list(written_endings()))}, or .csv for a trajectory; `-` for stdout.")
 @click.option("--to", "format", metavar=f"[{'|'.join(written_formats())}]", help="Format of standard output, with `-o -`.")
+@click.option("--fix", multiple=True, metavar="JOINT=VALUE", help="Joint of a robot to fix at these coordinates (separated by "
+              "commas); may be repeated. Mimic joints of it are fixed, too.")
 @click.option("--lossy", is_flag=True, help="Convert even if the format cannot describe the robot's dynamics, and omit "
               "what it cannot describe.")
 @click.option("-r", "--robot", type=FILE, help="Robot of a trajectory, which its CSV then names. Default: the one named in the "
@@ -153,8 +155,9 @@ def view(robot: str, q: tuple[str, ...], floating: bool, output: str | None, no_
 @columns_option
 @bag_options
 @with_console(base_option, loops_option, reading_options, force_option, json_option)
-def convert(source: str, output: str, format: str | None, lossy: bool, robot: str | None, columns: str | None,   # noqa: PLR0913
-            bag: BagOptions, base: Base | None, loops: str | None, reading: ReadingOptions, force: bool, as_json: bool,
+def convert(source: str, output: str, format: str | None, fix: tuple[str, ...], lossy: bool,                 # noqa: PLR0913
+            robot: str | None, columns: str | None, bag: BagOptions, base: Base | None,
+            loops: str | None, reading: ReadingOptions, force: bool, as_json: bool,
             console: Console) -> None:
     """Convert ROBOT, a URDF, YAML or MJCF file, to the format given by the ending of the output file; or TRAJECTORY, a ROS bag
     or a CSV, to a CSV with the names and units of liedyn.
@@ -171,6 +174,8 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
       liedyn convert robots/ur5.yaml -o ur5.urdf
       liedyn convert robot.urdf -o robot.yaml
       liedyn convert robots/hopper.xml -o hopper.yaml
+      liedyn convert robots/ur5_gripper.yaml \\
+          --fix wrist_3_joint=0.5 --fix wrist_2_joint=-1.57 -o arm.yaml
       liedyn convert robots/four_bar.yaml -o four_bar.urdf
           # also writes four_bar.loops.yaml
       liedyn convert robots/arm_with_tool.urdf \\
@@ -182,8 +187,8 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
       liedyn convert bag/ --topic /joint_states --robot arm.urdf -o motion.csv
     """
     if source == "-" or Path(source).suffix.lower() == ".csv" or is_bag_file(source):
-        if format is not None or lossy or loops:
-            raise click.UsageError("--to, --lossy and --loops are options for robots.")
+        if format is not None or lossy or loops or fix:
+            raise click.UsageError("--to, --fix, --lossy and --loops are options for robots.")
         _convert_trajectory(source, output, robot, columns, bag, base, reading, force=force, as_json=as_json, console=console)
         return
     if robot is not None or columns is not None or any(bag.values()):
@@ -198,6 +203,12 @@ def convert(source: str, output: str, format: str | None, lossy: bool, robot: st
         raise click.UsageError("`-o -` and --json would both write to stdout.")
     path = Path(output)
     description = load_description(source, base, loops, **reading)
+    if fix:
+        from liedyn.analysis.configurations import positions_of
+        from liedyn.dynamics.fixed_joints import fix_joints
+        from liedyn.model.model import build
+        model = build(description)
+        description = fix_joints(model, positions_of(model, fix, "--fix")).description
     name, folder = (None, None) if output == STDIO else (path.name, path.parent)
     result = convert_description(description, format or format_of(path), name, folder)
     result.check(lossy=lossy, source=source)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Integers
+from liedyn.arrays import Array, ArrayLike, Base, Integers
 from liedyn.errors import ModelError, Place, nearest
 from liedyn.model.description import BALL, ONE_DOF, WORLD, Actuator, Coupling, Joint, Keyframe, Loop, Robot
 from liedyn.model.element_values import element_location
@@ -57,6 +57,12 @@ def links_by_body(tree: LinkTree) -> dict[str, list[Link]]:
         top[joint.child] = first
         bodies.setdefault(first, []).append(tree.links[joint.child])
     return bodies
+
+
+def body_by_link(tree: LinkTree, base: Base) -> dict[str, str]:
+    """Return the name of the first link of the rigid body of each link, and of that of the ground."""
+    ground = WORLD if base == "floating" else tree.root
+    return {WORLD: ground} | {link.name: first for first, links in links_by_body(tree).items() for link in links}
 
 
 def _first_line(element: Element) -> str | None:

@@ -37,6 +37,7 @@ from liedyn.model.element_values import check_finite, check_pose, element_locati
 from liedyn.model.link_tree import (
     Body,
     LinkTree,
+    body_by_link,
     build_link_tree,
     check_names,
     links_by_body,
@@ -109,8 +110,7 @@ def validate_constraints(robot: Robot, tree: LinkTree) -> tuple[tuple[Loop, ...]
     check_names((*robot.loops, *robot.couplings, *mimic_couplings(robot)), "constraint")
     if not (robot.loops or robot.couplings or any(joint.mimic for joint in robot.joints)):
         return (), ()
-    ground = WORLD if robot.base == "floating" else tree.root
-    body_of = {WORLD: ground} | {link.name: first for first, links in links_by_body(tree).items() for link in links}
+    body_of = body_by_link(tree, robot.base)
     coordinates = _coupling_coordinates(robot.joints)
     loops = tuple(_validate_loop(loop, tree, body_of) for loop in robot.loops)
     couplings = tuple(_validate_coupling(coupling, coordinates, robot.joints, element_location(coupling, "terms"))
