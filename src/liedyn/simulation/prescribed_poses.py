@@ -18,14 +18,8 @@ from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
 from liedyn.kernels.simulation.signals import ORDER, POSITION, VELOCITY, Poses
 from liedyn.model.model import Model
 from liedyn.model.spatial import angle_functions, right_jacobian
-from liedyn.simulation.signals.signal_compiler import (
-    Curve,
-    SignalCompiler,
-    SignalPurpose,
-    extend_constant,
-    make_finite_curve,
-    spline,
-)
+from liedyn.simulation.signals.curves import Curve, extend_constant, make_finite_curve, spline
+from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
 # A curve of rotations through waypoints whose angular velocity and acceleration are continuous --------------------------
 

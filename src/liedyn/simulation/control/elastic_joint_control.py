@@ -25,7 +25,8 @@ from liedyn.model.model import Model, ModelJoint, build
 from liedyn.model.spatial import adjoint, pose, rotation_by_rows
 from liedyn.simulation.control.control_law import error_gains
 from liedyn.simulation.name_binding import bind_rules
-from liedyn.simulation.signals.signal_compiler import Curve, SignalCompiler
+from liedyn.simulation.signals.curves import Curve
+from liedyn.simulation.signals.signal_compiler import SignalCompiler
 
 _AXIS_TOLERANCE = 1e-9   # rad, and lengths of the robot: axes that differ by less are equal but for the digits of the file
 _JUMP = 1e-6             # of the maximum of a derivative in the motion: smaller jumps are ignored

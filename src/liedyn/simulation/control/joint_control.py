@@ -27,7 +27,8 @@ from liedyn.simulation.control.elastic_joint_control import is_motor_law
 from liedyn.simulation.control.rigid_joint_laws import bind_computed_torque, bind_gravity_compensation, bind_state_feedback
 from liedyn.simulation.control.task_space_control import Tracking, bind_task_space, signal_values, task_tracking
 from liedyn.simulation.name_binding import bind_joints, joint_mask, phase_rules
-from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose, ramp
+from liedyn.simulation.signals.curves import ramp
+from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
 if TYPE_CHECKING:
     from liedyn.simulation.segment_problems import RunSegment  # imports this module
