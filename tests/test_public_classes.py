@@ -122,6 +122,7 @@ EXAMPLES = {
     "InputError": lambda p: raised(lambda: ld.run_scenario({"robot": str(p), "duration": -1})),
     "InverseDerivatives": lambda p: ld.inverse_dynamics_derivatives(model_of(p), Q, V, REST),
     "Joint": lambda p: described().joints,
+    "Move": lambda p: ld.plan_move(model_of(p), {"two": 0.5}, acceleration=2.0),
     "Keyframe": lambda p: described().keyframes,
     "KimTables": lambda p: ld.kim_tables(model_of(p), Q, V),
     "LiedynError": lambda p: ld.LiedynError("wrong"),

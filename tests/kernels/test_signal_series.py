@@ -9,8 +9,8 @@ from liedyn.errors import Place
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signal_series import series_stack_size, signal_series
 from liedyn.kernels.simulation.signals import Signals, evaluate_signal
-from liedyn.simulation.signals.expression import FUNCTIONS, compile_expression
 from liedyn.simulation.signals.curves import Curve, quintic
+from liedyn.simulation.signals.expression import FUNCTIONS, compile_expression
 
 ORDER = 5
 

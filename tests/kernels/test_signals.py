@@ -9,8 +9,8 @@ from scipy.interpolate import BPoly, CubicSpline
 from liedyn.errors import Place
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signals import Signals, evaluate_signal
-from liedyn.simulation.signals.expression import FUNCTIONS, compile_expression
 from liedyn.simulation.signals.curves import Curve, interpolant, quintic, spline
+from liedyn.simulation.signals.expression import FUNCTIONS, compile_expression
 
 PLACE = Place("s.yaml", 1)
 

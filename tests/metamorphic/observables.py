@@ -322,6 +322,7 @@ ELSEWHERE: dict[str, str] = {
                      "integrate"), _INPUT),
     "run_scenario": "the computation of simulate, which test_scenarios.py compares",
     "rollout_derivatives": "requires generated code; compared in test_scenarios.py",
+    "plan_move": "a duration; compared in test_moves.py",
     "identify": "compared for a recorded motion in test_scenarios.py",
     "linearize_scenario": "reads files; compared in test_scenarios.py",
 }

@@ -158,6 +158,8 @@ def linear(model: ld.Model, q: Array, v: Array, tau: Array) -> None:
     assert_type((system.eigenvalues, system.select("tau.*").B), tuple[NDArray[np.complex128], Array])
     assert_type(ld.linearize_scenario({"robot": "arm.urdf", "duration": 1}, at=0.5).system, ld.LinearSystem)
     assert_type(ld.find_equilibrium("scenario.yaml", hold="elbow").q, Array)
+    move: ld.Move = ld.plan_move(model, {"elbow": 1.0}, q, acceleration=3.0, jerk={"elbow": 20.0})
+    assert_type((move.duration, move.at(0.5).q, move.trajectory(0.01)), tuple[float, Array, ld.Trajectory])
 
 
 def push(t: float, q: Array, v: Array) -> Mapping[str, float]:

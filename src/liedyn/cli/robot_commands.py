@@ -1,4 +1,4 @@
-"""Commands about robot files (`info`, `check`, `view`, `convert`, `export`, `assemble`), `template`, `schema` and `warmup`."""
+"""Commands on robot files: `info`, `check`, `view`, `convert`, `export`, `assemble`, `move`; `template`, `schema`, `warmup`."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -28,6 +28,7 @@ from liedyn.cli.options import (
 from liedyn.io.robots.robot_formats import in_words, written_endings, written_formats
 
 if TYPE_CHECKING:                       # imports NumPy
+    from liedyn.analysis.moves import Move
     from liedyn.arrays import Array, Base
     from liedyn.io.ros_bag import BagOptions
     from liedyn.model.model import Model
@@ -350,6 +351,65 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
     if output:
         write_assembly(state, output, force=force)
         console.file(output)
+
+
+# move -------------------------------------------------------------------------------------------------------------------
+
+@click.command(short_help="Plan a motion to a configuration under velocity, acceleration and jerk limits.")
+@robot_argument
+@click.option("--to", "target", multiple=True, required=True, metavar="JOINT=VALUE", help="Target of a joint (coordinates "
+              "separated by commas), or the name of a keyframe; may be repeated. Other joints stay.")
+@click.option("--from", "start", multiple=True, metavar="JOINT=VALUE", help="Start of a joint, or the name of a keyframe; may "
+              "be repeated. Default: zero.")
+@click.option("--velocity", multiple=True, metavar="[JOINT=]LIMIT", help="Maximum velocity [rad/s or m/s], of all joints or "
+              "of a joint or pattern; may be repeated. Default: from the robot file.")
+@click.option("--acceleration", multiple=True, metavar="[JOINT=]LIMIT", help="Maximum acceleration [rad/s^2 or m/s^2].")
+@click.option("--jerk", multiple=True, metavar="[JOINT=]LIMIT", help="Maximum jerk [rad/s^3 or m/s^3]. Without it, the "
+              "acceleration jumps.")
+@click.option("--duration", type=float, metavar="SECONDS", help="Duration, if longer than the shortest one.")
+@click.option("--straight", is_flag=True, help="Move along a straight line of joint coordinates.")
+@click.option("--step", type=float, default=0.01, show_default=True, metavar="SECONDS", help="Time between two rows.")
+@loops_option
+@click.option("-o", "--output", type=click.Path(), default="-", help="CSV to write. Default: stdout.")
+@with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
+def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: tuple[str, ...],               # noqa: PLR0913
+         acceleration: tuple[str, ...], jerk: tuple[str, ...], duration: float | None, straight: bool, step: float,
+         loops: str | None, output: str, base: Base | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool,
+         force: bool, as_json: bool, console: Console) -> None:
+    """Plan the fastest motion of ROBOT from one configuration to another, under limits of velocity, acceleration and jerk.
+
+    All joints arrive at the same time. The output is a trajectory with columns q, v and a, for `inverse`, `replay`, `plot` and
+    the signals of a scenario. The package ruckig computes it (pip install 'liedyn[moves]').
+
+    \b
+    Examples:
+      liedyn move robots/panda.yaml --to panda_joint4=-1.5 \\
+          --to panda_joint2=0.5 --acceleration 5 --jerk 50 -o motion.csv
+      liedyn inverse motion.csv
+    """
+    from liedyn.io.atomic_output import check_output
+
+    if as_json and output == "-":
+        raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
+
+    def plan() -> Move:
+        from liedyn.analysis.moves import move_of_texts
+        from liedyn.robot_files import read_model
+        model = read_model(robot, base=base, loops=loops, strict=strict, ignore_mimic=ignore_mimic, **reading)
+        return move_of_texts(model, target, start, {"velocity": velocity, "acceleration": acceleration, "jerk": jerk},
+                             duration=duration, straight=straight)
+
+    with arguments_first(plan):
+        check_output(output, force=force)
+    planned = plan()
+    console.robot(planned.model)
+    trajectory = planned.trajectory(step)
+    trajectory.save(output, force=force)
+    console.message(planned.summary)
+    if as_json:
+        console.result_json({"output": output, "duration": planned.duration, "limiting": list(planned.limiting),
+                             "rows": len(trajectory)})
+    console.file(output, f"{len(trajectory.columns)} columns, {len(trajectory)} rows")
 
 
 # template ---------------------------------------------------------------------------------------------------------------

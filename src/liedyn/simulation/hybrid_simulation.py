@@ -59,7 +59,7 @@ from liedyn.simulation.joint_stops import JointStop, impact_name, release_name, 
 from liedyn.simulation.name_binding import with_measured_values
 from liedyn.simulation.run_recorder import RunRecorder
 from liedyn.simulation.segment_problems import EventLedger, HybridState, SegmentProblems
-from liedyn.simulation.signals.signal_compiler import SAME_TIME
+from liedyn.simulation.signals.curves import SAME_TIME
 
 
 def reads_forces(problem: InitialValueProblem, k: int) -> bool:

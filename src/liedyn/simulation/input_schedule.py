@@ -60,9 +60,9 @@ from liedyn.simulation.name_binding import (
     write_values,
 )
 from liedyn.simulation.prescribed_poses import PoseTable, prescribed_motions, prescribed_state
+from liedyn.simulation.signals.curves import SAME_TIME
 from liedyn.simulation.signals.expression import SignalProgram, sign_of_difference
 from liedyn.simulation.signals.signal_compiler import (
-    SAME_TIME,
     SignalCompiler,
     SignalPurpose,
     merge_times,

@@ -63,6 +63,20 @@ class Sine(InputElement):
 
 
 @dataclass(frozen=True, slots=True)
+class Move(InputElement):
+    """Fastest motions between points at which the joint rests, under limits. The joint stays at a point until the next time.
+
+    points   (t, x, dx, ddx) of the start; then (t, x) with the time at which the motion to x starts, None: at once
+    limits   velocity, acceleration and jerk; None: that of the robot file
+    """
+
+    points: tuple[tuple[float | None, ...], ...]
+    velocity: float | None = None
+    acceleration: float | None = None
+    jerk: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Column(InputElement):
     """A column of a CSV. Defaults: the column of the coordinate; linear interpolation of a force, quintic of other quantities."""
 
@@ -81,11 +95,11 @@ class RelativeTime(InputElement):
     Before the event it has its first value.
     """
 
-    curve: Quintic | Spline | Sine | Column
+    curve: Quintic | Spline | Sine | Column | Move
     start: str
 
 
-Signal = Constant | Expression | Quintic | Spline | Sine | Column | RelativeTime
+Signal = Constant | Expression | Quintic | Spline | Sine | Column | Move | RelativeTime
 
 
 @dataclass(frozen=True, slots=True)

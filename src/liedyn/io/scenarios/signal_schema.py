@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from liedyn.io.file_schema import (
@@ -29,6 +30,7 @@ from liedyn.io.scenarios.scenario import (
     Drive,
     Expression,
     Motion,
+    Move,
     Pd,
     Prescribe,
     Quintic,
@@ -91,6 +93,10 @@ def read_signal(node: Node, *more: str) -> Signal:
     nodes = node.mapping((*CURVES, *more))
     key, child = only(node, nodes, kinds, "a signal")
     curve: Any = CURVES[key].value.read(child)
+    if "limits" in nodes:
+        if not isinstance(curve, Move):
+            raise nodes["limits"].problem(f"limits cannot be combined with {key}", expected="limits of a move")
+        curve = replace(curve, **MOVE_LIMITS.read(nodes["limits"]))
     return RelativeTime(curve, nodes["from"].text(), place=nodes["from"].place) if "from" in nodes else curve
 
 
@@ -115,6 +121,27 @@ def _check_times(node: Node) -> None:
                                              expected=f"a time after {previous.value[0].written}")
 
 
+def _move(node: Node) -> Move:
+    """Return a move from [[t, x], [x], [t, x], …]: the start, then targets, some with the time at which the motion starts."""
+    rows = node.items(minimum=2, of="points: the start [t, x], then targets [x] or [t, x]")
+    start = [child.number() for child in rows[0].items(minimum=2, maximum=4, of="numbers: t, x, dx/dt, d²x/dt²")]
+    points: list[tuple[float | None, ...]] = [tuple([*start, 0.0, 0.0][:4])]
+    for row in rows[1:]:
+        values = [row.number()] if row.kind == "number" else [child.number() for child in row.items(
+            minimum=1, maximum=2, of="numbers: x, or t and x")]
+        points.append((None, *values)[-2:])
+    return Move(tuple(points), place=node.place)
+
+
+def _move_limits(node: Node) -> dict[str, float]:
+    """Return the limits that replace those of the robot."""
+    if node.kind == "text":
+        if node.text() != "robot":
+            raise node.wrong("robot, or a mapping with " + ", ".join(MOVE_LIMIT_VALUES))
+        return {}
+    return MOVE_LIMIT_VALUES.values(node)
+
+
 def _column(node: Node) -> Column:
     values = CSV.values(node)
     return Column(values["file"], values.get("column"), values.get("interpolation"), place=node.place)
@@ -131,6 +158,12 @@ CSV = Schema("column", (
     Field("column", Text(), "name of the column", "the one of this coordinate", example="q.elbow"),
     Field("interpolation", Choice(INTERPOLATIONS), "between the rows", "`linear` for a force, `quintic` for a motion",
         example="quintic")), reader=_column)
+_LIMIT = Number(above=0)
+MOVE_LIMIT_VALUES = Schema("move_limits", (
+    Field("velocity", _LIMIT, "[rad/s or m/s]", "that of the robot", example=2),
+    Field("acceleration", _LIMIT, "[rad/s^2 or m/s^2]", "that of the robot", example=10),
+    Field("jerk", _LIMIT, "[rad/s^3 or m/s^3]", "that of the robot; without one, the acceleration jumps", example=100)))
+MOVE_LIMITS = OneOf((Choice(("robot",)), MOVE_LIMIT_VALUES), "move_limits", _move_limits)
 CURVES = Schema("curve", (
     Field("quintic", List(List(Number(), 2, 4), 2, reader=_quintic), "waypoints `[t, x]` to `[t, x, dx, d2x]` joined by quintic "
         "polynomials; derivatives that are not given are zero", example=[[0, 0], [2, 1.0, 0, 0]]),
@@ -138,9 +171,14 @@ CURVES = Schema("curve", (
         example=[[0, 0], [1, 0.4], [2, 0.1]]),
     Field("sine", SINE, "`offset + amplitude sin(2 pi frequency t + phase)`"),
     Field("csv", CSV, "a column of a CSV"),
+    Field("move", List(OneOf((Number(), List(Number(), 1, 4))), 2, reader=_move), "fastest motion from the start `[t, x]` to "
+        "targets `[x]`, or `[t, x]` to start at t, at rest at each; under the limits of the key `limits`",
+        example=[[0, 0], [1.2]]),
+    Field("limits", MOVE_LIMITS, "of a move: `robot`, or a mapping with `velocity`, `acceleration`, `jerk`", "robot",
+        example={"acceleration": 10, "jerk": 100}),
     Field("from", Text(), "time origin of the curve: `phase` (start of the current phase) or the name of an event; "
         "before an event, the curve has its first value", "the start of the run", example="phase")),
-    one_of=(("quintic", "spline", "sine", "csv"),))
+    one_of=(("quintic", "spline", "sine", "csv", "move"),))
 SIGNAL = OneOf((Number(), Text(), CURVES), "signal", read_signal)
 SIGNALS = OneOf((SIGNAL, List(SIGNAL, 1, words="signals")), "signals")
 THREE_SIGNALS = List(SIGNAL, 3, 3, "signals")
@@ -159,6 +197,10 @@ def signal_to_dict(signal: Signal | tuple[Signal, ...]) -> Any:
             return {**signal_to_dict(signal.curve), "from": signal.start}
         case Column():
             return {"csv": {"file": FilePath(signal.file), "column": signal.name, "interpolation": signal.interpolation}}
+        case Move():
+            limits = {key: x for key in MOVE_LIMIT_VALUES if (x := getattr(signal, key)) is not None}
+            start, *targets = signal.points
+            return {"move": [start, *([x] if t is None else [t, x] for t, x in targets)], "limits": limits or "robot"}
         case Sine():
             return {"sine": {key: getattr(signal, key) for key in SINE}}
     return {"quintic" if isinstance(signal, Quintic) else "spline": signal.points}

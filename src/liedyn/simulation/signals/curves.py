@@ -11,6 +11,7 @@ from liedyn.arrays import Array, ArrayLike
 from liedyn.errors import Place, ScenarioError
 from liedyn.kernels.simulation.signals import ORDER
 
+SAME_TIME = 1e-12               # relative to the duration: times that differ by less are equal, as 3 * 0.1 and 0.3
 MIN_ROWS = {"linear": 2, "cubic": 4, "quintic": 6}
 
 

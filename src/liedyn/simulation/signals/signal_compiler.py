@@ -10,21 +10,41 @@ from pathlib import Path
 import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
-from liedyn.errors import Place, ScenarioError, TrajectoryError, WarningLog, nearest
+from liedyn.errors import ComputationError, Place, ScenarioError, TrajectoryError, WarningLog, nearest
 from liedyn.io.ros_bag import is_bag
-from liedyn.io.scenarios.scenario import PHASE_START, Column, Constant, Expression, Quintic, RelativeTime, Signal, Sine, Spline
+from liedyn.io.scenarios.scenario import (
+    PHASE_START,
+    Column,
+    Constant,
+    Expression,
+    Move,
+    Quintic,
+    RelativeTime,
+    Signal,
+    Sine,
+    Spline,
+)
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory, repeated_row
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signals import NUMBERS_PER_POINT
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import find_index, make_points, unknown_name_error, unwrap_angle
-from liedyn.simulation.signals.curves import MIN_ROWS, Curve, extend_constant, interpolant, make_finite_curve, quintic, spline
+from liedyn.simulation.signals.curves import (
+    MIN_ROWS,
+    SAME_TIME,
+    Curve,
+    extend_constant,
+    interpolant,
+    make_finite_curve,
+    quintic,
+    spline,
+)
 from liedyn.simulation.signals.expression import LINK_FUNCTIONS, SignalProgram, compile_expression, with_clock_origins
+from liedyn.simulation.signals.point_to_point import MotionLimits, stop_and_go
 from liedyn.simulation.signals.switching_times import MAX_SWITCHES, switches_in_time, switches_of_state
 
 # signal table -----------------------------------------------------------------------------------------------------------
 
-SAME_TIME = 1e-12               # relative to the duration: times that differ by less are equal, as 3 * 0.1 and 0.3
 _REST_TOLERANCE = 1e-6          # of the maximum velocity: slower is at rest
 
 
@@ -164,16 +184,39 @@ class SignalCompiler:
             return self._column(signal, purpose)
         return self._curve(signal, purpose)
 
-    def _curve(self, signal: Quintic | Spline | Sine, purpose: SignalPurpose) -> SignalProgram | Curve:
+    def _curve(self, signal: Quintic | Spline | Sine | Move, purpose: SignalPurpose) -> SignalProgram | Curve:
         """Return the curve or the program of a function of time."""
         if isinstance(signal, Sine):
             text = f"sin({2.0 * math.pi * signal.frequency!r}*t + {signal.phase!r})*{signal.amplitude!r} + {signal.offset!r}"
             return compile_expression(text, signal.place, False, self._resolver(signal.place, purpose))
         if isinstance(signal, Spline):
             return make_finite_curve(signal.place, spline, signal.points)
+        if isinstance(signal, Move):
+            return self._move(signal, purpose)
         if purpose.derivatives >= 2:
             self._check_rest(signal)
         return make_finite_curve(signal.place, quintic, signal.points)
+
+    def _move(self, signal: Move, purpose: SignalPurpose) -> Curve:
+        """Return the curve of the fastest motions between points, under the limits of the signal or of the robot."""
+        if purpose.column is not None and not purpose.column.startswith("q."):
+            raise ScenarioError(f"a move is a position, not a {purpose.name}", place=signal.place, expected="another curve")
+        names, k = ("velocity", "acceleration", "jerk"), purpose.v
+        robot = [math.inf if k is None else float(getattr(self.model, f"{name}_limit")[k]) or math.inf for name in names]
+        velocity, acceleration, jerk = (limit if (value := getattr(signal, name)) is None else value
+                                        for name, limit in zip(names, robot, strict=True))
+        if not math.isfinite(acceleration):
+            raise ScenarioError(f"the {purpose.name} has no acceleration limit", place=signal.place,
+                                expected="limits: {acceleration: …} next to move, or in the limits of the joint")
+        if signal.points[0][2] and (signal.points[0][0] or 0.0) > 0.0 and purpose.derivatives >= 2:
+            raise ScenarioError("the motion would start with a velocity jump", place=signal.place,
+                                found=f"velocity {signal.points[0][2]:g} at t = {signal.points[0][0]:g}",
+                                expected="zero velocity")
+        limits = MotionLimits(*(np.array([abs(x)]) for x in (velocity, acceleration, jerk)))
+        try:
+            return make_finite_curve(signal.place, stop_and_go, signal.points, limits)
+        except ComputationError as error:
+            raise ScenarioError(str(error), place=signal.place) from None
 
     def origins(self, start_times: Mapping[str, float]) -> Array:
         """Return the start time of each clock; -inf if it has not started."""

@@ -1,0 +1,378 @@
+"""Point-to-point motions of a robot under limits of velocity, acceleration and jerk."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from liedyn.analysis.configurations import positions_of
+from liedyn.analysis.recorded_motion import trajectory_of
+from liedyn.arrays import Array, ArrayLike, Mask
+from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.batching.calls import check_finite
+from liedyn.dynamics.constraints.couplings import checked_motion, follow_couplings
+from liedyn.dynamics.manifold import difference, integrate
+from liedyn.errors import ComputationError, ConfigurationError, ModelError, NameLookupError, UsageError, list_names, nearest
+from liedyn.immutable import Immutable
+from liedyn.io.trajectory_csv import Trajectory
+from liedyn.model.model import Model
+from liedyn.simulation.name_binding import matching_names, v_to_q_indices
+from liedyn.simulation.signals.point_to_point import MotionLimits, PointState, PointToPoint, fastest_motion
+
+Limit = float | Mapping[str, Any] | None
+
+MAX_ROWS = 10_000_000    # of a trajectory
+_SAMPLES = 400           # of a motion, at which followers and positions are compared with their limits
+_AT_LIMIT = 1e-9         # of the range or the limit: rounding of a motion that reaches it
+_SLOWER = 1.001          # factor of the time of a motion whose followers exceed their limits, for maxima between samples
+
+
+class MoveState(NamedTuple):
+    """Configurations (..., nq), velocities and accelerations (..., nv) at given times."""
+
+    q: Array
+    v: Array
+    a: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Move(Immutable):
+    """A motion of a robot from a state to rest at a configuration, in the shortest time that its limits allow.
+
+    model      the robot
+    q0, q1     (nq,) initial and final configuration
+    duration   [s]
+    limiting   the joints that need the whole duration; empty if a longer duration was required
+    knots      (k,) times at which the acceleration or its rate jumps, including start and end [s]
+
+    Examples
+    --------
+    >>> model = ld.load("robots/panda.yaml")
+    >>> move = ld.plan_move(model, {"panda_joint2": 0.5, "panda_joint4": -1.5}, acceleration=5.0, jerk=50.0)
+    >>> q, v, a = move.at([0.0, move.duration])
+    >>> move.trajectory(0.01).save("move.csv", force=True)
+    """
+
+    model: Model
+    q0: Array
+    q1: Array
+    duration: float
+    limiting: tuple[str, ...]
+    knots: Array
+    _curves: tuple[tuple[Array, Array], ...]                # breaks and coefficients
+    _directions: Array                   # (nv, curves): displacement of each coordinate per unit of each curve
+
+    def __repr__(self) -> str:
+        return f"<Move of {self.model.name}: {self.summary}>"
+
+    @property
+    def summary(self) -> str:
+        """Duration and limiting joints as text."""
+        slowest = f"; limited by {list_names(self.limiting, 4)}" if self.limiting else ""
+        return f"duration {self.duration:.6g} s{slowest}"
+
+    def at(self, t: ArrayLike) -> MoveState:
+        """Return q, v and a at the times t, a number or an (N,) array. Before the start and after the end, the robot rests.
+
+        Before a start with a velocity, the motion is that of the first part, continued.
+        """
+        times = np.asarray(t, dtype=float)
+        if not np.isfinite(times).all():
+            raise ConfigurationError("a time of the motion is not finite")
+        x, v, a = (np.stack([_evaluate(*curve, times, k) for curve in self._curves], axis=-1) @ self._directions.T
+                   if self._curves else np.zeros((*times.shape, self.model.nv)) for k in range(3))
+        return MoveState(*follow_couplings(self.model, integrate(self.model, self.q0, x), v, a))
+
+    def trajectory(self, step: float = 0.01) -> Trajectory:
+        """Return the motion as a trajectory with columns q, v and a: rows every `step` seconds, and one at the end."""
+        if not 0.0 < step < np.inf:
+            raise UsageError(f"step must be a number of seconds > 0; found {step!r}")
+        if self.duration / step > MAX_ROWS:
+            raise UsageError(f"step {step:g} s needs more than {MAX_ROWS} rows; increase it")
+        t = np.round(step * np.arange(max(np.ceil(self.duration / step * (1.0 - _AT_LIMIT)), 1.0)), 12)
+        return trajectory_of(self.model, t := np.r_[t, self.duration or step], *self.at(t))
+
+
+def _evaluate(breaks: Array, coefficients: Array, t: Array, order: int) -> Array:
+    """Return the values or a time derivative of a curve."""
+    k = np.clip(np.searchsorted(breaks, t, side="right") - 1, 0, None)
+    c = coefficients[k]
+    for _ in range(order):
+        c = c[..., 1:] * np.arange(1, c.shape[-1])
+    return np.asarray((c * (t - breaks[k])[..., None] ** np.arange(c.shape[-1])).sum(axis=-1))
+
+
+def plan_move(model: Model, target: ArrayLike | Mapping[str, Any], q0: ArrayLike | Mapping[str, Any] | None = None,     # noqa: PLR0913
+              v0: ArrayLike | None = None, a0: ArrayLike | None = None, *, velocity: Limit = None, acceleration: Limit = None,
+              jerk: Limit = None, duration: float | None = None, straight: bool = False) -> Move:
+    """Return the fastest motion from a state to rest at a target, under limits. All joints arrive at the same time.
+
+    Without a jerk limit, velocities are trapezoids; with one, they are S-curves. The coordinates of ball and free joints move
+    along one screw. The package ruckig (`pip install 'liedyn[moves]'`) computes the profiles.
+
+    Parameters
+    ----------
+    model : Model
+        Without loops. Mimic joints and couplings are followed; the limits of their joints count, too.
+    target : (nq,) array or {joint: values}
+        Joints without a value stay.
+    q0 : (nq,) array or {joint: values}, optional
+        Initial configuration. Default, and joints without a value: neutral.
+    v0, a0 : (nv,) arrays, optional
+        Initial velocity and acceleration. Default: zero. Ball and free joints that move start at rest.
+    velocity, acceleration, jerk : number or {joint, coordinate or pattern: number}, optional
+        Maximum magnitudes: [rad/s | m/s], [rad/s^2 | m/s^2], [rad/s^3 | m/s^3]. Default: those of the robot file. Each joint
+        that moves needs an acceleration limit.
+    duration : float, optional
+        A longer duration [s].
+    straight : bool
+        Move along a straight line of coordinates: all joints follow one profile. This may take longer.
+
+    Raises
+    ------
+    ConfigurationError
+        For a target outside position limits.
+    ComputationError
+        For a duration that is too short, and a motion that would leave the position limits.
+    UsageError, ModelError, NameLookupError, ShapeError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> move = ld.plan_move(model, {"shoulder": 1.0, "elbow": 0.5}, velocity=2.0, acceleration=4.0)
+    >>> move
+    <Move of double_pendulum: duration 1 s; limited by shoulder>
+    >>> move.at(0.5).v
+    array([2., 1.])
+    """
+    if duration is not None and not 0.0 < duration < np.inf:
+        raise UsageError(f"duration must be a number of seconds > 0; found {duration!r}")
+    if model.nc and not model.has_only_couplings:
+        raise ModelError(f"plan_move does not support robots with loops ({model.name})",
+                         hint="simulate a scenario that prescribes independent joints with `move`")
+    first = _configuration(model, q0, "q0", model.neutral())
+    last = _configuration(model, target, "target", first)
+    _check_position_limits(model, last)
+    limits = MotionLimits(*(_limits(model, name, limit) for name, limit in (
+        ("velocity", velocity), ("acceleration", acceleration), ("jerk", jerk))))
+    rates = [_rate(model, x, name) for name, x in (("v0", v0), ("a0", a0))]
+    plan = _Plan(model, first, last, rates[0], rates[1], limits, straight)
+    return plan.move(duration)
+
+
+def move_of_texts(model: Model, target: Sequence[str], start: Sequence[str], limits: Mapping[str, Sequence[str]], *,
+                  duration: float | None = None, straight: bool = False) -> Move:
+    """Return the move of texts such as "elbow=0.5" or the name of a keyframe, and limits such as "2" or "elbow=2" by kind."""
+    q0 = _configuration_of_texts(model, start, "start", model.neutral())
+    q1 = _configuration_of_texts(model, target, "target", q0)
+    return plan_move(model, q1, q0, velocity=_limit_of_texts(limits["velocity"], "velocity"),
+                     acceleration=_limit_of_texts(limits["acceleration"], "acceleration"),
+                     jerk=_limit_of_texts(limits["jerk"], "jerk"), duration=duration, straight=straight)
+
+
+def _configuration_of_texts(model: Model, texts: Sequence[str], name: str, default: Array) -> Array:
+    """Return the configuration of keyframes, which replace all joints, and of joints."""
+    for text in texts:
+        if "=" not in text:
+            if text not in model.keyframes:
+                names = f"the keyframes {list_names(tuple(model.keyframes), 8)}" if model.keyframes else "no keyframes"
+                raise UsageError(f"{name} {text}: expected JOINT=VALUE or a keyframe; the robot has {names}")
+            default = np.array(model.keyframes[text].q)
+    joints = [text for text in texts if "=" in text]
+    values = positions_of(model, joints, name)
+    return _configuration(model, values, name, default)
+
+
+def _limit_of_texts(texts: Sequence[str], kind: str) -> Limit:
+    """Return limits by joint or pattern, first that of all joints."""
+    named = [(name.strip() or "*", value) for name, _, value in (text.rpartition("=") for text in texts)]
+    return {name: _positive(value, f"{kind} {name}") for name, value in sorted(named, key=lambda pair: pair[0] != "*")} or None
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    model: Model
+    q0: Array
+    q1: Array
+    v0: Array
+    a0: Array
+    limits: MotionLimits
+    straight: bool
+
+    def move(self, duration: float | None) -> Move:
+        """Return the motion, slower if followers would exceed their limits."""
+        move = self._move(self.limits, duration)
+        for _ in range(2):
+            factor = self._excess(move)
+            if factor <= 1.0 + _AT_LIMIT:
+                self._check_positions(move)
+                return move
+            if self.v0.any() or self.a0.any():
+                break
+            factor *= _SLOWER
+            slower = (limit / factor**k for k, limit in enumerate(self.limits, 1))
+            move = self._move(MotionLimits(*slower), duration)
+        raise ComputationError("joints that follow others would exceed their limits during the motion; reduce the limits of the "
+                               "joints that they follow")
+
+    def _move(self, limits: MotionLimits, duration: float | None) -> Move:
+        model = self.model
+        displacement = difference(model, self.q0, self.q1)
+        directions, joints = self._directions(displacement)
+        rates = (_along(np.where(self._followers(), 0.0, x), directions, name) for x, name in ((self.v0, "v0"), (self.a0, "a0")))
+        start = PointState(np.zeros(len(joints)), *rates)
+        of_curve = [np.flatnonzero(column) for column in directions.T]
+        with np.errstate(divide="ignore"):
+            unit = [np.abs(directions[rows, k]) for k, rows in enumerate(of_curve)]
+            pairs = list(zip(of_curve, unit, strict=True))
+            curve_limits = MotionLimits(*(np.array([np.min(limit[rows] / size) for rows, size in pairs]) for limit in limits))
+        target = np.array([displacement[rows[0]] / directions[rows[0], k] for k, rows in enumerate(of_curve)])
+        _check_limits(curve_limits, joints)
+        if not joints:
+            return Move(model, self.q0, self.q1, duration or 0.0, (), np.zeros(1), (), np.zeros((model.nv, 0)))
+        planned: PointToPoint = fastest_motion(start, target, curve_limits, duration)
+        slowest = planned.shortest >= planned.duration * (1.0 - 1e-6)
+        limiting = tuple(name for names, is_slowest in zip(joints, slowest, strict=True) if is_slowest for name in names)
+        knots = np.unique(np.concatenate([curve.knots for curve in planned.curves]))
+        return Move(model, self.q0, self.q1, planned.duration, limiting, knots,
+                    tuple((curve.breaks, curve.coefficients) for curve in planned.curves), directions)
+
+    def _directions(self, displacement: Array) -> tuple[Array, list[tuple[str, ...]]]:
+        """Return the displacement of the coordinates per unit of each curve (nv, curves), and the joints of each curve."""
+        moving = (displacement != 0.0) | (self.v0 != 0.0) | (self.a0 != 0.0)
+        moving &= ~self._followers()
+        joints = [joint for joint in self.model.joints if moving[joint.v].any()]
+        if self.straight and joints:
+            return np.where(moving, displacement, 0.0)[:, None], [tuple(joint.name for joint in joints)]
+        columns: list[Array] = []
+        names: list[tuple[str, ...]] = []
+        for joint in joints:
+            for rows in ([joint.v] if joint.screws is None else [slice(k, k + 1) for k in range(joint.v.start, joint.v.stop)]):
+                if moving[rows].any():
+                    column = np.zeros(self.model.nv)
+                    column[rows] = displacement[rows] if joint.screws is None else 1.0
+                    columns.append(column)
+                    names.append((joint.name,))
+        return np.array(columns).reshape(-1, self.model.nv).T, names
+
+    def _followers(self) -> Mask:
+        return self.model.follows if self.model.nc else np.zeros(self.model.nv, dtype=bool)
+
+    def _samples(self, move: Move) -> MoveState:
+        return move.at(np.union1d(np.linspace(0.0, move.duration, _SAMPLES), move.knots))
+
+    def _excess(self, move: Move) -> float:
+        """Return the factor of time by which followers exceed their limits of velocity and acceleration."""
+        followers = self._followers()
+        if not followers.any():
+            return 1.0
+        state = self._samples(move)
+        with np.errstate(divide="ignore"):
+            v, a = (np.abs(x[:, followers]).max(axis=0) / limit[followers] for x, limit in (
+                (state.v, self.limits.velocity), (state.a, self.limits.acceleration)))
+        return float(max(v.max(), np.sqrt(a.max())))
+
+    def _check_positions(self, move: Move) -> None:
+        """Raise ComputationError if the motion leaves the position limits by more than it does at the start."""
+        state, places = self._samples(move), v_to_q_indices(self.model)
+        for k in np.flatnonzero(places >= 0):
+            x, lower, upper = state.q[:, places[k]], self.model.lower[k], self.model.upper[k]
+            slack = _AT_LIMIT * max(np.abs(x).max(), 1.0)
+            if upper > lower and (x.min() < min(lower, x[0]) - slack or x.max() > max(upper, x[0]) + slack):
+                worst = x.min() if x.min() < min(lower, x[0]) - slack else x.max()
+                raise ComputationError(f"{self.model.v_names[k]} reaches {worst:.6g} {self.model.v_units[k]} during the motion; "
+                                       f"its limits are {lower:g} to {upper:g}")
+
+
+def _configuration(model: Model, q: ArrayLike | Mapping[str, Any] | None, name: str, default: Array) -> Array:
+    """Return a configuration from an array or from values by joint."""
+    if isinstance(q, Mapping):
+        out, followers = default.copy(), model.follows if model.nc else np.zeros(model.nv, dtype=bool)
+        for joint, values in q.items():
+            if joint not in model.joint_names:
+                raise _unknown_joint(name, str(joint), model)
+            if followers[model.v_index(joint)].any():
+                raise UsageError(f"{name}: joint {joint} follows other joints; expected values of those only")
+            place = model.q_index(joint)
+            out[place] = as_array(np.atleast_1d(values), f"{name}[{joint!r}]", (place.stop - place.start,))
+        check_finite(name, out, model.q_names)
+        return follow_couplings(model, integrate(model, out, np.zeros(model.nv)))[0]
+    if q is None:
+        return follow_couplings(model, default)[0] if model.nc else default
+    x = as_array(q, name, (model.nq,))
+    if x.ndim != 1:
+        raise UsageError(f"{name} must be one configuration; found an array of shape {x.shape}")
+    check_finite(name, x, model.q_names)
+    return checked_motion(model, x)[0] if model.nc else x
+
+
+def _rate(model: Model, x: ArrayLike | None, name: str) -> Array:
+    if x is None:
+        return np.zeros(model.nv)
+    array = as_array(x, name, (model.nv,))
+    check_finite(name, array, model.v_names)
+    return array
+
+
+def _limits(model: Model, name: str, limit: Limit) -> Array:
+    """Return maximum magnitudes (nv,) of a rate: those of the robot, replaced by a number or by numbers by name or pattern."""
+    robot: Array = getattr(model, f"{name}_limit")
+    out = np.where(robot > 0.0, robot, np.inf)                 # in many files, zero means no limit
+    if limit is None:
+        return out
+    if not isinstance(limit, Mapping):
+        return np.full(model.nv, _positive(limit, name))
+    for pattern, value in limit.items():
+        joints = matching_names(pattern, model.joint_names)
+        rows = [k for joint in joints for k in range(*model.v_index(joint).indices(model.nv))] or [
+            k for k, coordinate in enumerate(model.v_names) if coordinate == pattern]
+        if not rows:
+            raise _unknown_joint(name, pattern, model)
+        out[rows] = _positive(value, f"{name}[{pattern!r}]")
+    return out
+
+
+def _positive(value: Any, name: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not number > 0.0:
+        raise UsageError(f"{name} must be a number > 0; found {value!r}")
+    return number
+
+
+def _check_position_limits(model: Model, q: Array) -> None:
+    """Raise ConfigurationError for a target outside position limits. A range of zero width means no limit."""
+    places = v_to_q_indices(model)
+    for k in np.flatnonzero(places >= 0):
+        x, lower, upper = q[places[k]], model.lower[k], model.upper[k]
+        slack = _AT_LIMIT * max(abs(x), 1.0)
+        if upper > lower and not lower - slack <= x <= upper + slack:
+            raise ConfigurationError(f"the target of {model.v_names[k]} is {x:.6g} {model.v_units[k]}; "
+                                     f"its limits are {lower:g} to {upper:g}")
+
+
+def _unknown_joint(argument: str, name: str, model: Model) -> NameLookupError:
+    hint = nearest(name, model.joint_names)
+    return NameLookupError(f"{argument}: the robot has no moving joint {name!r}" + (f" ({hint})" if hint else
+                           f"; expected one of {list_names(model.joint_names, 8)}"))
+
+
+def _along(x: Array, directions: Array, name: str) -> Array:
+    """Return rates of the coordinates as rates of the curves. Raise UsageError if they are not along the curves."""
+    sizes = (directions**2).sum(axis=0)
+    values = np.asarray(x @ directions / np.where(sizes > 0.0, sizes, 1.0))
+    if np.abs(x - directions @ values).max(initial=0.0) > _AT_LIMIT * np.abs(x).max(initial=0.0):
+        raise UsageError(f"{name} is not along the motion; ball and free joints, and straight motions, start at rest or along it")
+    return values
+
+
+def _check_limits(limits: MotionLimits, joints: list[tuple[str, ...]]) -> None:
+    """Raise UsageError if a joint that moves has no limit of its acceleration."""
+    missing = [name for names, limit in zip(joints, limits.acceleration, strict=True) if not np.isfinite(limit) for name in names]
+    if missing:
+        raise UsageError(f"no acceleration limit of {list_names(missing, 6)}; give `acceleration`, or "
+                         "`limits: {acceleration: …}` of the joints in the robot file")
