@@ -15,6 +15,7 @@ from liedyn.report.plots.plot_data import (
     prescribed_comment,
     prescribed_of_comments,
     record,
+    skeleton,
 )
 
 N = 5
@@ -119,3 +120,22 @@ def test_energy_and_its_balance():
 def test_prescribed_joints_go_through_a_comment():
     assert prescribed_comment([]) == {} and prescribed_of_comments({}) == []
     assert prescribed_of_comments(prescribed_comment(["elbow", "ball.wx"])) == ["elbow", "ball.wx"]
+
+
+def test_links_without_a_line_have_the_outlines_of_their_shapes():
+    """A cart whose pole is at its origin, and a ball; the view is that of the lines, which are in a plane."""
+    links = [ld.Link("cart", mass=1, shape=ld.Shape.box(0.4, 0.2, 0.1)),
+             ld.Link("pole", mass=1, com=[0, 0, 0.5], shape=ld.Shape.cylinder(0.01, 1.0))]
+    joints = [ld.Joint("slide", "prismatic", "world", "cart", axis=[1, 0, 0]),
+              ld.Joint("hinge", "continuous", "cart", "pole", axis=[0, 1, 0])]
+    model, t = ld.build(ld.Robot("cart", links, joints)), np.linspace(0, 1, 5)
+    drawn = skeleton(model, t, np.stack([0.1 * t, t], axis=1))
+    outline = drawn.points[:, sorted({k for line in drawn.outlines for k in line})]
+    assert np.allclose(np.ptp(outline[0], axis=0), [0.4, 0.2, 0.1]) and np.allclose(outline[-1] - outline[0], [0.1, 0, 0])
+    assert drawn.line_points.shape[1] == drawn.points.shape[1] - outline.shape[1] and np.ptp(drawn.line_points[..., 1]) == 0.0
+    for shape, size in ((ld.Shape.sphere(0.1), 3 * [0.2]), (ld.Shape.cylinder(0.1, 0.5), [0.2, 0.2, 0.5]),
+                        (ld.Shape.capsule(0.1, 0.5), [0.2, 0.2, 0.7])):
+        single = ld.build(ld.Robot("single", [ld.Link("body", mass=1, shape=shape)], base="floating"))
+        drawn = skeleton(single, t[:1], single.neutral()[None])
+        assert not drawn.edges and np.allclose(np.ptp(drawn.points[0], axis=0), size, atol=1e-3)
+        assert drawn.line_points is drawn.points

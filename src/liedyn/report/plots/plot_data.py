@@ -12,8 +12,10 @@ import numpy as np
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import UsageError, list_names
 from liedyn.io.csv_table import cell, name_in_cell
+from liedyn.io.robots.visual_shapes import link_shapes, simple_shapes
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.description import WORLD
+from liedyn.model.links import Shape
 from liedyn.model.model import Model
 from liedyn.model.spatial import rotation_of_z
 from liedyn.report.plots.palette import SCREEN, Look
@@ -113,6 +115,7 @@ class Skeleton:
     edges   pairs of points (parent, child)
     masses  (P,) proportional to the areas of the dots; None: no dots
     rims    points around rolling bodies, each rim closed
+    outlines  points, the last ones, of closed lines on the shapes of links that have no line
     """
 
     t: np.ndarray
@@ -120,6 +123,13 @@ class Skeleton:
     edges: tuple[tuple[int, int], ...]
     masses: np.ndarray | None = None
     rims: tuple[tuple[int, ...], ...] = ()
+    outlines: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def line_points(self) -> np.ndarray:
+        """Positions (F, P, 3) without those of outlines, if there are others."""
+        count = min((k for outline in self.outlines for k in outline), default=self.points.shape[1])
+        return self.points[:, :count] if self.edges or self.rims else self.points
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,6 +409,8 @@ def _joint_and_label(name: str, joints: Collection[str]) -> tuple[str, str]:
 
 FRAMES = 4000                           # of the skeleton, at most: enough for smooth trails
 RIM = 48                                # points
+_ROUND = 24                             # points of a circle of an outline
+_SHORTEST = 0.01                        # of the characteristic length: the minimum of a line that shows a link
 _POINT = 1e-6                           # of the characteristic length: a shorter line is a point
 
 
@@ -440,21 +452,55 @@ def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:
     """Return the robot as lines, or None if there is no line.
 
     Lines lead between the origins of joints, from links to their closures, along rods, around rolling bodies, from the last links
-    to their centres of mass, and along thrusters. `q` is (N, nq); at most FRAMES of the N states are used.
+    to their centres of mass, and along thrusters. Links without a line have the outlines of their shapes. `q` is (N, nq); at most
+    FRAMES of the N states are used.
     """
+    from liedyn.dynamics.kinematics import link_poses
+
     rows = np.append(np.arange(0, len(t) - 1, -(-len(t) // FRAMES)), len(t) - 1)          # evenly spaced: trails are smoothed
     points, edges, masses = stick_figure(model)
     rims = rolling_rims(model, points)
-    if not edges and not rims:
+    outlines = _outlines(model, link_poses(model, q[:1])[0], points, edges)
+    if not edges and not rims and not outlines:
         return None
-    from liedyn.dynamics.kinematics import link_poses
-
     T = link_poses(model, q[rows])[:, [model.link_index(link) for link, _ in points]]
     placed = np.einsum("fpij,pj->fpi", T[..., :3, :3], np.array([at for _, at in points])) + T[..., :3, 3]
     if np.ptp(placed.reshape(-1, 3), axis=0).max() <= _POINT * model_scales(model).length:
         return None
     dots = np.array(masses + [0.0] * (len(points) - len(masses))) if any(masses) else None
-    return Skeleton(t[rows], placed, tuple(edges), dots, rims)
+    return Skeleton(t[rows], placed, tuple(edges), dots, rims, outlines)
+
+
+def _outlines(model: Model, T: np.ndarray, points: list[Point], edges: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
+    """Return closed lines on the shapes of links without a line; their points are added. T: poses of the links at the start."""
+    places = [T[model.link_index(link)] @ [*at, 1.0] for link, at in points]
+    shortest = _SHORTEST * model_scales(model).length
+    drawn = {points[a][0] for a, b in edges if np.linalg.norm(places[a] - places[b]) > shortest}
+    outlines = []
+    for link, shapes in link_shapes(model.description).items():
+        if link in drawn or link not in model.link_names:
+            continue
+        for part in (part for shape in shapes for part in simple_shapes(shape)):
+            R, translation = np.reshape(part.pose.rotation, (3, 3)), np.array(part.pose.translation)
+            for line in _outline(part):
+                outlines.append(tuple(range(len(points), len(points) + len(line))))
+                points += [(link, tuple(at)) for at in line @ R.T + translation]
+    return tuple(outlines)
+
+
+def _outline(shape: Shape) -> list[np.ndarray]:
+    """Return closed lines (n, 3) on a box, sphere or cylinder, in its frame."""
+    angle = 2 * np.pi * np.arange(_ROUND) / _ROUND
+    circle = np.array([np.cos(angle), np.sin(angle), 0 * angle]).T
+    square = np.array([[1, 1, 1], [1, -1, 1], [-1, -1, 1], [-1, 1, 1.0]])
+    if shape.kind == "sphere":
+        return [shape.sizes[0] * circle[:, order] for order in ([0, 1, 2], [1, 2, 0], [2, 0, 1])]
+    if shape.kind == "box":
+        return [0.5 * np.array(shape.sizes) * sides for flat in (square, square * [1, 1, -1])
+                for sides in (flat, flat[:, [2, 0, 1]])]
+    radius, length = shape.sizes
+    middle = square * [1, 1, 0] * [radius, length / 2, 0]
+    return [*(radius * circle + [0, 0, z] for z in (-length / 2, length / 2)), middle[:, [0, 2, 1]], middle[:, [2, 0, 1]]]
 
 
 def stick_figure(model: Model) -> tuple[list[Point], list[tuple[int, int]], list[float]]:

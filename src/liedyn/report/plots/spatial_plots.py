@@ -271,7 +271,7 @@ _RIM = 2.0                              # points wide
 def draw_motion(skeleton: Skeleton, subtitle: str = "", look: palette.Look = palette.SCREEN) -> Figure:
     """Draw skeletons at FLASHES evenly spaced times, pale to dark, and the trails of the free ends."""
     t, points = skeleton.t, skeleton.points
-    view = best_view(points)
+    view = best_view(skeleton.line_points)
     flashes = np.unique(np.searchsorted(t, np.linspace(t[0], t[-1], FLASHES)).clip(0, len(t) - 1))
     span = (float(t[0]), float(t[-1]))
     width = look.width or _MOTION_WIDTH
@@ -311,10 +311,12 @@ def _draw_flash(axes: Axes, view: View, skeleton: Skeleton, k: int, colour: np.n
 
 
 def _lines(skeleton: Skeleton) -> list[tuple[np.ndarray, np.ndarray | float]]:
-    """Return points (n, 2) that edges join, and (n, points) along closed rims, each with the widths of the lines."""
-    rims = np.array([(*rim, rim[0]) for rim in skeleton.rims])
-    both = (np.array(skeleton.edges), _widths(skeleton)), (rims, _RIM)
-    return [(points, width) for points, width in both if len(points)]
+    """Return points (n, 2) that edges join, and (n, points) along closed lines, each with the widths of the lines."""
+    closed: dict[int, list[tuple[int, ...]]] = {}
+    for line in (*skeleton.rims, *skeleton.outlines):
+        closed.setdefault(len(line), []).append((*line, line[0]))
+    groups = (np.array(skeleton.edges), _widths(skeleton)), *((np.array(lines), _RIM) for lines in closed.values())
+    return [(points, width) for points, width in groups if len(points)]
 
 
 def _draw_trails(axes: Axes, view: View, skeleton: Skeleton, span: tuple[float, float]) -> None:
