@@ -98,7 +98,7 @@ class Sliders {
       const x = this.values(row.part)[row.k], unit = this.unitOf(row), name = unit === DEGREE ? "°" : ` ${row.unit}`;
       const text = (y) => (y === null ? "" : `${Number((y / unit).toFixed(unit === DEGREE ? 1 : 4))}${name}`);
       row.range.value = x;
-      if (document.activeElement !== row.number) row.number.value = (x / unit).toFixed(unit === DEGREE ? 2 : 4);
+      if (document.activeElement !== row.number) row.number.value = rounded(x / unit, unit === DEGREE ? 2 : 4);
       row.ends.replaceChildren(...row.limits.map((limit) => element("span", { textContent: text(limit) })));
       const [low, high] = row.limits, slack = 1e-9 * (row.high - row.low);
       row.node.classList.toggle("beyond", (low !== null && x < low - slack) || (high !== null && x > high + slack));
@@ -178,7 +178,7 @@ class Sliders {
     const rows = [["joint", joints.map(({ name, type }) => `${name} (${type})`).join(", ")],
       ["mass", `${digits([link.mass])} kg`], ["centre of mass", `${digits(link.com)} m`],
       ["principal inertias", `${digits(link.inertia)} kg m²`],
-      ["position in the world", `${place(main.link(this.selected)).map((x) => x.toFixed(4).replace(/^-(0\.0*)$/, "$1")).join(", ")} m`],
+      ["position in the world", `${place(main.link(this.selected)).map((x) => rounded(x, 4)).join(", ")} m`],
       ["drawn", shapes.join(", ")]];
     $("card-name").textContent = printed(link.name);
     $("card-rows").replaceChildren(...rows.filter(([, text]) => text).flatMap(([title, text]) => [
