@@ -315,8 +315,8 @@ def _lines(skeleton: Skeleton) -> list[tuple[np.ndarray, np.ndarray | float]]:
     closed: dict[int, list[tuple[int, ...]]] = {}
     for line in (*skeleton.rims, *skeleton.outlines):
         closed.setdefault(len(line), []).append((*line, line[0]))
-    groups = (np.array(skeleton.edges), _widths(skeleton)), *((np.array(lines), _RIM) for lines in closed.values())
-    return [(points, width) for points, width in groups if len(points)]
+    groups: list[tuple[np.ndarray, np.ndarray | float]] = [(np.array(lines), _RIM) for lines in closed.values()]
+    return [(np.array(skeleton.edges), _widths(skeleton)), *groups] if skeleton.edges else groups
 
 
 def _draw_trails(axes: Axes, view: View, skeleton: Skeleton, span: tuple[float, float]) -> None:
