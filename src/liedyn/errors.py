@@ -496,10 +496,19 @@ def _summary(value: Any) -> str:
     return str(value) or "''"
 
 
+def first_of(items: Sequence[T], maximum: int) -> tuple[Sequence[T], int]:
+    """Return the first items of a list in a message, and the number of the others.
+
+    All are returned if there would be one other: it is about as long as "and 1 more".
+    """
+    shown = items if len(items) <= maximum + 1 else items[:maximum]
+    return shown, len(items) - len(shown)
+
+
 def list_names(names: Sequence[str], maximum: int, separator: str = ", ") -> str:
-    """Return names or texts for a message: the first `maximum` of them, and the number of the others."""
-    more = f"{' ' if separator == ', ' else separator}and {len(names) - maximum} more" if len(names) > maximum else ""
-    return separator.join(names[:maximum]) + more
+    """Return names or texts for a message, as many as `first_of` returns, and the number of the others."""
+    shown, others = first_of(names, maximum)
+    return separator.join(shown) + (f"{' ' if separator == ', ' else separator}and {others} more" if others else "")
 
 
 def close_to(word: object, options: Iterable[str], n: int = 1, cutoff: float = 0.6) -> list[str]:

@@ -1,5 +1,6 @@
 """Identification of base parameters from recorded motions: exact data, noise, what a motion does not excite, what is known."""
 import dataclasses
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -805,3 +806,21 @@ def test_a_residual_far_above_the_noise_is_a_misfit_without_colour(swinging):
     assert sum("NOT RELIABLE (misfit) " in line for line in lines) == len(fit)
     assert sum(line.startswith("misfit: the value depends on a joint") for line in lines) == 1
     assert "(misfit at shoulder, elbow)" in parameter_text(model, fit.base, fit, whole=True)
+
+
+@pytest.mark.parametrize("flipped", [[0], [1, 2], [0, 1, 2]])
+def test_torques_with_the_wrong_sign_are_named(arm, tmp_path, flipped):
+    """The verdict, a warning and the JSON name each joint; the option of the warning repairs the recording."""
+    model, t, q, v, tau = arm
+    sign = np.where(np.isin(np.arange(3), flipped), -1.0, 1.0)
+    names = ", ".join(model.v_names[k] for k in flipped)
+    fit = fitted(arm, sign * tau + 0.1 * FRICTION * v, 1, joints=("damping",))
+    assert f"the measured torques of {names} have the opposite sign of those of the robot file" in fit.verdict
+    assert [joint.ratio < 0.0 for joint in fit.joints] == [factor < 0.0 for factor in sign]
+    trajectory = ld.trajectory_of(model, t, q, tau=sign * tau)
+    warning = next(each for each in ld.identify(model, trajectory).warnings if each.code == "torque-scale")
+    trajectory.save(tmp_path / "flipped.csv")
+    columns = "tau.*=-tau.*" if len(flipped) == 3 else ",".join("tau.{0}=-tau.{0}".format(model.v_names[k]) for k in flipped)
+    assert warning.hint.endswith(f" {shlex.quote(columns)}")
+    repaired = ld.identify(model, ld.read_trajectory(tmp_path / "flipped.csv", columns=columns))
+    assert "opposite sign" not in repaired.verdict and "torque-scale" not in {each.code for each in repaired.warnings}

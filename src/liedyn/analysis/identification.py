@@ -23,7 +23,7 @@ from liedyn.analysis.recorded_motion import (
     require_columns,
 )
 from liedyn.analysis.recorded_robot import as_recorded, attached_warnings, robot_of, unknown_warnings
-from liedyn.analysis.recording_checks import is_far, scale_text, torque_scale, unit_warnings, unwrapped
+from liedyn.analysis.recording_checks import ALIKE, conversion_hint, is_far, scale_text, torque_scale, unit_warnings, unwrapped
 from liedyn.analysis.smoothing import NoisySamples, noisy_samples
 from liedyn.analysis.weighted_least_squares import (
     ESTIMABLE,
@@ -141,10 +141,12 @@ class Identification(Immutable):
 
     @property
     def verdict(self) -> str:
-        """Whether the model explains the torques; otherwise the joints with a misfit."""
+        """Whether the model explains the torques; otherwise the joints with a misfit. Joints whose torque has the wrong sign."""
         misfit = [joint.joint for joint in self.joints if not joint.explained]
         text = f"does not explain the torques of {list_names(misfit, 6)}" if misfit else "explains the torques"
         remark = f", which are {scale_text(abs(self.scale))} times those of the robot file" if is_far(abs(self.scale)) else ""
+        if flipped := _flipped(self.joints):
+            remark += f"; {_sign_text(flipped)}"
         return f"the model {text}{remark}"
 
     @property
@@ -365,10 +367,13 @@ def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options,
                                                                         strict=True))
     verdicts = _physical(base, values, deviations, sizes, verdicts)
     remedy = _remedy(motion, options.smooth, all(joint.explained for joint in tested))
-    tested = tuple(replace(joint, measured=bool(is_used)) for joint, is_used in zip(tested, used, strict=True))
+    expected = raw[:, :, :-1] @ base.values
+    tested = tuple(replace(joint, measured=bool(is_used), ratio=torque_scale(x + y, y, ALIKE)) for joint, is_used, x, y in
+                   zip(tested, used, raw[:, :, -1].T, expected.T, strict=True))
     residual, force = (np.where(used, np.sqrt(np.mean(x**2, axis=0)), np.nan) for x in (misfit, tau))
     scale = _scale_of_torques(base, raw, values, forces)
-    warnings = [*motion.warnings, *warnings, *_fit_warnings(model, tested, residual, force, kinds, motion.passive),
+    warnings = [*motion.warnings, *warnings, *_sign_warnings(model, tested, source),
+                *_fit_warnings(model, tested, residual, force, kinds, motion.passive),
                 *_warnings(base, verdicts, misfits, remedy), *_unlike_warnings(base, values, sizes, verdicts, scale)]
     return Identification(values, deviations, relative, verdicts, misfits, scale_errors, base, solution.condition, tested, scale,
                           residual, force, len(raw), tuple(warnings))
@@ -565,6 +570,24 @@ def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts
         LiedynWarning("not-physical",
                       f"NOT PHYSICAL: {len(impossible)} of {len(base)} base parameters ({list_names(impossible, 6)}): "
                       f"negative, but no mass, moment of inertia, armature, damping or friction is negative; {'; '.join(hints)}")]
+
+
+def _flipped(joints: Sequence[JointFit]) -> list[str]:
+    """Return the joints whose measured torque has the opposite sign of that of the robot file."""
+    return [joint.joint for joint in joints if joint.measured and joint.ratio < 0.0]
+
+
+def _sign_text(flipped: Sequence[str]) -> str:
+    return (f"the measured torques of {list_names(flipped, 6)} have the opposite sign of those of the robot file: their sign is "
+            "probably wrong, or they are columns of other joints")
+
+
+def _sign_warnings(model: Model, joints: Sequence[JointFit], source: Trajectory | None) -> list[LiedynWarning]:
+    """Return a warning with the joints whose torque has the wrong sign, and with the option that changes it."""
+    if not (flipped := _flipped(joints)):
+        return []
+    hint = None if source is None else conversion_hint(model, source, {"tau": "-"}, flipped) or None
+    return [LiedynWarning("torque-scale", _sign_text(flipped), hint=hint)]
 
 
 def _describe_residual(joint: JointFit) -> str:

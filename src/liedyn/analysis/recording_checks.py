@@ -88,7 +88,7 @@ def unit_warnings(model: Model, t: Array, q: Array, v: Array | None, a: Array | 
     reason = "" if is_own else _in_degrees(model, q, v)
     if reason:
         units = {kind: _IN_DEGREES[kind] for kind in _kinds_in_degrees(model, t, q, v, a)}
-        conversion = _conversion(model, trajectory, units) if trajectory else ""
+        conversion = conversion_hint(model, trajectory, units) if trajectory else ""
         warnings.append(LiedynWarning("degrees", f"are the angles in degrees? {reason}; "
                                       f"{conversion or 'the columns must be in rad'}"))
     return warnings
@@ -99,7 +99,7 @@ def unit_warnings(model: Model, t: Array, q: Array, v: Array | None, a: Array | 
 MEASURED = "measured"       # kind of the columns of measured torques next to computed ones
 _COMPUTED = 1e-9            # of the measured torque: a smaller difference is rounding
 _LIKE = 0.5                 # squared correlation: torques with a higher one are alike, except for a factor
-_ALIKE = 0.8                # the same for one joint alone, whose friction may be large
+ALIKE = 0.8                # the same for one joint alone, whose friction may be large
 _COMMON = 1.5               # ratios of joints within this factor of the common one have it in common
 _FAR = 2.0                  # from a factor of 1: neither a robot file nor friction cause so much
 
@@ -156,7 +156,7 @@ def _wrong_scales(names: Sequence[str], measured: Array, computed: Array) -> str
     One ratio for all coordinates if they have it in common, otherwise one for each coordinate whose torques are alike.
     """
     common = torque_scale(measured, computed) if np.abs(computed).max(initial=0.0) > ROUNDING else math.nan
-    single = {name: torque_scale(x, y, _ALIKE) for name, x, y in zip(names, measured.T, computed.T, strict=True)
+    single = {name: torque_scale(x, y, ALIKE) for name, x, y in zip(names, measured.T, computed.T, strict=True)
               if np.abs(y).max(initial=0.0) > ROUNDING}
     known = [scale for scale in single.values() if math.isfinite(scale)]
     if is_far(common) and all(1.0 / _COMMON < scale / common < _COMMON for scale in known):
@@ -256,7 +256,7 @@ def _kinds_in_degrees(model: Model, t: Array, q: Array, v: Array, a: Array | Non
     return kinds
 
 
-def _conversion(model: Model, trajectory: Trajectory, units: Mapping[str, str], names: Sequence[str] | None = None,
+def conversion_hint(model: Model, trajectory: Trajectory, units: Mapping[str, str], names: Sequence[str] | None = None,
                 base: str = "rad") -> str:
     """Return what converts columns from other units {kind: unit}: the option --columns, or the key of a map.
 
@@ -351,7 +351,7 @@ def _contradiction_warnings(model: Model, contradictions: Sequence[_Contradictio
             text = f"{columns} {are} zero, although {sources} change{'s' if len(group) == 1 else ''}"
         else:
             known = group[0].guess(unit)
-            conversion = _conversion(model, trajectory, {kind: known}, names, unit) if trajectory and known else ""
+            conversion = conversion_hint(model, trajectory, {kind: known}, names, unit) if trajectory and known else ""
             hints = [*[f"in {known.removeprefix('-')}"] * (known not in ("", "-")), *["wrong sign"] * (ratio < 0.0)]
             hint = f" ({', '.join(hints)}?)" if hints else ""
             text = f"{columns} {are} {ratio:.3g} times the {rates} of {sources}{hint}{'; ' * bool(conversion)}{conversion}"

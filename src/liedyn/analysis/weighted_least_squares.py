@@ -240,6 +240,8 @@ class JointFit:
     passed      part of the noise, by root mean square, that passes the low-pass filter: 1 / sqrt(rows per knot)
     measured    whether the torque was measured; if not, the fit does not use its equations
     by_states   noise of the filtered torque that the noise of q, v, a causes [N m | N]
+    ratio       of the measured torque to that of the robot file; NaN if these are not alike. If it is negative, the sign of
+                the torque, or its column, is probably wrong
     """
 
     joint: str
@@ -255,6 +257,7 @@ class JointFit:
     passed: float = 1.0
     measured: bool = True
     by_states: float = 0.0
+    ratio: float = math.nan
 
     @property
     def explained(self) -> bool:

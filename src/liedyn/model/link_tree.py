@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Base, Integers
-from liedyn.errors import ModelError, Place, nearest
+from liedyn.errors import ModelError, Place, first_of, nearest
 from liedyn.model.description import BALL, ONE_DOF, WORLD, Actuator, Coupling, Joint, Keyframe, Loop, Robot
 from liedyn.model.element_values import element_location
 from liedyn.model.links import Link
@@ -139,8 +139,9 @@ def _raise_cycle(parent_joint: dict[str, Joint], reached: set[str]) -> None:
     joint = next(joint for joint in parent_joint.values() if joint.child in inside)          # the first in the file
     start = names.index(joint.parent)
     names = [*names[start:], *names[:start], joint.parent]
-    more = f" -> … ({len(names) - 20} more)" if len(names) > 20 else ""
-    raise ModelError(f"the joints form a cycle: {' -> '.join(names[:20])}{more}", place=element_location(joint),
+    shown, others = first_of(names, 20)
+    more = f" -> … ({others} more)" if others else ""
+    raise ModelError(f"the joints form a cycle: {' -> '.join(shown)}{more}", place=element_location(joint),
                      expected="a tree")
 
 

@@ -20,7 +20,7 @@ from liedyn.analysis.linear_system import LinearSystem, Mode, chains_text, growt
 from liedyn.analysis.linearize import Linearization
 from liedyn.dynamics.finite_differences import MAX_EXCESS
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import CheckFailed, counted, list_names
+from liedyn.errors import CheckFailed, counted, first_of, list_names
 from liedyn.io.atomic_output import open_folder
 from liedyn.io.csv_table import cell, write_table
 from liedyn.io.scenarios.scenario_file import to_plain
@@ -131,9 +131,9 @@ def text(result: Linearization, max_modes: int = 24) -> str:
              f"{counted(len(s.outputs), 'output')}; {stability_text(s)}{frozen}"]
     if s.modes:
         head = ["eigenvalue [1/s]", "f [Hz]", "damping", "time const. [s]", "stability", "participation"]
-        lines += [f"  {line}" for line in table([head, *map(_cells, s.modes[:max_modes])], left_aligned=(4, 5))]
-    if len(s.modes) > max_modes:
-        lines += [f"  … and {len(s.modes) - max_modes} more, in {MARK}"]
+        shown, others = first_of(s.modes, max_modes)
+        lines += [f"  {line}" for line in table([head, *map(_cells, shown)], left_aligned=(4, 5))]
+        lines += [f"  … and {others} more, in {MARK}"] if others else []
     lines += [f"  {_value(mode)}: {chains_text(mode)}; {growth_text(mode.growth)}: "
               + list_names([name for name, _ in _largest(mode.fastest)], _SHOWN) for mode in s.modes if mode.growth]
     fixed = int((~s.moving).sum())

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,12 @@ from liedyn.model.model import Model
 from liedyn.report.robot_summary import table
 from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
-_TERMS, _NAMES = 3, 12                   # terms of a regrouping, names of a list
+_NAMES, _WIDTH = 12, 80                  # names of a list; characters of a line
+_REGROUPING = "stands for"
+_LEFT = ("parameter", "unit", _REGROUPING, "joint", "missing")       # columns that are aligned to the left
+_FEWEST_CHARACTERS = 12                  # of a regrouping that is worth a column
+# columns that are left out of a wide table, in this order
+_OPTIONAL = ("independent fraction", "scale tested to", "noise and kinks", "scale error", "relative", "unit", "robot file")
 _MAX_RATIO = 1e3                         # of a deviation to its value; above it, the value is zero but for noise or rounding
 _WIDEST = 100_000                        # characters of a cell: no line breaks, for programs that read the table
 
@@ -36,15 +42,23 @@ def parameter_text(model: Model, base: BaseParameters, fit: Identification | Non
     """
     lines = [f"{model.name}: {len(base)} base parameters of {len(base.parameters.names)}, {model.base} base"]
     of_fit = ["estimate", "deviation", "relative", "scale error", "verdict"] if fit else []
-    head = ["parameter", "robot file", *of_fit, "unit", "stands for"]
-    rows = [[base.names[k], *figures, base.units[k], base.regrouping(k) if whole else _beginning(base.regrouping(k))]
-            for k, figures in enumerate(_figures(base, fit, whole))]
-    lines += table([head, *rows], (0, len(head) - 2, len(head) - 1), _WIDEST)
-    if base.unidentifiable:
-        lines.append(f"without effect on the generalized forces: {_listed(base.unidentifiable, whole)}")
+    head = ["parameter", "robot file", *of_fit, "unit", _REGROUPING]
+    rows = [[base.names[k], *figures, base.units[k], base.regrouping(k)] for k, figures in enumerate(_figures(base, fit, whole))]
+    parts = [[head, *rows], *([_joint_rows(model, fit)] if fit else [])]
+    shown = parts if whole else [_narrow(part) for part in parts]
+    tables = [table(part, [k for k, name in enumerate(part[0]) if name in _LEFT], _WIDEST) for part in shown]
+    notes = [f"without effect on the generalized forces: {_listed(base.unidentifiable, whole)}"] if base.unidentifiable else []
+    if omitted := [name for part, narrow in zip(parts, shown, strict=True) for name in part[0] if name not in narrow[0]]:
+        notes.append(f"--verbose also prints the columns {', '.join(omitted)}")
+    lines += [*tables[0], *_lines(notes, whole)]
     if fit:
-        lines += _fit_text(model, fit, whole)
+        lines += [*_lines(_fit_head(fit), whole), *tables[1], *_lines(_fit_notes(fit, whole), whole)]
     return "\n".join(lines)
+
+
+def _lines(texts: Sequence[str], whole: bool) -> list[str]:
+    """Return the lines of texts, of at most 80 characters unless they are whole."""
+    return [line for text in texts for line in ([text] if whole else wrap(text, _WIDTH, break_on_hyphens=False))]
 
 
 def weak_warnings(base: BaseParameters) -> list[LiedynWarning]:
@@ -121,17 +135,24 @@ def _percent(ratio: float) -> str:
     return f"{100 * ratio:.2g} %" if ratio <= _MAX_RATIO else "-"
 
 
-def _fit_text(model: Model, fit: Identification, whole: bool) -> list[str]:
-    lines = [f"fitted to {fit.rows} rows, condition {fit.condition:.3g}" if math.isfinite(fit.condition)
-             else f"fitted to {fit.rows} rows, which do not excite all parameters"]
+def _fit_head(fit: Identification) -> list[str]:
+    return [f"fitted to {fit.rows} rows, condition {fit.condition:.3g}" if math.isfinite(fit.condition)
+            else f"fitted to {fit.rows} rows, which do not excite all parameters"]
+
+
+def _joint_rows(model: Model, fit: Identification) -> list[list[str]]:
+    """Return a table with the test of each joint."""
     units = ["N m" if unit == "rad" else "N" for unit in model.v_units]
     rows = [[name, f"{r:.3g} {unit}", f"{100 * r / f:.2g} %" if f else "", f"{joint.noise:.2g} {unit}",
              f"{1 / joint.inflation:.2g}", f"{100 * joint.scale:.2g} %" if joint.scale < 1.0 else "no",
              "" if joint.explained else joint.candidate or "unknown"] if joint.measured else [name, "not measured", *[""] * 5]
             for name, unit, r, f, joint in zip(model.v_names, units, fit.residual, fit.force, fit.joints, strict=True)]
     head = ["joint", "residual force", "of its force", "noise and kinks", "independent fraction", "scale tested to", "missing"]
-    lines += table([head, *rows], (0, 6), _WIDEST)
-    lines += [fit.verdict, fit.premise]
+    return [head, *rows]
+
+
+def _fit_notes(fit: Identification, whole: bool) -> list[str]:
+    lines = [fit.verdict, fit.premise]
     if any(fit.misfits) and not whole:
         lines.append("misfit: the value depends on a joint whose torque the model does not explain; --verbose lists these joints "
                      "for each value")
@@ -141,12 +162,28 @@ def _fit_text(model: Model, fit: Identification, whole: bool) -> list[str]:
     return lines
 
 
-def _beginning(regrouping: str) -> str:
-    """Return the first terms, and the number of further ones."""
+def _narrow(rows: list[list[str]]) -> list[list[str]]:
+    """Return a table of at most 80 columns, if possible: regroupings are shortened, and columns are left out."""
+    columns = [list(column) for column in zip(*rows, strict=True)]
+
+    def room() -> int:
+        return _WIDTH + 2 - sum(max(map(len, column)) + 2 for column in columns)
+
+    if columns[-1][0] == _REGROUPING:
+        terms = columns.pop()
+        if room() >= _FEWEST_CHARACTERS + 2:
+            columns.append([_beginning(text, room() - 2) for text in terms])
+    for name in _OPTIONAL:
+        if room() < 0:
+            columns = [column for column in columns if column[0] != name]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _beginning(regrouping: str, width: int) -> str:
+    """Return the first terms, in at most `width` characters, and the number of further ones."""
     terms = re.split(r" (?=[+-] )", regrouping)
-    if len(terms) <= _TERMS + 1:
-        return regrouping
-    return f"{' '.join(terms[:_TERMS])} … {len(terms) - _TERMS} more"
+    texts = [regrouping, *(f"{' '.join(terms[:k])} … {len(terms) - k} more" for k in range(len(terms) - 1, 0, -1))]
+    return next((text for text in texts if len(text) <= width), f"{len(terms)} terms")
 
 
 def _listed(names: Sequence[str], whole: bool) -> str:

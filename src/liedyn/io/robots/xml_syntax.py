@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from xml.parsers import expat
 
-from liedyn.errors import ModelError, Place
+from liedyn.errors import ModelError, Place, first_of
 
 _MARK = b"\xef\xbb\xbf"              # byte order mark
 _LONGEST = 60                        # characters of a name in an error
@@ -82,8 +82,8 @@ def lines_in_words(lines: Sequence[int]) -> str:
     further = [str(line) for line in dict.fromkeys(lines)][1:]
     if not further:
         return ""
-    if len(further) > _LISTED:
-        further = [*further[:_LISTED], f"{len(further) - _LISTED} more"]
+    shown, others = first_of(further, _LISTED)
+    further = [*shown, f"{others} more"] if others else further
     listed = " and ".join(filter(None, (", ".join(further[:-1]), further[-1])))
     return f", also on line{'s' * (len(further) > 1)} {listed}"
 
