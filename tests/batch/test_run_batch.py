@@ -325,19 +325,21 @@ def test_control_laws(tmp_path, law, vary, affine):
 
 def test_factors_columns_of_a_csv_and_values_for_all_runs(tmp_path):
     (tmp_path / "values.csv").write_text("# measured\nname, kd\n1, 2\n3, 4.5\n", encoding="utf-8")
+    (tmp_path / "angles.csv").write_text("release (deg),b_deg\n90,0\n180,0\n", encoding="utf-8")
     text = """\
 overrides: {joints.elbow.torque: 0, integrator: {method: rk4, step: 0.001}}
 parameters:
   - {key: initial.q.shoulder, list: [0.5, 2], scale: relative}
   - {key: joints.shoulder.torque.pd.kd, csv: {file: values.csv, column: kd}}
   - {key: robot.mass.lower, range: [1, 1.5, 2], scale: relative}
+  - {key: initial.q.elbow, csv: {file: angles.csv, column: release (deg)}}
 combine: zip
 """
     path = written(tmp_path, text)
     from liedyn.batch.run_batch import PreparedSweep
     from liedyn.io.sweep_file import read_sweep
     found = PreparedSweep(read_sweep(path, ["duration=0.3"]))
-    assert [list(x) for x in found.binding.values(0, 2)] == [[0.2, 0.8], [2.0, 4.5], [1.0, 1.5]]
+    assert [list(x) for x in found.binding.values(0, 2)] == [[0.2, 0.8], [2.0, 4.5], [1.0, 1.5], [np.pi / 2, np.pi]]
     run = found.binding.run(1)
     assert (run.scenario.duration, run.scenario.integrator.step, run.problem.q[0]) == (0.3, 0.001, 0.8)
     assert run.model.description.links[1].mass == 1.5

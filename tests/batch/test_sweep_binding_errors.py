@@ -58,6 +58,7 @@ BAD = [
     (vary("csv: {file: others.csv, column: b}"), "others.csv:2: b: not a number; found '1_000'"),
     (vary("csv: {file: others.csv, column: c}"), "others.csv:2: c: the value is not finite; found 'nan'"),
     (vary("csv: {file: others.csv, column: d}"), "others.csv:3: d: a value is missing"),
+    (vary("csv: {file: values.csv, column: 'a[degs]'}"), r"column: unknown unit; found 'degs'; .*did you mean deg"),
     (vary("csv: {file: empty.csv, column: a}"), "empty.csv: the file is empty"),
     ("parameters: [{key: '', list: [1]}]\n",
      r"sweep.yaml:2: parameters\[0\].key: the key is empty; expected a key of the scenario"),

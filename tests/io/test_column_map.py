@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from liedyn.analysis.recorded_robot import unknown_warnings
 from liedyn.errors import TrajectoryError
 from liedyn.io.column_map import map_file, read_column_map
 from liedyn.io.trajectory_csv import read_trajectory
@@ -260,3 +261,39 @@ def test_a_file_with_the_sign_of_an_entry_in_its_name(log):
     Path("a=b.yaml").write_text(YAML)
     assert read_column_map("a=b.yaml").file == "a=b.yaml"
     assert ld.read_trajectory(log, columns="a=b.yaml").columns.keys() == EXPECTED.keys()
+
+
+# --- units in titles ----------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("title", ["base_deg", "base [deg]", "base (deg)", "Base.deg", "baseDeg"])
+def test_units_of_titles_are_converted(tmp_path, title):
+    """However the title is written, and with a sign and an offset. A factor converts by itself, and so does a stated unit."""
+    (tmp_path / "log.csv").write_text(f"t,{title},v_deg_per_s\n0,90,180\n1,45,90\n")
+    name = title.split(" ")[0]
+    trajectory = read_trajectory(tmp_path / "log.csv", columns={"q.j": f"-({name} - 90)", "v.j": "v_deg_per_s"})
+    assert content(trajectory) == {"q.j": ([0.0, np.radians(45)], "rad"), "v.j": ([np.pi, np.pi / 2], "rad/s")}
+    again = read_trajectory(tmp_path / "log.csv", columns=trajectory.header["columns"])
+    assert content(again) == content(trajectory)
+    scaled, stated = (read_trajectory(tmp_path / "log.csv", columns={"q.j": text}) for text in (f"{name}*0.5", f"{name}[mrad]"))
+    assert scaled.columns["q.j"][0] in (45.0, np.pi / 4) and stated.columns["q.j"][0] == pytest.approx(0.09)
+
+
+def test_units_of_names_are_reported(tmp_path):
+    (tmp_path / "log.csv").write_text("t,arm_deg\n0,90\n1,45\n2,30\n")
+    arm = ld.Joint("arm", "revolute", "world", "a", axis=[0, 0, 1], limits=(-2, 2))
+    model = ld.build(ld.Robot("r", [ld.Link("a", 1.0, inertia=[1, 1, 1])], [arm]))
+    warnings = unknown_warnings(model, read_trajectory(tmp_path / "log.csv", columns="q.*=*_deg"))
+    assert "units are those of their names: arm_deg[deg]" in warnings[0].message
+    assert unknown_warnings(model, read_trajectory(tmp_path / "log.csv", columns="q.*=*_deg[deg]")) == []
+
+
+def test_the_name_of_a_joint_is_not_a_unit(tmp_path):
+    (tmp_path / "log.csv").write_text("t,slide_mm\n0,0.5\n1,0.6\n")
+    assert read_trajectory(tmp_path / "log.csv", columns="q.*=*").columns["q.slide_mm"].tolist() == [0.5, 0.6]
+
+
+@pytest.mark.parametrize("title", ["base (degs)", "base (Grad)", "base[degs]"])
+def test_units_that_are_not_understood_are_an_error(tmp_path, title):
+    (tmp_path / "log.csv").write_text(f"t,{title}\n0,90\n1,45\n")
+    with pytest.raises(TrajectoryError, match=r"unknown unit of the column base; found '(degs|Grad)'; expected a unit"):
+        read_trajectory(tmp_path / "log.csv", columns={"q.j": "base"})

@@ -43,10 +43,11 @@ def test_a_driver_with_any_name(tmp_path):
     assert value(path, 0.7)[0] == pytest.approx(2.1)
 
 
-def test_a_csv_with_units(tmp_path):
+@pytest.mark.parametrize("titles", ["cam[deg],valve-1[mm]", "cam (deg),valve-1 (mm)", "cam_deg,lift_mm"])
+def test_a_csv_with_units(tmp_path, titles):
     x, y = np.linspace(-180.0, 180.0, 25), 10.0 * (1 + np.cos(np.linspace(-np.pi, np.pi, 25)))
     rows = "\n".join(f"{a!r},{b!r}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
-    (tmp_path / "lobe.csv").write_text(f"# a cam\ncam[deg],valve-1[mm]\n{rows}\n")
+    (tmp_path / "lobe.csv").write_text(f"# a cam\n{titles}\n{rows}\n")
     path = write(tmp_path, "table: lobe.csv, interpolation: quintic, periodic: true")
     f, df, ddf, _ = value(path, 7.0)
     np.testing.assert_allclose([f, df, ddf], [0.01 * (1 + np.cos(7)), -0.01 * np.sin(7), -0.01 * np.cos(7)], atol=2e-7)

@@ -223,8 +223,11 @@ def unknown_warnings(model: Model, trajectory: Trajectory) -> list[LiedynWarning
         messages.append(LiedynWarning("unknown-columns",
                                       f"unknown columns of {source} are ignored: {list_names(unknown, _NAMED)}"))
     mapping = trajectory.mapping
-    if mapping is not None and (mapping.ignored or mapping.automatic):
+    named = [] if mapping is None else [each.text for each in mapping.sources.values() if each.unit == "name"]
+    if mapping is not None and (mapping.ignored or mapping.automatic or named):
         text = f"the columns of {source} are mapped" + (f" by {mapping.file}" if mapping.file else "")
+        if named:
+            text += f"; units are those of their names: {list_names(named, _NAMED)}"
         if mapping.ignored:
             text += f"; others are ignored: {list_names(mapping.ignored, _NAMED)}"
         messages.append(LiedynWarning("columns-mapped", text))

@@ -272,7 +272,8 @@ def conversion_hint(model: Model, trajectory: Trajectory, units: Mapping[str, st
     all_columns = set(model.v_units) == {base} and len(model.q_names) == model.nv and (names is None or [*names] == whole)
     mapping = trajectory.mapping
     sources = {} if mapping is None else dict(mapping.sources)
-    has_units = "-" not in units.values() and any(sources[name].unit in ("map", "default") for name in columns if name in sources)
+    has_units = "-" not in units.values() and any(sources[name].unit in ("map", "name", "default")
+                                                  for name in columns if name in sources)
     has_right_signs = not any(unit.startswith("-") for unit in units.values())
     if not columns or has_units:
         return ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.errors import InputError, Place, TrajectoryError, close_to, list_names, nearest
-from liedyn.io.csv_table import CsvTable, name_in_cell, split_title
+from liedyn.io.csv_table import CsvTable, foreign_title, name_in_cell
 from liedyn.io.units import NUMBER, UNITS, Unit, product, unit_of
 from liedyn.model.expression_parser import CONSTANTS, ExpressionParser
 
@@ -23,7 +23,6 @@ _TOKEN = re.compile(r"""(?P<quoted>"[^"]*"|'[^']*')|(?P<unit>\[[^\[\]]*\])"""
 _LAST_UNIT = re.compile(r"(?P<name>.*?)\s*(?P<unit>\[[^\[\]]*\])?", re.DOTALL)
 _NAMES_AND_UNITS = re.compile(r""""[^"]*"|'[^']*'|\[[^\[\]]*\]""")
 _PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
-_PARENTHESES = re.compile(r"(.*\S)\s*\(([^()]+)\)")                # a name and its unit, such as Elbow angle (deg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +76,8 @@ def written(name: str) -> str:
 
 
 def _name_and_unit(title: str) -> tuple[str, str]:
-    """Return the name and the unit of a title of another program, such as `elbow[deg]` or `Elbow angle (deg)`."""
-    name, unit = split_title(title)
-    if not unit and (match := _PARENTHESES.fullmatch(name)) and not match[2].isdigit() and unit_of(match[2]) is not None:
-        return match[1], match[2]
+    """Return the name and the unit of a title of another program. An index in brackets belongs to the name."""
+    name, unit = foreign_title(title)
     return (name_in_cell(title), "") if unit.isdigit() else (name, unit)
 
 

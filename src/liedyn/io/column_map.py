@@ -24,7 +24,7 @@ from liedyn.io.atomic_output import STDIO
 from liedyn.io.column_expressions import Affine, Entry, FileColumns, checked_unit, quoted, read_expression, with_unit
 from liedyn.io.csv_table import CsvTable
 from liedyn.io.file_schema import Field, File, Named, Schema, Text
-from liedyn.io.units import CURRENT, NUMBER, TIME, UNITS, unit_name, unit_of
+from liedyn.io.units import CURRENT, NUMBER, TIME, UNITS, unit_in_name, unit_name, unit_of
 from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import tree_of
 
@@ -62,7 +62,11 @@ class ColumnMap:
 
 @dataclass(frozen=True, slots=True)
 class MappedSource:
-    """What a column of a mapped trajectory is read from. text: the expression; unit: `map`, `file`, `default` or empty."""
+    """What a column of a mapped trajectory is read from.
+
+    text  the expression
+    unit  what gives the unit: `map`, `file` (the title), `name` (the end of the name, as in elbow_deg), `default`, or empty
+    """
 
     text: str
     unit: str = ""
@@ -369,8 +373,12 @@ def _bound(entry: Entry, columns: FileColumns, units: Mapping[str, Entry]) -> tu
     if value.exponents is None:
         header = columns.unit(value.column) if value.column is not None else ""
         known, default, origin = unit_of(header) if header else None, units.get(kind), ""
+        name = "" if header or value.column is None or value.scaled else columns.names[value.column]
+        named = unit_in_name(name) if name != entry.target.partition(".")[2] else ""       # a joint may have such a name
         if known is not None:
             value, origin = value.in_unit(known), "file"
+        elif named:
+            value, text, origin = value.in_unit(checked_unit(named, entry.place)), with_unit(text, named), "name"
         elif default is not None:
             value, origin = value.in_unit(checked_unit(default.text, default.place)), "default"
             text = with_unit(text, default.text)

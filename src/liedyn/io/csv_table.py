@@ -26,6 +26,7 @@ import numpy as np
 from liedyn.arrays import Array, Integers
 from liedyn.errors import InputError, Place
 from liedyn.io.atomic_output import STDIO
+from liedyn.io.units import resembles_unit, unit_in_name
 from liedyn.io.yaml_nodes import LARGEST_FILE, number_in_cell, read_whole, too_large
 
 LONGEST_LINE = 1_000_000                # characters; a row of 40,000 numbers is shorter
@@ -229,6 +230,26 @@ def split_title(title: str) -> tuple[str, str]:
     match = _TITLE.fullmatch(title)
     assert match is not None, "the pattern matches every title"
     return name_in_cell(match["name"]), (match["unit"] or "").strip()
+
+
+_PARENTHESES = re.compile(r"(.*\S)\s*\(([^()]+)\)")                # a name and its unit, such as Elbow angle (deg)
+
+
+def foreign_title(title: str) -> tuple[str, str]:
+    """Return the name and the unit of a title of another program, such as `elbow[deg]` or `Elbow angle (deg)`.
+
+    A misspelt unit in parentheses is returned, for the error about it.
+    """
+    name, unit = split_title(title)
+    if not unit and (match := _PARENTHESES.fullmatch(name)) and not match[2].isdigit() and resembles_unit(match[2]):
+        return match[1], match[2]
+    return name, unit
+
+
+def title_unit(title: str) -> str:
+    """Return the unit of a title of another program, also one at the end of its name, such as `elbow_deg`; empty without one."""
+    name, unit = foreign_title(title)
+    return unit or unit_in_name(name)
 
 
 def _not_read(_cell: str) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from liedyn.arrays import Base, Criterion
 from liedyn.errors import InputElement, Place, ScenarioError, nearest
-from liedyn.io.csv_table import read_table
+from liedyn.io.csv_table import read_table, title_unit
 from liedyn.io.file_schema import (
     Boolean,
     Choice,
@@ -29,6 +29,7 @@ from liedyn.io.file_schema import (
     default_of,
     one_or_more,
 )
+from liedyn.io.units import UNITS, unit_of
 from liedyn.io.yaml_nodes import Node, SourceText, read_yaml
 from liedyn.io.yaml_values import override_texts
 
@@ -218,8 +219,14 @@ def _range(values: tuple[float, ...], node: Node) -> Range:
 
 
 def _column(file: str, column: str, place: Place) -> tuple[float, ...]:
-    """Return the numbers of a column of a CSV, by its title. Other columns may have text, and rows may end after the column."""
-    table = read_table(file, ScenarioError)
+    """Return the numbers of a column of a CSV, by its title, in SI if it has a unit.
+
+    Other columns may have text, and rows may end after the column.
+    """
+    table, unit = read_table(file, ScenarioError), unit_of(title_unit(column) or "1")
+    if unit is None:
+        raise ScenarioError("unknown unit", place=place, found=title_unit(column), expected="a unit such as deg, mm or N m",
+                            hint=nearest(title_unit(column), UNITS))
     if table.titles.count(column) > 1:
         raise ScenarioError("two columns have the same name", place=table.place(column=column))
     if column not in table.titles:
@@ -231,7 +238,8 @@ def _column(file: str, column: str, place: Place) -> tuple[float, ...]:
     for line, cells in table.cells():
         if any(map(str.strip, cells[len(table.titles):])):
             table.check_length(line, cells)
-        values.append(table.number(line, column, cells[index] if index < len(cells) else ""))
+        number = table.number(line, column, cells[index] if index < len(cells) else "")
+        values.append(number * unit.multiply / unit.divide)
     return tuple(values)
 
 

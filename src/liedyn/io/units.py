@@ -4,6 +4,7 @@
 """
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 _BASE = ("rad", "N", "m", "A", "s")                        # the order in which our own files write a product
 _ANGLE, _FORCE, _LENGTH, _CURRENT, _TIME = ((1, 0, 0, 0, 0), (0, 1, 0, 0, 0), (0, 0, 1, 0, 0), (0, 0, 0, 1, 0), (0, 0, 0, 0, 1))
 _NUMBER = (0, 0, 0, 0, 0)
-_TORQUE, _SPEED = (0, 1, 1, 0, 0), (1, 0, 0, 0, -1)
+_TORQUE, _SPEED, _MASS = (0, 1, 1, 0, 0), (1, 0, 0, 0, -1), (0, 1, -1, 0, 2)
 _TURN = 2.0 * math.pi
 
 
@@ -53,7 +54,8 @@ _ROWS: tuple[tuple[str, float, float, tuple[int, ...]], ...] = (
     ("N", 1, 1, _FORCE), ("mN", 1, 1e3, _FORCE), ("kN", 1e3, 1, _FORCE),
     ("Nm", 1, 1, _TORQUE), ("mNm", 1, 1e3, _TORQUE), ("Ncm", 1, 1e2, _TORQUE), ("Nmm", 1, 1e3, _TORQUE),
     ("kNm", 1e3, 1, _TORQUE),
-    ("A", 1, 1, _CURRENT), ("mA", 1, 1e3, _CURRENT))
+    ("A", 1, 1, _CURRENT), ("mA", 1, 1e3, _CURRENT),
+    ("kg", 1, 1, _MASS), ("g", 1, 1e3, _MASS), ("J", 1, 1, _TORQUE), ("W", 1, 1, (0, 1, 1, 0, -1)))
 UNITS = {name: Unit(multiply, divide, exponents) for names, multiply, divide, exponents in _ROWS for name in names.split()}
 _FACTOR = re.compile(r"(?P<name>1|°|[^\W\d²³]+)(?:(?:\^|\*\*)?(?P<power>-?\d+)|(?P<superscript>[²³]))?")
 _POWERS = {"²": 2, "³": 3}
@@ -73,9 +75,34 @@ def unit_of(text: str) -> Unit | None:
     return unit
 
 
+# units that end a name, such as those of base_deg, vel_deg_per_s, PosDeg and force_Nm; others, as in q_min and v_in, are words
+_AT_END = re.compile(r"""(?:[\W_]|(?<=[a-z\d])(?=[A-Z]))
+                         (?P<unit>(?i:deg|degrees?|rad|radians?|mrad|rpm)|mm|cm|ms|us|ns|Nm|mNm|Nmm|Ncm|kN)
+                         (?P<rate>(?:_?per_?|[_/])?(?:s|sec)(?:\^?(?P<power>2))?)?$""", re.VERBOSE)
+_LOWEST_SIMILARITY = 0.75                                  # of a text to a unit from which it seems to be one
+
+
+def unit_in_name(name: str) -> str:
+    """Return the unit that ends a name of a column, such as "deg/s" of `elbow_deg_per_s`; empty if none does."""
+    match = _AT_END.search(name)
+    if match is None or not match.start():
+        return ""
+    unit = match["unit"] if match["unit"] in UNITS else match["unit"].lower()
+    return f"{unit}/s^2" if match["power"] else f"{unit}/s" if match["rate"] else unit
+
+
+def resembles_unit(text: str) -> bool:
+    """Return whether a text is a unit, or a misspelt one, such as "degs" and "Grad/s"."""
+    first = text.split("/")[0].strip().lower()
+    return unit_of(text) is not None or bool(
+        difflib.get_close_matches(first, [name for name in UNITS if len(name) > 2], 1, _LOWEST_SIMILARITY))
+
+
 def unit_name(exponents: Iterable[int]) -> str:
-    """Return the name of a unit in our own files: `rad/s^2`, `N m`; empty for a number."""
+    """Return the name of a unit in our own files: `rad/s^2`, `N m`, `kg m^2`; empty for a number."""
     powers = dict(zip(_BASE, exponents, strict=True))
+    if powers["s"] == 2 * powers["N"] != 0:                # without times, masses are shorter
+        powers = {"kg": powers["N"]} | powers | {"N": 0, "m": powers["m"] + powers["N"], "s": 0}
     above, below = ([f"{name}^{abs(n)}" if abs(n) > 1 else name for name, n in powers.items() if sign * n > 0]
                     for sign in (1, -1))
     return "/".join([" ".join(above) or "1", *below]) if above or below else ""

@@ -1,13 +1,14 @@
 """Functions of nonlinear couplings in robot files: tables in the file or in a CSV, and writing."""
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.errors import ModelError, Place, nearest
-from liedyn.io.csv_table import read_table, split_title
+from liedyn.io.csv_table import foreign_title, read_table, title_unit
 from liedyn.io.file_schema import List, Number
 from liedyn.io.units import UNITS, unit_name, unit_of
 from liedyn.io.yaml_nodes import Node
@@ -32,7 +33,7 @@ def read_columns(node: Node) -> Columns:
     """Return the columns of a mapping such as {"driver[deg]": [0, 90], …}. Raises ModelError."""
     columns: Columns = {}
     for title, child in node.mapping().items():
-        name, values = split_title(title)[0], np.array(List(Number(), 2).read(child))
+        name, values = foreign_title(title)[0], np.array(List(Number(), 2).read(child))
         if name in columns:
             raise child.problem("two columns have the same name", found=name)
         si, unit = column_in_si(title, values, child.place)
@@ -60,18 +61,21 @@ def read_csv(file: str, driver: str, follower: str) -> tuple[tuple[tuple[float, 
     if len(table.titles) != 2:
         raise ModelError("a table of a coupling has two columns", place=table.place(), found=len(table.titles),
                          expected="driver and follower, such as cam[rad],lift[m]")
-    names = tuple(split_title(title)[0] for title in table.titles)
+    names = tuple(foreign_title(title)[0] for title in table.titles)
     if names == (follower, driver):
         raise ModelError("the driver is the first column of a table of a coupling", place=table.place(), found=",".join(names),
                          expected=f"{driver},{follower}")
-    (x, x_unit), (y, y_unit) = (column_in_si(title, values, table.place(column=split_title(title)[0]))
-                                for title, values in zip(table.titles, table.parse_numbers().T, strict=True))
+    (x, x_unit), (y, y_unit) = (column_in_si(title, values, table.place(column=name), (driver, follower)) for title, name, values
+                                in zip(table.titles, names, table.parse_numbers().T, strict=True))
     return tuple((float(a), float(b)) for a, b in zip(x, y, strict=True)), (x_unit, y_unit)
 
 
-def column_in_si(title: str, values: Array, place: Place) -> tuple[Array, str]:
-    """Return the values of a column in SI, and their unit: rad, m, or "" for a title without a unit. Raises ModelError."""
-    text = split_title(title)[1]
+def column_in_si(title: str, values: Array, place: Place, joints: Collection[str] = ()) -> tuple[Array, str]:
+    """Return the values of a column in SI, and their unit: rad, m, or "" for a title without a unit. Raises ModelError.
+
+    joints  names whose end is not a unit, as in slide_mm
+    """
+    text = "" if title in joints else title_unit(title)
     if not text:
         return values, ""
     unit = unit_of(text)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from liedyn.errors import ModelError, Place
-from liedyn.io.csv_table import read_table, split_title
+from liedyn.io.csv_table import foreign_title, read_table
 from liedyn.io.file_schema import File
 from liedyn.io.robots.coupling_function import Columns, column_in_si
 from liedyn.io.robots.robot_schema import CURVE_COMPONENTS, JOINT, LIMITS, read_limit
@@ -74,7 +74,7 @@ def _csv_columns(file: str) -> Columns:
     table = read_table(file, ModelError, expected="a line of components such as yaw[deg],x[mm], then rows of numbers")
     columns: Columns = {}
     for title, values in zip(table.titles, table.parse_numbers().T, strict=True):
-        component = split_title(title)[0]
+        component = foreign_title(title)[0]
         if component not in CURVE_AXES or component in columns:
             raise ModelError("a column of a curve is a component of the pose, once", place=table.place(column=component),
                              found=component, expected=", ".join(CURVE_COMPONENTS))

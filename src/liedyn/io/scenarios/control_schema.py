@@ -38,6 +38,7 @@ from liedyn.io.scenarios.signal_schema import (
     rules_to_dict,
     signal_to_dict,
 )
+from liedyn.io.units import unit_of
 from liedyn.io.yaml_nodes import Node
 
 POLES = ("bandwidth", "poles")
@@ -158,6 +159,10 @@ def read_gain_matrix(file: str) -> tuple[tuple[tuple[float, ...], ...], tuple[st
     if not named:
         return gain, (), ()
     rows, columns = [split_title(cells[0])[0] for _, cells in body], table.names[1:]
+    for title in (*table.titles[1:], *(cells[0] for _, cells in body)):
+        unit = unit_of(split_title(title)[1] or "1")
+        if unit is None or unit.multiply != unit.divide:
+            raise ScenarioError("a gain matrix is in SI units", place=Place(file), found=title, expected="rad, m, N m, N")
     for axis, names in (("rows", rows), ("columns", columns)):
         if len(set(names)) < len(names):
             raise ScenarioError(f"two {axis} have the same name", place=Place(file))
