@@ -501,14 +501,14 @@ def first_of(items: Sequence[T], maximum: int) -> tuple[Sequence[T], int]:
 
     All are returned if there would be one other: it is about as long as "and 1 more".
     """
-    shown = items if len(items) <= maximum + 1 else items[:maximum]
-    return shown, len(items) - len(shown)
+    first = items if len(items) <= maximum + 1 else items[:maximum]
+    return first, len(items) - len(first)
 
 
 def list_names(names: Sequence[str], maximum: int, separator: str = ", ") -> str:
     """Return names or texts for a message, as many as `first_of` returns, and the number of the others."""
-    shown, others = first_of(names, maximum)
-    return separator.join(shown) + (f"{' ' if separator == ', ' else separator}and {others} more" if others else "")
+    first, count = first_of(names, maximum)
+    return separator.join(first) + (f"{' ' if separator == ', ' else separator}and {count} more" if count else "")
 
 
 def close_to(word: object, options: Iterable[str], n: int = 1, cutoff: float = 0.6) -> list[str]:

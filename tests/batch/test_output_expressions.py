@@ -124,7 +124,10 @@ def test_each_operation_is_a_level_of_nesting(call):
     ("max(abs(q(elbow)))", "rad"), ("final(v.elbow) - 0.5", "rad/s"), ("max(q.elbow - q.rail)", None), ("2 * max(x(hand))", "m"),
     ("integral(tau.elbow * v.elbow)", "J"), ("max(tau.elbow * v.elbow)", "W"), ("max(q.elbow) / max(q.elbow)", ""),
     ("max(v.rail) / 2", "m/s"), ("integral(q.rail)", "m s"), ("max(sin(q.elbow))", ""), ("atan2(final(q.rail), 1)", "rad"),
-    ("max(q.elbow)**2", None), ("count(lands)", ""), ("at(lands, q.rail)", "m"), ("at(0.5, wz(hand))", "rad/s"),
+    ("max(q.elbow)**2", "rad^2"), ("max(q.elbow)**max(v.rail)", None), ("max(q.rail)**0.5", None), ("2**3", ""),
+    ("sqrt(max(v.rail)**2 + final(v.rail)**2)", "m/s"), ("max(v.rail)**-1", "s/m"), ("sqrt(max(q.rail))", None),
+    ("sqrt(final(energy.work)*2)", None), ("final(energy.work)/max(t)", "N m/s"), ("abs(sqrt(2))", ""),
+    ("count(lands)", ""), ("at(lands, q.rail)", "m"), ("at(0.5, wz(hand))", "rad/s"),
     ("min(final(q.rail), 0.2)", "m"), ("max(q.unknown)", None), ("final(energy.work) + 1", "J"), ("max(t)", "s"),
     ("-max(q.rail)", "m"), ("3", ""),
 ])

@@ -289,6 +289,8 @@ def test_the_command(tmp_path, monkeypatch):
     assert "\n  first run  steps chosen by error control, 11 rows\n" in adaptive
     found = ok("batch", path, "--csv")
     assert "12 complete" in found.stderr and "runs/sweep/runs.parquet" in found.stderr
+    units = json.loads((tmp_path / "runs/sweep/batch.json").read_text(encoding="utf-8"))["units"]
+    assert units == {"release": "rad", "mass": "kg", "last": "rad", "highest": "m", "effort": "N^2 m^2 s", "half": "rad/s"}
     rows = table(tmp_path / "runs" / "sweep")
     with open(tmp_path / "runs/sweep/runs.csv", encoding="utf-8") as file:
         lines = [*csv.DictReader(file)]

@@ -91,12 +91,13 @@ class CompiledOutput:
 class _OutputPart:
     """Part of an expression: value(motion) returns (N or 1, R) values of a series, or (N or 1, 1) of a number.
 
-    unit: as that of an output
+    unit: as that of an output; constant: the number, if the part is one that is written
     """
 
     series: bool
     value: Callable[[OutputMotion], Values]
     unit: UnitRule = lambda _: ""
+    constant: float | None = None
 
 
 def compile_output(output: Output) -> CompiledOutput:
@@ -151,7 +152,8 @@ class _OutputParser(ExpressionParser):
     def operation_value(self, node: ast.BinOp | ast.UnaryOp, *values: _OutputPart) -> _OutputPart:
         """Return the part of an operation on parts."""
         if isinstance(node, ast.UnaryOp):
-            return replace(_apply(np.negative, *values), unit=values[0].unit)
+            constant = values[0].constant
+            return replace(_apply(np.negative, *values), unit=values[0].unit, constant=None if constant is None else -constant)
         return replace(_apply(OPERATORS[type(node.op)], *values), unit=_unit_of_operation(type(node.op), *values))
 
     def name_value(self, node: ast.Name) -> _OutputPart:
@@ -198,7 +200,8 @@ class _OutputParser(ExpressionParser):
             return self._reduction(name, arguments)
         if name in UNARY_FUNCTIONS and len(arguments) == 1:
             applied = _apply(UNARY_FUNCTIONS[name], arguments[0])
-            return replace(applied, unit=arguments[0].unit) if name == "abs" else applied
+            units = {"abs": arguments[0].unit, "sqrt": _unit_of_power(arguments[0], 0.5)}
+            return replace(applied, unit=units.get(name, applied.unit))
         if name in BINARY_FUNCTIONS and (len(arguments) == 2 or (name != "atan2" and len(arguments) > 2)):
             return replace(reduce(partial(_apply, BINARY_FUNCTIONS[name]), arguments),
                            unit=(lambda _: "rad") if name == "atan2" else _common_unit(*arguments))
@@ -246,7 +249,7 @@ class _OutputParser(ExpressionParser):
 
 
 def _constant(x: float) -> _OutputPart:
-    return replace(_number_part(lambda _: np.array([float(x)])), unit=lambda _: _ANY)
+    return replace(_number_part(lambda _: np.array([float(x)])), unit=lambda _: _ANY, constant=float(x))
 
 
 def _common_unit(*parts: _OutputPart) -> UnitRule:
@@ -261,17 +264,31 @@ def _unit_of_operation(operator: type[ast.operator], a: _OutputPart, b: _OutputP
     """Return the rule for the unit of a sum, product, quotient or power."""
     if operator in (ast.Add, ast.Sub):
         return _common_unit(a, b)
+    if operator is ast.Pow:
+        return _unit_of_power(a, b.constant)
 
     def unit(units: Mapping[str, str]) -> str | None:
         first, second = ("" if part.unit(units) == _ANY else part.unit(units) for part in (a, b))
         if first is None or second is None:
             return None
-        if not second and (not first or operator is not ast.Pow):
+        if not second:
             return first
         left_unit, right_unit = unit_of(first or "1"), unit_of(second)
-        if operator is ast.Pow or left_unit is None or right_unit is None:
+        if left_unit is None or right_unit is None:
             return None
         return unit_name(product(left_unit.exponents, right_unit.exponents, 1 if operator is ast.Mult else -1))
+    return unit
+
+
+def _unit_of_power(part: _OutputPart, exponent: float | None) -> UnitRule:
+    """Return the rule for the unit of a power: None for an exponent that is not written, or that leaves a root of a unit."""
+    def unit(units: Mapping[str, str]) -> str | None:
+        name = part.unit(units)
+        if name in ("", _ANY):
+            return name
+        base = unit_of(name) if name is not None else None
+        powers = [k * (exponent or 0.0) for k in base.exponents] if base is not None and exponent is not None else [math.nan]
+        return unit_name(map(round, powers)) if all(power.is_integer() for power in powers) else None
     return unit
 
 

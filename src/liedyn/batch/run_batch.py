@@ -376,12 +376,18 @@ class PreparedSweep:
                 "units": self._units()}
 
     def _units(self) -> dict[str, str]:
-        """Return the units of outputs, and of parameters that are coordinates or masses, where they follow from the columns."""
-        columns = self.evaluator.known_columns()
+        """Return the units of outputs, and of parameters that are coordinates or numbers of the robot, where they are known."""
+        from liedyn.analysis.trajectory_derivatives import unit_of
+        from liedyn.dynamics.model_parameters import parameter_names
+
+        columns, model = self.evaluator.known_columns(), self.binding.model
+        names = set(parameter_names(model))
         units = {output.name: compile_output(output).unit(columns) for output in self.sweep.outputs}
         for parameter in self.sweep.parameters:
             key = parameter.key.removeprefix("initial.")
-            units[parameter.name] = columns.get(key) if key.startswith(("q.", "v.")) else "kg" if key.endswith(".mass") else None
+            name = key.removeprefix("robot.")
+            units[parameter.name] = columns.get(key) if key.startswith(("q.", "v.")) else "kg" if key.endswith(".mass") else \
+                unit_of(model, name) if name != key and name in names else None
         return {name: unit for name, unit in units.items() if unit}
 
 

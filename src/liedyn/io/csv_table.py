@@ -247,7 +247,7 @@ def foreign_title(title: str) -> tuple[str, str]:
 
 
 def title_unit(title: str) -> str:
-    """Return the unit of a title of another program, also one at the end of its name, such as `elbow_deg`; empty without one."""
+    """Return the unit of a title of another program, also one at the end of its name, such as "elbow_deg"; empty without one."""
     name, unit = foreign_title(title)
     return unit or unit_in_name(name)
 

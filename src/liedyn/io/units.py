@@ -83,7 +83,7 @@ _LOWEST_SIMILARITY = 0.75                                  # of a text to a unit
 
 
 def unit_in_name(name: str) -> str:
-    """Return the unit that ends a name of a column, such as "deg/s" of `elbow_deg_per_s`; empty if none does."""
+    """Return the unit that ends a name of a column, such as "deg/s" of "elbow_deg_per_s"; empty if none does."""
     match = _AT_END.search(name)
     if match is None or not match.start():
         return ""

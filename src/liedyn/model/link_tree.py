@@ -139,9 +139,9 @@ def _raise_cycle(parent_joint: dict[str, Joint], reached: set[str]) -> None:
     joint = next(joint for joint in parent_joint.values() if joint.child in inside)          # the first in the file
     start = names.index(joint.parent)
     names = [*names[start:], *names[:start], joint.parent]
-    shown, others = first_of(names, 20)
-    more = f" -> … ({others} more)" if others else ""
-    raise ModelError(f"the joints form a cycle: {' -> '.join(shown)}{more}", place=element_location(joint),
+    first, count = first_of(names, 20)
+    more = f" -> … ({count} more)" if count else ""
+    raise ModelError(f"the joints form a cycle: {' -> '.join(first)}{more}", place=element_location(joint),
                      expected="a tree")
 
 

@@ -131,9 +131,9 @@ def text(result: Linearization, max_modes: int = 24) -> str:
              f"{counted(len(s.outputs), 'output')}; {stability_text(s)}{frozen}"]
     if s.modes:
         head = ["eigenvalue [1/s]", "f [Hz]", "damping", "time const. [s]", "stability", "participation"]
-        shown, others = first_of(s.modes, max_modes)
-        lines += [f"  {line}" for line in table([head, *map(_cells, shown)], left_aligned=(4, 5))]
-        lines += [f"  … and {others} more, in {MARK}"] if others else []
+        first, count = first_of(s.modes, max_modes)
+        lines += [f"  {line}" for line in table([head, *map(_cells, first)], left_aligned=(4, 5))]
+        lines += [f"  … and {count} more, in {MARK}"] if count else []
     lines += [f"  {_value(mode)}: {chains_text(mode)}; {growth_text(mode.growth)}: "
               + list_names([name for name, _ in _largest(mode.fastest)], _SHOWN) for mode in s.modes if mode.growth]
     fixed = int((~s.moving).sum())

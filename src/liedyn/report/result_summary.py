@@ -45,10 +45,10 @@ def parameter_text(model: Model, base: BaseParameters, fit: Identification | Non
     head = ["parameter", "robot file", *of_fit, "unit", _REGROUPING]
     rows = [[base.names[k], *figures, base.units[k], base.regrouping(k)] for k, figures in enumerate(_figures(base, fit, whole))]
     parts = [[head, *rows], *([_joint_rows(model, fit)] if fit else [])]
-    shown = parts if whole else [_narrow(part) for part in parts]
-    tables = [table(part, [k for k, name in enumerate(part[0]) if name in _LEFT], _WIDEST) for part in shown]
+    printed = parts if whole else [_narrow(part) for part in parts]
+    tables = [table(part, [k for k, name in enumerate(part[0]) if name in _LEFT], _WIDEST) for part in printed]
     notes = [f"without effect on the generalized forces: {_listed(base.unidentifiable, whole)}"] if base.unidentifiable else []
-    if omitted := [name for part, narrow in zip(parts, shown, strict=True) for name in part[0] if name not in narrow[0]]:
+    if omitted := [name for part, narrow in zip(parts, printed, strict=True) for name in part[0] if name not in narrow[0]]:
         notes.append(f"--verbose also prints the columns {', '.join(omitted)}")
     lines += [*tables[0], *_lines(notes, whole)]
     if fit:

@@ -82,8 +82,8 @@ def lines_in_words(lines: Sequence[int]) -> str:
     further = [str(line) for line in dict.fromkeys(lines)][1:]
     if not further:
         return ""
-    shown, others = first_of(further, _LISTED)
-    further = [*shown, f"{others} more"] if others else further
+    first, count = first_of(further, _LISTED)
+    further = [*first, f"{count} more"] if count else further
     listed = " and ".join(filter(None, (", ".join(further[:-1]), further[-1])))
     return f", also on line{'s' * (len(further) > 1)} {listed}"
 
