@@ -28,6 +28,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "closed forms": ("closed_form", "spatial_closed_form", "kim_tables", "coriolis_matrix", "mass_matrix_rate",
                      "mass_matrix_derivative", "christoffel_symbols", "curvature_tensor", "sectional_curvature",
                      "scalar_curvature"),
+    "inverse kinematics": ("inverse_kinematics", "InverseKinematics", "Task"),
     "constraints": ("assemble", "Assembly", "mobility", "Mobility", "expand", "reduce", "constraint_residual",
                     "constraint_velocity", "constraint_jacobian", "constraint_bias", "project_configuration", "project_velocity",
                     "constrained_forward_dynamics", "constrained_hybrid_dynamics", "ConstrainedMotion",

@@ -94,6 +94,8 @@ from liedyn.dynamics.inertial_parameters import (
     regressor as regressor,
 )
 from liedyn.dynamics.kim2012 import kim_tables as kim_tables
+from liedyn.dynamics.inverse_kinematics import InverseKinematics as InverseKinematics, inverse_kinematics as inverse_kinematics
+from liedyn.dynamics.kinematic_tasks import Task as Task
 from liedyn.dynamics.kinematics import (
     centre_of_mass as centre_of_mass,
     centre_of_mass_derivatives as centre_of_mass_derivatives,

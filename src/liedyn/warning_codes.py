@@ -124,6 +124,11 @@ _TABLE: dict[str, tuple[str, str]] = {
     "friction-creep": (WARN, "Smoothed friction lets joints creep at rest. Lock the joint to hold it."),
     "slow-friction": (WARN, "Joints move so slowly that smoothed friction acts as damping. Use `passive: false` to omit it."),
     "linearized-friction": (WARN, "Friction near rest is linearized to a strong damper. Use `passive: false` to omit it."),
+    # inverse kinematics
+    "target-missed": (
+        WARN, "A target of inverse kinematics is out of reach. The result is the nearest configuration that was found."),
+    "path-jumps": (
+        WARN, "A joint moves far between two targets of a path. Add targets between them; check for singular configurations."),
     # equilibria and linear systems
     "equilibrium-far": (
         WARN, "The equilibrium was found from another guess, and closer ones may exist. Give a better guess."),

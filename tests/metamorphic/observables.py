@@ -73,6 +73,14 @@ def moved(model, s):
     return ld.integrate(model, s.q, s.step)
 
 
+def reaching(model, s, link):
+    """Towards the pose of a link in a neighbouring configuration, by one step: more of them would amplify rounding."""
+    target = ld.link_pose(model, ld.integrate(model, s.q, 0.02 * s.step), link)
+    solution = ld.inverse_kinematics(model, {link: target}, s.q, restarts=0, limits=False)
+    assert solution.reached
+    return ld.difference(model, s.q, solution.q)
+
+
 def difference_of_energy(model, s, _):
     """Of gravity and springs, which has no zero."""
     return ld.energy(model, moved(model, s), s.v)[1] - ld.energy(model, s.q, s.v)[1]
@@ -151,6 +159,7 @@ TREE: dict[str, Observable] = {
     "coriolis_matrix": Observable(lambda m, s, _: ld.coriolis_matrix(m, s.q, s.v), "ff", (1, 2, -1)),
     "energy:kinetic": Observable(lambda m, s, _: ld.energy(m, s.q, s.v)[0], "", FORCE),
     "centre_of_mass": Observable(lambda m, s, _: ld.centre_of_mass(m, s.q), "X"),
+    "inverse_kinematics": Observable(reaching, "v"),
     "inverse_dynamics_derivatives:q": Observable(
         lambda m, s, _: ld.inverse_dynamics_derivatives(m, s.q, s.v, s.a, f_ext=s.f_ext)[0], "ff", FORCE),
     "inverse_dynamics_derivatives:v": Observable(

@@ -111,6 +111,12 @@ def closed_forms(model: ld.Model, q: Array, v: Array, a: Array) -> None:
     assert_type(ld.scalar_curvature(model, q), float)
 
 
+def reaching(model: ld.Model, q: Array) -> None:
+    tasks = [ld.Task(link="hand", position=[0.1, 0.2, 0.3], axes="xy"), ld.Task(centre_of_mass=q[:3], priority=2)]
+    solution: ld.InverseKinematics = ld.inverse_kinematics(model, tasks, q, posture={"elbow": 0.3}, path=False)
+    assert_type((solution.q, solution.reached, solution.position_error), tuple[Array, Mask, Array])
+
+
 def loops(model: ld.Model, q: Array, v: Array, a: Array, tau: Array, mask: Mask, lam: Array) -> None:
     found: ld.Assembly = ld.assemble(model, q, fixed=["crank"])
     how: ld.Mobility = ld.mobility(model, found.q)

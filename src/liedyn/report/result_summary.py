@@ -15,11 +15,12 @@ from liedyn.analysis.configurations import AssembledState
 from liedyn.analysis.identification import RELIABLE, UNRELIABLE, Identification
 from liedyn.dynamics.constraints.assembly import Mobility
 from liedyn.dynamics.inertial_parameters import BaseParameters
+from liedyn.dynamics.inverse_kinematics import InverseKinematics
 from liedyn.errors import LiedynWarning, WarningLog, counted, list_names, size_text
 from liedyn.io.atomic_output import STDIO, open_output
 from liedyn.io.csv_table import Column, write_table
 from liedyn.io.sweep_file import SIMULATE
-from liedyn.io.trajectory_csv import write_trajectory
+from liedyn.io.trajectory_csv import Trajectory, write_trajectory
 from liedyn.io.yaml_values import flow_yaml
 from liedyn.model.model import Model
 from liedyn.report.robot_summary import table
@@ -299,19 +300,52 @@ def write_assembly(state: AssembledState, path: str, *, force: bool = False) -> 
 
     A path that ends in .csv gets a trajectory of one row; `-` is standard output.
     """
-    model = state.model
+    _write_state(state.model, state.assembly.q, state.v, path, "closed", force=force)
+
+
+def _write_state(model: Model, q: np.ndarray, v: np.ndarray | None, path: str, kind: str, *, force: bool) -> None:
     if Path(path).suffix.lower() == ".csv":
-        v = None if state.v is None else state.v[None]
-        columns = motion_columns(model, q=state.assembly.q[None], v=v)
+        columns = motion_columns(model, q=q[None], v=None if v is None else v[None])
         write_trajectory(path, trajectory_header(model, folder=Path(path).absolute().parent), [0.0], columns, force=force)
         return
     with open_output(STDIO if path == STDIO else path, force=force) as file:
-        file.write(f"# a closed configuration of {model.name}: `initial` of a scenario\n")
-        for kind, x in (("q", state.assembly.q), ("v", state.v)):
+        file.write(f"# a {kind} configuration of {model.name}: `initial` of a scenario\n")
+        for key, x in (("q", q), ("v", v)):
             if x is not None:
-                file.write(f"{kind}:\n")
-                for name, value in _by_joint(model, x, kind).items():
+                file.write(f"{key}:\n")
+                for name, value in _by_joint(model, x, key).items():
                     file.write(f"  {flow_yaml(name)}: {json.dumps(value)}\n")
+
+
+# inverse kinematics -----------------------------------------------------------------------------------------------------
+
+def reached_text(model: Model, solution: InverseKinematics) -> str:
+    """Return a short text about configurations for targets."""
+    count, reached = solution.reached.size, int(solution.reached.sum())
+    errors = f"largest error {solution.position_error.max(initial=0.0):.2g} m, {solution.angle_error.max(initial=0.0):.2g} rad"
+    subject = "target" if solution.reached.ndim == 0 else f"{reached} of {count} targets"
+    verb = "reached" if reached or solution.reached.ndim else "not reached"
+    return f"{model.name}: {subject} {verb}, {int(solution.iterations.sum())} iterations, {errors}"
+
+
+def reached_to_dict(model: Model, solution: InverseKinematics) -> dict[str, Any]:
+    """Return configurations for targets as plain data: lists over targets, or values of a single one."""
+    q = [_by_joint(model, x, "q") for x in solution.q.reshape(-1, model.nq)]
+    return {"robot": model.source, "q": q if solution.reached.ndim else q[0], "reached": solution.reached.tolist(),
+            "tasks": list(solution.tasks), "position_error": solution.position_error.tolist(),
+            "angle_error": solution.angle_error.tolist(), "closure_error": solution.closure_error.tolist(),
+            "iterations": solution.iterations.tolist(), "searches": solution.searches.tolist(),
+            "warnings": [warning.to_dict() for warning in solution.warnings]}
+
+
+def write_reached(model: Model, solution: InverseKinematics, targets: Trajectory | None, path: str, *,
+                  force: bool = False) -> None:
+    """Write a configuration as `write_assembly` does, or a trajectory with the times of the targets."""
+    if targets is None:
+        _write_state(model, solution.q, None, path, "reached" if solution.reached else "nearest", force=force)
+        return
+    folder = None if path == STDIO else Path(path).absolute().parent
+    write_trajectory(path, trajectory_header(model, folder=folder), targets.t, motion_columns(model, q=solution.q), force=force)
 
 
 def _by_joint(model: Model, x: np.ndarray, kind: str) -> dict[str, float | list[float]]:

@@ -52,7 +52,7 @@ GROUPS = {
     "dynamics": (
         "inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "bias_force", "gravity_force", "joint_wrenches",
         "mass_matrix", "inverse_mass_matrix", "link_pose", "link_poses", "link_twist", "link_acceleration", "jacobian",
-        "jacobian_derivative", "energy", "momentum", "centre_of_mass", "integrate", "difference"),
+        "jacobian_derivative", "energy", "momentum", "centre_of_mass", "integrate", "difference", "inverse_kinematics"),
     "simulate": (),
     "derivatives": (
         "inverse_dynamics_derivatives", "forward_dynamics_derivatives", "hybrid_dynamics_derivatives",
@@ -200,6 +200,7 @@ def _arguments(model: ld.Model, q: np.ndarray) -> dict[str, Any]:
     lead = q.shape[:-1]
     x, rates = np.zeros((*lead, model.nv)), np.zeros((*lead, 2, model.nv))
     return {"model": model, "link": "b", "actuated": ["first"], "prescribed": np.arange(model.nv) == 0,
+            "tasks": {model.link_names[-1]: ld.link_pose(model, q, model.link_names[-1])},
             "multipliers": np.zeros((*lead, model.nc)),
             **dict.fromkeys(("q", "q0", "q1"), q), **dict.fromkeys(("v", "a", "tau", "x", "dq", "dv"), x),
             **dict.fromkeys(("v_derivatives", "a_derivatives", "tau_derivatives"), rates)}

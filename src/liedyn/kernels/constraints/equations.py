@@ -272,8 +272,8 @@ def store_loop_columns(tree, loops, c, T, T_a, s):
 
 
 @inline_kernel
-def store_constraint_jacobian(tree, loops, T, ws, s, A):
-    """Write A (m nv). s (6nv) is workspace."""
+def store_constraint_jacobian(tree, loops, T, ws, s, A, holonomic=False):
+    """Write A (m nv), or with `holonomic` the derivative of the residual (see `sweep_constraints`). s (6nv) is workspace."""
     nv, zero = tree.above.size, number_like(A, 0.0)
     for k in range(A.shape[0]):
         store(A, k, zero)
@@ -290,7 +290,7 @@ def store_constraint_jacobian(tree, loops, T, ws, s, A):
                     for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
                         for r in range(loops.record[c, EQUATION_COUNT]):
                             store(A, (first + r) * nv + k,
-                                  dot(closure_equation(kind, r, load_closure_direction(ws, c)), load_twist(s, k)))
+                                  dot(equation_wrench(loops, c, r, holonomic, ws), load_twist(s, k)))
                     i = tree.parent[i]
 
 

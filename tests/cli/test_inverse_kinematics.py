@@ -1,0 +1,104 @@
+"""`liedyn ik`: one target, a path from CSV to CSV, what is out of reach, and wrong options."""
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import liedyn as ld
+from command_line import ok, run
+
+ROBOTS = Path(__file__).parents[2] / "robots"
+ARM = ROBOTS / "double_pendulum.yaml"
+
+
+def test_one_target_is_an_initial_state():
+    result = ok("ik", ARM, "--link", "tip", "--position=-0.4,0,0.2", "--q", "elbow=0.4")
+    q = yaml.safe_load(result.stdout)["q"]
+    model = ld.load(ARM)
+    np.testing.assert_allclose(ld.link_pose(model, [q["shoulder"], q["elbow"]], "tip")[:3, 3], [-0.4, 0, 0.2], atol=1e-9)
+    assert "target reached" in result.stderr
+
+
+def test_json_and_several_options(tmp_path):
+    report = json.loads(ok("ik", ROBOTS / "panda.yaml", "-l", "panda_hand", "--position", "0.4,0,0.5", "--direction", "0,0,-1",
+                           "--posture", "panda_joint1=0.2", "--fix", "panda_finger*", "--json", "-o", tmp_path / "q.yaml").stdout)
+    assert report["reached"] and report["tasks"] == ["panda_hand"] and report["q"]["panda_joint1"] == pytest.approx(0.2, abs=1e-6)
+    assert yaml.safe_load((tmp_path / "q.yaml").read_text())["q"] == report["q"]
+    T = ld.link_pose(ld.load(ROBOTS / "panda.yaml"), list(report["q"].values()), "panda_hand")
+    np.testing.assert_allclose([*T[:3, 3], *T[:3, 2]], [0.4, 0, 0.5, 0, 0, -1], atol=1e-9)
+
+
+@pytest.mark.parametrize("options, goal", [
+    (["--rpy", "0.1,0.2,0.3"], lambda T: T[:3, 0] - [0.936293, 0.289629, -0.198669]),
+    (["--quaternion", "0,0,0,1"], lambda T: T[:3, :3] - np.eye(3)),
+    (["--look-at", "1,1,1", "--axis", "1,0,0"], lambda T: np.cross(T[:3, 0], np.ones(3) - T[:3, 3])),
+    (["--position", "0.1,0.2,0.3", "--point", "0.1,0,0"], lambda T: T[:3, :3] @ [0.1, 0, 0] + T[:3, 3] - [0.1, 0.2, 0.3]),
+    (["--distance", "0.7"], lambda T: np.linalg.norm(T[:3, 3]) - 0.7)])
+def test_every_kind_of_target(options, goal):
+    q = yaml.safe_load(ok("ik", ROBOTS / "asymmetric_body.yaml", "-l", "block", *options).stdout)["q"]["base"]
+    model = ld.load(ROBOTS / "asymmetric_body.yaml")
+    assert np.abs(goal(ld.link_pose(model, q, "block"))).max() < 1e-6
+
+
+def test_a_path_of_poses_comes_back(tmp_path):
+    """Motion, poses of a point of a link, inverse kinematics, poses: the same as before."""
+    model = ld.load(ROBOTS / "ur5.yaml")
+    t = np.linspace(0, 1, 21)
+    q = np.array([0.3, -1.2, 1.5, 0.4, 0.9, -0.4]) + 0.3 * np.sin(np.outer(t, np.arange(1, 7)))
+    ld.trajectory_of(model, t, q).save(tmp_path / "q.csv")
+    link, point = model.link_names[-1], ("--point", "0.1", "0", "0.05")
+    ok("kinematics", tmp_path / "q.csv", "--link", link, *point, "-o", tmp_path / "path.csv")
+    ok("ik", ROBOTS / "ur5.yaml", "--targets", tmp_path / "path.csv", "-o", tmp_path / "motion.csv",
+       *(part for name, x in zip(model.joint_names, q[0], strict=True) for part in ("--q", f"{name}={x}")))
+    ok("kinematics", tmp_path / "motion.csv", "--link", link, *point, "-o", tmp_path / "again.csv")
+    first, second = (ld.read_trajectory(tmp_path / name) for name in ("path.csv", "again.csv"))
+    poses = [name for name in first.columns if name.startswith("pose.")]
+    assert len(poses) == 7 and max(np.abs(first.columns[name] - second.columns[name]).max() for name in poses) < 1e-9
+    np.testing.assert_allclose(ld.motion_of(model, ld.read_trajectory(tmp_path / "motion.csv")).q, q, atol=1e-8)
+
+
+def test_out_of_reach_is_an_error_with_the_distance(tmp_path):
+    result = run("ik", ARM, "--link", "tip", "--position", "9,0,2", "-o", tmp_path / "q.yaml")
+    assert result.exit_code == 1 and not (tmp_path / "q.yaml").exists()
+    assert "error: the target is out of reach: tip misses by 7" in result.stderr
+    result = run("ik", ARM, "--link", "tip", "--position", "9,0,2", "-o", tmp_path / "q.yaml", "--nearest")
+    assert result.exit_code == 1 and "nearest configuration" in (tmp_path / "q.yaml").read_text()
+
+
+def test_rows_out_of_reach_are_counted(tmp_path):
+    (tmp_path / "path.csv").write_text("t[s],pose.tip.px[m],pose.tip.py[m],pose.tip.pz[m]\n0,-0.4,0,0.2\n1,9,0,0\n2,-0.4,0,0.3\n")
+    for options in ([], ["--independent"]):
+        result = run("ik", ARM, "--targets", tmp_path / "path.csv", "-o", tmp_path / "q.csv", *options)
+        assert result.exit_code == 1 and "1 of 3 targets are out of reach: target 1: tip misses by 7" in result.stderr
+
+
+@pytest.mark.parametrize("options, message", [
+    (["--position", "1,2,3"], "--position requires --link NAME"),
+    (["--link", "tip"], "--link requires a target, such as --position X,Y,Z"),
+    ([], "no target: give --link NAME with --position X,Y,Z, --com X,Y,Z, or --targets FILE.csv"),
+    (["--link", "tip", "--position", "1,2"], "expected 3 numbers separated by commas, found '1,2'"),
+    (["--link", "tip", "--position", "1,2,nan"], "expected 3 numbers separated by commas, found '1,2,nan'"),
+    (["--link", "tip", "--rpy", "0,0,0", "--quaternion", "0,0,0,1"], "--rpy and --quaternion both give the orientation"),
+    (["--com", "0,0,0", "--independent"], "--independent requires --targets"),
+    (["--link", "tipp", "--position", "1,2,3"], "no link 'tipp'; did you mean 'tip'?"),
+    (["--link", "tip", "--position", "1,2,3", "--q", "elbw=1"], "no moving joint 'elbw'"),
+    (["--link", "tip", "--position", "1,2,3", "--posture", "elbow"], "expected NAME=VALUE"),
+    (["--link", "tip", "--position", "1,2,3", "--fix", "knee"], "no joint to fix matches 'knee'"),
+    (["--link", "tip", "--distance", "0"], "0.0 is not in the range x>0")])
+def test_wrong_options(options, message):
+    result = run("ik", ARM, *options)
+    assert result.exit_code in (2, 3) and message in result.stderr and result.stdout == ""
+
+
+@pytest.mark.parametrize("header, message", [
+    ("t[s],pose.tip.px[m]", "the position of tip is incomplete; found 'pose.tip.px'; expected pose.tip.px, pose.tip.py"),
+    ("t[s],pose.hand.px[m]", "poses of links that double_pendulum does not have; found 'hand'"),
+    ("t[s],q.elbow[rad]", "no targets; found 'q.elbow'; expected columns such as pose.hand.px[m]")])
+def test_wrong_columns(tmp_path, header, message):
+    (tmp_path / "path.csv").write_text(f"{header}\n0,1\n1,1\n")
+    result = run("ik", ARM, "--targets", tmp_path / "path.csv")
+    assert result.exit_code == 3 and message in result.stderr
+    result = run("ik", ARM, "--targets", tmp_path / "path.csv", "--position", "1,2,3")
+    assert result.exit_code == 2 and "--position cannot be combined with --targets" in result.stderr
