@@ -217,6 +217,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "not-planar": (WARN, "A motion leaves the plane in which a mechanism is drawn. Use the plane of the motion."),
     "not-drawn": (WARN, "A plot, or a part of it, was not drawn. The message gives the reason."),
     "mesh-not-found": (WARN, "A mesh file was not found. Use `--package-root`."),
+    "texture-not-found": (WARN, "The image of a texture was not found. Name an existing file, or use `--package-root`."),
     "meshes-available": (INFO, "The robot file has meshes that are not drawn. Install the packages that read them."),
     "open-loops": (WARN, "A robot is drawn with open loops. Use `liedyn assemble` with another guess, or repair its loops."),
     "view-moved": (

@@ -247,7 +247,7 @@ def test_what_is_missing_is_said(tmp_path):
     said = run("replay", tmp_path / "run", "--meshes", "--force")
     assert said.exit_code == 2 and len(said.stderr.splitlines()) == 1
     assert "no file for the mesh package://boxes/box.stl, box.stl: " in said.stderr
-    assert "give the folder that contains boxes by --package-root, in Python by package_roots" in said.stderr
+    assert "give the folder that contains boxes by --package-root or package_roots=" in said.stderr
     (tmp_path / "part.stl").rename(tmp_path / "box.stl")
     (tmp_path / "boxes").mkdir()
     binary_stl(tmp_path / "boxes" / "box.stl")

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from liedyn.errors import ComputationError
+from liedyn.io.textures import colours_at
+from liedyn.model.links import Colour, Texture
 
 INSTALL_MESHES = "pip install 'liedyn[meshes]'"
-Colour = tuple[float, float, float]
 
 _CELL, _SIMILAR = 16.0, 60.0            # of 255: colours within a cell, and means of cells this close, are one
 _MOST_COLOURS = 8                       # of one mesh
@@ -34,11 +35,11 @@ def missing_readers() -> list[str]:
     return [package for module, package in _MODULES.items() if find_spec(module) is None]
 
 
-def read_mesh(file: Path, face_colours: bool = False) -> list[Part]:
+def read_mesh(file: Path, face_colours: bool = False, texture: Texture | None = None) -> list[Part]:
     """Return the parts of an STL, OBJ, DAE, PLY or glTF file, one per colour, with the points of the file.
 
     face_colours: whether faces of one mesh with different colours are different parts. Colours of points and of textures count
-    for the faces, each with one colour; similar colours are one.
+    for the faces, each with one colour; similar colours are one. texture: replaces the colours of the file.
 
     Raise ComputationError if the file cannot be read.
     """
@@ -53,7 +54,7 @@ def read_mesh(file: Path, face_colours: bool = False) -> list[Part]:
             mesh = scene.geometry[name]
             if len(getattr(mesh, "faces", ())):
                 points = metres * (np.asarray(mesh.vertices) @ pose[:3, :3].T + pose[:3, 3])
-                for colour, faces in _by_colour(mesh) if face_colours else [(_colour(mesh), np.asarray(mesh.faces))]:
+                for colour, faces in _by_colour(mesh, texture) if face_colours else [(_colour(mesh), np.asarray(mesh.faces))]:
                     used, corners = np.unique(faces, return_inverse=True) if face_colours else (slice(None), faces)
                     parts.setdefault(colour, []).append((points[used], corners.reshape(-1, 3)))
     except Exception as problem:                               # of many readers; their texts may quote the file, which may be any
@@ -69,9 +70,17 @@ def read_mesh(file: Path, face_colours: bool = False) -> list[Part]:
 def _colour(mesh: Any) -> Colour | None:
     """Return the colour of the material of a mesh; None also for the default grey of trimesh."""
     from trimesh.visual.color import DEFAULT_COLOR
-    coloured = mesh.visual if mesh.visual.kind in ("vertex", "face") else getattr(mesh.visual, "material", None)
+    coloured = mesh.visual if mesh.visual.kind in ("vertex", "face") else _material(mesh)
     rgb = getattr(coloured, "main_color", None)
     return None if rgb is None or np.array_equal(rgb[:3], DEFAULT_COLOR[:3]) else _as_colour(rgb[:3])
+
+
+def _material(mesh: Any) -> Any:
+    """Return the material of a mesh, or None; also for the grey image of trimesh for texture coordinates without a material."""
+    from trimesh.visual.material import empty_material
+    material = getattr(mesh.visual, "material", None)
+    image = getattr(material, "image", None)
+    return None if image is not None and np.array_equal(image, empty_material().image) else material
 
 
 def _as_colour(rgb: np.ndarray) -> Colour:
@@ -79,9 +88,9 @@ def _as_colour(rgb: np.ndarray) -> Colour:
     return red, green, blue
 
 
-def _by_colour(mesh: Any) -> list[tuple[Colour | None, np.ndarray]]:
+def _by_colour(mesh: Any, texture: Texture | None) -> list[tuple[Colour | None, np.ndarray]]:
     """Return (colour, faces) for each colour of the faces of a mesh."""
-    faces, rgb = np.asarray(mesh.faces), _colours_of_faces(mesh)
+    faces, rgb = np.asarray(mesh.faces), _colours_of_faces(mesh, texture)
     if rgb is None:
         return [(_colour(mesh), faces)]
     areas = mesh.area_faces + 1e-12 * mesh.area + 1e-300
@@ -97,23 +106,31 @@ def _by_colour(mesh: Any) -> list[tuple[Colour | None, np.ndarray]]:
             for k in range(len(chosen)) if (of_colour := nearest == k).any()]
 
 
-def _colours_of_faces(mesh: Any) -> np.ndarray | None:
+def _colours_of_faces(mesh: Any, texture: Texture | None) -> np.ndarray | None:
     """Return the colour (m, 3) of each face from 0 to 255, or None if all faces have that of the material."""
     visual, faces = mesh.visual, np.asarray(mesh.faces)
+    if texture is not None and texture.pixels is not None:
+        uv = None if texture.is_cube else _inside_faces(mesh)
+        return np.tile(texture.pixels.mean(axis=(0, 1)), (len(faces), 1)) if uv is None \
+            else colours_at(texture.pixels, uv * texture.repeat)
     if visual.kind == "face":
         return np.asarray(visual.face_colors[:, :3], dtype=float)
     if visual.kind == "vertex":
         of_points: np.ndarray = np.asarray(visual.vertex_colors, dtype=float)[faces][..., :3].mean(axis=1)
         return of_points
-    material, uv = getattr(visual, "material", None), getattr(visual, "uv", None)
+    material = _material(mesh)
     image = getattr(material, "baseColorTexture", None) or getattr(material, "image", None)
-    if image is None or uv is None or len(uv) != len(mesh.vertices):
+    uv = _inside_faces(mesh)
+    return None if image is None or uv is None else colours_at(np.asarray(image.convert("RGB")), uv)
+
+
+def _inside_faces(mesh: Any) -> np.ndarray | None:
+    """Return texture coordinates (k, m, 2) of points of the faces, or None if the mesh has none."""
+    uv = getattr(mesh.visual, "uv", None)
+    if uv is None or len(uv) != len(mesh.vertices):
         return None
-    pixels = np.asarray(image.convert("RGB"))
-    h, w, _ = pixels.shape
-    u, v = np.moveaxis(np.einsum("ka,mac->kmc", _INSIDE, np.nan_to_num(uv)[faces]), -1, 0)
-    sampled: np.ndarray = pixels[((1 - v) % 1.0 * h).astype(int) % h, (u % 1.0 * w).astype(int) % w].mean(axis=0)
-    return sampled
+    inside: np.ndarray = np.einsum("ka,mac->kmc", _INSIDE, np.nan_to_num(uv)[np.asarray(mesh.faces)])
+    return inside
 
 
 def _joined(group: Sequence[tuple[np.ndarray, np.ndarray]], colour: Colour | None) -> Part:

@@ -103,6 +103,28 @@ def as_pose(value: Any, place: Place, name: str) -> Pose:
 
 
 Colour = tuple[float, float, float]                 # red, green, blue from 0 to 1
+
+
+@summarized
+@dataclass(frozen=True, slots=True)
+class Texture:
+    """An image that colours a shape or a mesh for drawing.
+
+    files    names in the robot file: of the image, or of the sides of a cube; empty: `rows` is the image
+    rows     colours of the pixels of an image, from its top
+    repeat   how often the image is repeated along each texture coordinate
+    is_cube  whether it does not follow the texture coordinates of a mesh
+    colour   that multiplies those of the pixels;  pixels: (h, w, 3) these products, from 0 to 255: see `io.textures.painted`
+    """
+
+    files: tuple[str, ...] = ()
+    rows: tuple[tuple[Colour, ...], ...] = ()
+    repeat: tuple[float, float] = (1.0, 1.0)
+    is_cube: bool = False
+    colour: Colour | None = None
+    pixels: Array | None = field(default=None, compare=False)
+
+
 PoseLike = Pose | ArrayLike                         # a pose, a position, or a (4, 4) matrix
 
 
@@ -113,6 +135,7 @@ class Shape:
     sizes   [m], as listed in `mass_properties.SHAPES`
     pose    pose of the shape in the link: a `Pose`, a position, or a (4, 4) matrix
     colour  red, green, blue from 0 to 1, or None
+    texture  from a robot file, or None
 
     Examples
     --------
@@ -126,11 +149,13 @@ class Shape:
     sizes: tuple[float, ...]
     pose: Pose = Pose()
     colour: Colour | None = None
+    texture: Texture | None = None
 
     @explained
-    def __init__(self, kind: str, sizes: ArrayLike, pose: PoseLike = Pose(), colour: ArrayLike | None = None):
+    def __init__(self, kind: str, sizes: ArrayLike, pose: PoseLike = Pose(), colour: ArrayLike | None = None,
+                 texture: Texture | None = None):
         set_fields(self, kind=kind, sizes=as_floats(sizes), pose=as_pose(pose, Place(key=f"shape {kind}"), "pose"),
-                   colour=None if colour is None else as_floats(colour))
+                   colour=None if colour is None else as_floats(colour), texture=texture)
 
     @staticmethod
     def box(x: float, y: float, z: float, pose: PoseLike = Pose(), colour: ArrayLike | None = None) -> Shape:
@@ -236,6 +261,7 @@ class LinkMesh:
     pose    pose of the mesh in the frame of the link
     colour  None: the colour of the mesh file
     file    path found by `io.robots.visual_shapes.link_meshes`
+    texture  replaces the colours of the mesh file
     """
 
     name: str
@@ -243,6 +269,7 @@ class LinkMesh:
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
     colour: Colour | None = None
     file: Path | None = None
+    texture: Texture | None = None
 
 
 @summarized

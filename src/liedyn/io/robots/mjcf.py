@@ -17,7 +17,6 @@ from liedyn.io.robots.mjcf_geometry import (
     ACTUATORS,
     Defaults,
     LeftOut,
-    colour_of,
     compiler_of,
     quaternion_rotation,
     read_compiler,
@@ -26,6 +25,7 @@ from liedyn.io.robots.mjcf_geometry import (
     shape_of,
 )
 from liedyn.io.robots.mjcf_keyframes import read_keyframes
+from liedyn.io.robots.mjcf_materials import read_materials
 from liedyn.io.robots.xml_elements import XmlElement, read_mjcf_tree
 from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, Loop, Robot
 from liedyn.model.links import LinkMesh, LinkVisuals, Pose, Shape, vector
@@ -266,19 +266,18 @@ def _visuals(root: XmlElement, tree: BodyTree) -> dict[str, LinkVisuals]:
 
     Primitives and meshes of groups that it does not show are those of collisions.
     """
-    materials = {child.name: tree.defaults.of(child) for child in root.within("asset") if child.tag == "material" and child.name}
-    visuals = {}
+    materials, visuals = read_materials(root, tree.meshes.compiler, tree.defaults), {}
     for name, geoms in tree.geoms.items():
         shapes: tuple[list[Shape], list[Shape]] = [], []       # hidden, visible
         meshes: tuple[list[LinkMesh], list[LinkMesh]] = [], []
         with suppress(ModelError):                             # of geoms without mass, which dynamics does not need
             for geom, at in geoms:
-                colour, is_visible = colour_of(geom, materials), geom.number("group", 0.0) <= _SHOWN
-                shape, mesh = shape_of(geom, at, tree.compilers[name], colour), tree.meshes.drawn(geom, at, tree.compilers[name])
+                (colour, texture), is_visible = materials.of(geom), geom.number("group", 0.0) <= _SHOWN
+                shape, mesh = shape_of(geom, at, tree.compilers[name]), tree.meshes.drawn(geom, at, tree.compilers[name])
                 if shape is not None:
-                    shapes[is_visible].append(shape)
+                    shapes[is_visible].append(replace(shape, colour=colour, texture=texture))
                 elif mesh is not None:
-                    meshes[is_visible].append(replace(mesh, colour=colour))
+                    meshes[is_visible].append(replace(mesh, colour=colour, texture=texture))
         hidden, visible = map(tuple, shapes)
         if not visible and not meshes[True]:
             hidden, visible = (), hidden

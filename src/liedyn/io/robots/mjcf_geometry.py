@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -12,7 +13,7 @@ from liedyn.errors import ModelError, nearest
 from liedyn.io.robots import IGNORABLE
 from liedyn.io.robots.xml_elements import LocatedText, Numbers, XmlElement
 from liedyn.model.description import STANDARD_GRAVITY
-from liedyn.model.links import IDENTITY, Colour, Pose, Rotation, Shape, Vector, inertia_of, vector
+from liedyn.model.links import IDENTITY, Pose, Rotation, Shape, Vector, inertia_of, vector
 from liedyn.model.mass_properties import Inertia, Mass, rotated_inertia, uniform
 from liedyn.model.spatial import exp3, pose, rotation_by_rows, rotation_of_z
 
@@ -35,7 +36,7 @@ class Compiler:
     minimum_mass, minimum_inertia   minimum of each body [kg], [kg m^2]
     balance             whether principal inertias that violate the triangle inequality are made equal
     align_free          whether frames of free bodies are moved to their centres of mass
-    mesh_folder         folder of mesh files, relative to that of the file
+    mesh_folder         folder of mesh files, relative to that of the file; texture_folder: of images
     strip_path          whether folders in the names of mesh files are ignored
     fit_to_box          whether primitives are fitted to the bounding box of a mesh, not to its inertia
     """
@@ -51,6 +52,7 @@ class Compiler:
     balance: bool
     align_free: bool
     mesh_folder: str
+    texture_folder: str
     strip_path: bool
     fit_to_box: bool
 
@@ -76,18 +78,26 @@ def read_compiler(root: XmlElement) -> Compiler:
     if len(sequence) != 3 or set(sequence) - set("xyzXYZ"):
         raise settings.problem("wrong value", "eulerseq", found=sequence, expected="three of x y z X Y Z")
     total = settings.number("settotalmass", -1.0)
+    mesh_folder, texture_folder = (settings.text(key, settings.text("assetdir", "")).replace("\\", "/")
+                                   for key in ("meshdir", "texturedir"))
     groups = settings.vector("inertiagrouprange", (-math.inf, math.inf))
     return Compiler(_ANGLE[settings.choice("angle", _ANGLE, "degree")], sequence, settings.switch("autolimits", True),
                     _FROM_GEOMS[settings.choice("inertiafromgeom", _FROM_GEOMS, "auto")], groups,
                     total if total > 0 else None, settings.number("boundmass", 0.0), settings.number("boundinertia", 0.0),
                     settings.switch("balanceinertia", False), settings.switch("alignfree", False),
-                    settings.text("meshdir", settings.text("assetdir", "")).replace("\\", "/"),
-                    settings.switch("strippath", False), settings.switch("fitaabb", False))
+                    mesh_folder, texture_folder, settings.switch("strippath", False), settings.switch("fitaabb", False))
 
 
 def compiler_of(element: XmlElement, compiler: Compiler) -> Compiler:
     """Return the settings for an element: those of the attached model that it is from, or else of the file."""
     return compiler if element.model is None else read_compiler(element.model)
+
+
+def asset_path(element: XmlElement, attribute: str, compiler: Compiler, asset_folder: str, folder: Path) -> Path:
+    """Return the path of a file that an element names. folder: of the robot file; asset_folder: of such files, relative to it."""
+    name = element.require(attribute).replace("\\", "/")
+    folder = Path(element.model.file).parent if element.model else folder
+    return folder / asset_folder / (Path(name).name if compiler.strip_path else name)
 
 
 def check_known(element: XmlElement, known: tuple[str, ...]) -> None:
@@ -416,20 +426,13 @@ def shape(element: XmlElement, kind: str, compiler: Compiler) -> tuple[Pose, tup
     return frame, tuple(x if k < radii else 2 * x for k, x in enumerate(sizes))
 
 
-def colour_of(element: XmlElement, materials: Mapping[str, XmlElement]) -> Colour | None:
-    """Return the colour of a geom: its own, or that of its material; None without both."""
-    material = materials.get(element.text("material", ""))
-    of = element if "rgba" in element.attributes else material
-    return None if of is None else vector(min(1.0, max(0.0, x)) for x in of.vector("rgba", (1.0, 1.0, 1.0, 1.0))[:3])
-
-
-def shape_of(element: XmlElement, frame: Pose, compiler: Compiler, colour: Colour | None = None) -> Shape | None:
+def shape_of(element: XmlElement, frame: Pose, compiler: Compiler) -> Shape | None:
     """Return the primitive of a geom for drawing, or None for meshes, planes and ellipsoids. frame: pose of its parent."""
     kind = element.text("type", "sphere")
     if kind not in SIZES or kind == "ellipsoid" or is_mesh(element):
         return None
     frame_of_shape, sizes = shape(element, kind, compiler)
-    return Shape(kind, sizes, compose(frame, frame_of_shape), colour)
+    return Shape(kind, sizes, compose(frame, frame_of_shape))
 
 
 def _ellipsoid(half_axes: Sequence[float]) -> tuple[float, Inertia]:

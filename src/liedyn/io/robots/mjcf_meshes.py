@@ -18,7 +18,16 @@ import numpy as np
 from liedyn.arrays import Array, Integers
 from liedyn.errors import ComputationError, ModelError
 from liedyn.io.mesh_files import INSTALL_MESHES, read_mesh
-from liedyn.io.robots.mjcf_geometry import COMPILED, Compiler, Defaults, compiler_of, compose, placement, quaternion_rotation
+from liedyn.io.robots.mjcf_geometry import (
+    COMPILED,
+    Compiler,
+    Defaults,
+    asset_path,
+    compiler_of,
+    compose,
+    placement,
+    quaternion_rotation,
+)
 from liedyn.io.robots.xml_elements import XmlElement
 from liedyn.io.yaml_nodes import read_text, read_whole
 from liedyn.model.links import LinkMesh, Pose, vector
@@ -59,9 +68,8 @@ class Meshes:
                         vector(scale))
 
     def _file_of(self, element: XmlElement) -> Path:
-        name = element.require("file").replace("\\", "/")
-        compiler, folder = compiler_of(element, self.compiler), Path(element.model.file).parent if element.model else self.folder
-        return folder / compiler.mesh_folder / (Path(name).name if compiler.strip_path else name)
+        compiler = compiler_of(element, self.compiler)
+        return asset_path(element, "file", compiler, compiler.mesh_folder, self.folder)
 
     def path_of(self, element: XmlElement) -> Path:
         """Return the file of a mesh. Raise if it does not exist."""

@@ -4,20 +4,29 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
-from liedyn.errors import LiedynWarning
+from liedyn.errors import ComputationError, LiedynWarning, WarningLog, list_names
 from liedyn.io.robots.xml_elements import XmlElement
+from liedyn.io.textures import painted
 from liedyn.model.description import Robot
-from liedyn.model.links import Colour, LinkMesh, LinkVisuals, Pose, Shape, vector
+from liedyn.model.links import Colour, LinkMesh, LinkVisuals, Pose, Shape, Texture, vector
 from liedyn.model.mass_properties import SHAPES
 
-Materials = Mapping[str | None, Colour | None]
+Materials = Mapping[str | None, "Material"]
 _URDF = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
+
+
+class Material(NamedTuple):
+    """What colours a shape: a texture, a colour, or both."""
+
+    colour: Colour | None = None
+    texture: Texture | None = None
 
 
 def link_shapes(robot: Robot, visible: Container[str] = ()) -> dict[str, tuple[Shape, ...]]:
@@ -55,17 +64,81 @@ def link_meshes(robot: Robot, folders: Sequence[str | os.PathLike[str]] = (),
 
 def with_files(meshes: Iterable[LinkMesh], robot: Robot, folders: Sequence[str | os.PathLike[str]] = ()) -> tuple[LinkMesh, ...]:
     """Return meshes of a robot with the paths of the files that exist. The files are not read. folders: as for `link_meshes`."""
-    path = Path(robot.source or "")
-    places = [*map(Path, folders), *path.absolute().parents, *_ros_packages()]
+    path, places = _places(robot, folders)
     return tuple(mesh if mesh.file else replace(mesh, file=_file(mesh.name, path, places)) for mesh in meshes)
 
 
 def with_mesh_files(robot: Robot, folders: Sequence[str | os.PathLike[str]]) -> Robot:
-    """Return a robot whose meshes have the paths of the files that exist. folders: as for `link_meshes`."""
-    return replace(robot, visuals={
-        link: replace(visuals, meshes=with_files(visuals.meshes, robot, folders),
-                      collision_meshes=with_files(visuals.collision_meshes, robot, folders))
-        for link, visuals in robot.visuals.items()})
+    """Return a robot whose meshes and textures have the paths of the files that exist. folders: as for `link_meshes`."""
+    visuals = {link: replace(each, meshes=with_files(each.meshes, robot, folders),
+                             collision_meshes=with_files(each.collision_meshes, robot, folders))
+               for link, each in robot.visuals.items()}
+    path, places = _places(robot, folders)
+
+    def with_texture_files(part: _Part) -> _Part:
+        """Return a part with the paths of its texture that exist."""
+        if part.texture is None:
+            return part
+        files = tuple(str(_file(name, path, places) or name) for name in part.texture.files)
+        return replace(part, texture=replace(part.texture, files=files))
+
+    return replace(robot, visuals=_changed(visuals, with_texture_files))
+
+
+def painted_robot(robot: Robot, folders: Sequence[str | os.PathLike[str]] = ()) -> tuple[Robot, tuple[LiedynWarning, ...]]:
+    """Return a robot for drawing, and warnings about textures that cannot be read.
+
+    Its meshes have the paths of the files that exist, and the pixels of their textures. Its shapes have the mean colours of their
+    textures. Where a texture cannot be read, the colour of the material remains. folders: as for `link_meshes`.
+    """
+    warnings, results = WarningLog(), dict[tuple[Texture, Colour | None], tuple[Texture | None, Colour | None]]()
+
+    def read(texture: Texture, colour: Colour | None) -> tuple[Texture | None, Colour | None]:
+        files = {name: _file(name, path, places) for name in texture.files}
+        if lost := [name for name, file in files.items() if file is None]:
+            warnings.add("texture-not-found", f"no file for the texture {list_names(lost, 1)}; its material has one colour"
+                         f"{package_hint(lost[0])}")
+            return None, colour
+        try:
+            return painted(texture, [file for file in files.values() if file], colour)
+        except ComputationError as problem:
+            warnings.add("not-drawn", f"texture not drawn: {problem}")
+            return None, colour
+
+    def paint(part: _Part) -> _Part:
+        if part.texture is None:
+            return part
+        key = part.texture, part.colour
+        if key not in results:
+            results[key] = read(*key)
+        texture, colour = results[key]
+        return replace(part, texture=texture, colour=colour)
+
+    path, places = _places(robot, folders)
+    located = with_mesh_files(robot, folders)
+    return replace(located, visuals=_changed(located.visuals, paint)), tuple(warnings)
+
+
+def package_hint(name: str) -> str:
+    """Return advice for a file that does not exist: empty, unless its name is that of a package."""
+    if not name.startswith(("package://", "model://")):
+        return ""
+    return f": give the folder that contains {name.split('/')[2]} by --package-root or package_roots="
+
+
+_Part = TypeVar("_Part", Shape, LinkMesh)
+
+
+def _changed(visuals: Mapping[str, LinkVisuals], change: Callable[[Any], Any]) -> dict[str, LinkVisuals]:
+    """Return visuals with changed visible shapes and meshes."""
+    return {link: replace(each, shapes=tuple(map(change, each.shapes)), meshes=tuple(map(change, each.meshes)))
+            for link, each in visuals.items()}
+
+
+def _places(robot: Robot, folders: Sequence[str | os.PathLike[str]]) -> tuple[Path, list[Path]]:
+    """Return the robot file, and the folders in which packages are searched."""
+    path = Path(robot.source or "")
+    return path, [*map(Path, folders), *path.absolute().parents, *_ros_packages()]
 
 
 def visuals_of_urdf(robot: XmlElement) -> tuple[dict[str, LinkVisuals], list[LiedynWarning]]:
@@ -106,14 +179,15 @@ def _drawn(part: XmlElement, materials: Materials, warnings: list[LiedynWarning]
         origin, pose = part.first("origin"), Pose()
         if origin is not None and solids.keys() & {*_URDF, "mesh"}:
             pose = Pose.from_xyz_rpy(*(values(origin, key, 3, "0 0 0") for key in ("xyz", "rpy")))
-        colour = _colour_of(part.first("material"), materials)
+        colour, texture = _material_of(part.first("material"), materials)
         for kind, names in _URDF.items():
             if kind in solids:
                 count = len(SHAPES[kind]) // len(names)
                 sizes = [x for name in names for x in values(solids[kind], name, count, "", _POSITIVE)]
-                shapes.append(Shape(kind, tuple(sizes), pose, colour))
+                shapes.append(Shape(kind, tuple(sizes), pose, colour, texture))
         if "mesh" in solids and (name := solids["mesh"].text("filename")):
-            meshes.append(LinkMesh(name, pose, vector(values(solids["mesh"], "scale", 3, "1 1 1", _NOT_ZERO)), colour))
+            meshes.append(LinkMesh(name, pose, vector(values(solids["mesh"], "scale", 3, "1 1 1", _NOT_ZERO)), colour,
+                                   texture=texture))
     return shapes, meshes
 
 
@@ -137,12 +211,19 @@ def materials_of(robot: XmlElement) -> Materials:
     """Return the materials of the <robot> by name. Visuals of any link may use those defined in another link."""
     visuals = [visual for link in robot.every("link") for visual in link.every("visual")]
     every = [material for element in (robot, *visuals) for material in element.every("material")]
-    return {material.text("name"): colour for material in reversed(every) if (colour := _colour(material))}
+    return {element.text("name"): material for element in reversed(every) if any(material := _material(element))}
 
 
-def _colour_of(material: XmlElement | None, materials: Materials) -> Colour | None:
-    """Return the colour of a material, or None if there is no material or it has no colour."""
-    return None if material is None else _colour(material) or materials.get(material.text("name"))
+def _material_of(element: XmlElement | None, materials: Materials) -> Material:
+    """Return a material, or that of its name if it has neither colour nor texture."""
+    material = Material() if element is None else _material(element)
+    return material if element is None or any(material) else materials.get(element.text("name"), material)
+
+
+def _material(element: XmlElement) -> Material:
+    texture = element.first("texture")
+    name = texture.text("filename") if texture else None
+    return Material(_colour(element), Texture((name,)) if name else None)
 
 
 def _colour(material: XmlElement) -> Colour | None:

@@ -236,7 +236,7 @@ def _streams(run: ReplayRun, visuals: Visuals, prefix: str, zero: float) -> list
     rows = frames_of(run.t)
     model, t = run.model, np.rint((run.t[rows] - zero) * 1e9).astype(np.int64).tolist()
     T = link_poses(model, run.q[rows])
-    scene = body_scene(model, T, visuals.of(model))
+    scene = body_scene(model, T, visuals.of(model), robot=visuals.robot_of(model))
     first, _ = bodies_of(model)
     frames = {-1: WORLD} | {body: prefix + model.link_names[k] for body, k in enumerate(first)}
     bodies = {-1: np.broadcast_to(np.eye(4), T[:, 0].shape)} | {body: T[:, k] for body, k in enumerate(first)}

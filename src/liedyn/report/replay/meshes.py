@@ -5,11 +5,14 @@ import base64
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from liedyn.io.mesh_files import Part, read_mesh
+from liedyn.model.links import Texture
+
+K = TypeVar("K")
 
 # Series of numbers as short text: integer multiples of a step, their differences, deflated, in base64 --------------------
 
@@ -56,10 +59,13 @@ _BORDER = 1000                  # a part with at most as many edges at its open 
 _LEVELS = 4096                  # grid points along the longest side of a file's box: 0.1 mm for 0.4 m
 
 
-def read_drawn_mesh(file: Path) -> list[Part]:
-    """Return the parts of a mesh file with points at the same place merged: files repeat them for each triangle or normal."""
+def read_drawn_mesh(file: Path, texture: Texture | None = None) -> list[Part]:
+    """Return the parts of a mesh file with points at the same place merged: files repeat them for each triangle or normal.
+
+    texture: replaces the colours of the file
+    """
     return [_merged(part, _SAME * (float(np.ptp(part.points, axis=0).max()) or 1.0))
-            for part in read_mesh(file, face_colours=True)]
+            for part in read_mesh(file, face_colours=True, texture=texture)]
 
 
 def _merged(part: Part, step: float) -> Part:
@@ -72,7 +78,7 @@ def _merged(part: Part, step: float) -> Part:
     return Part(whole[first] * step, np.column_stack([a, b, c])[(a != b) & (b != c) & (c != a)], part.colour)
 
 
-def thinned(meshes: Mapping[Path, list[Part]], max_triangles: int = MOST_TRIANGLES) -> dict[Path, list[Part]]:
+def thinned(meshes: Mapping[K, list[Part]], max_triangles: int = MOST_TRIANGLES) -> dict[K, list[Part]]:
     """Return meshes simplified to about `max_triangles` triangles in total; larger files keep more."""
     sizes = {file: float(np.linalg.norm(np.ptp(np.concatenate([part.points for part in parts]), axis=0)))
              for file, parts in meshes.items()}

@@ -44,7 +44,7 @@ def run_data(run: ReplayRun, visuals: Visuals) -> dict[str, Any]:
     T = link_poses(model, run.q[rows])
     first, _ = bodies_of(model)
     poses = T[:, first]
-    scene = body_scene(model, T, visuals.of(model), visuals.of(model, collision=True))
+    scene = body_scene(model, T, visuals.of(model), visuals.of(model, collision=True), visuals.robot_of(model))
     size = scene["size"] or 1.0
     names, arrows = arrows_of(run, rows, T, size)
     plots, curves = _plots(run, rows)

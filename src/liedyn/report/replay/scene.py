@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from liedyn.errors import ComputationError, LiedynWarning, UsageError, WarningLog, list_names
 from liedyn.io.mesh_files import INSTALL_MESHES, missing_readers
-from liedyn.io.robots.visual_shapes import link_meshes, link_shapes, simple_shapes
-from liedyn.model.description import FREE, WORLD
-from liedyn.model.links import Link, LinkMesh, Shape
+from liedyn.io.robots.visual_shapes import link_meshes, link_shapes, package_hint, painted_robot, simple_shapes
+from liedyn.model.description import FREE, WORLD, Robot
+from liedyn.model.links import Link, LinkMesh, Shape, Texture
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import pose, pose_to_array, screw_frame, symmetric_matrix
 from liedyn.report.plots.plot_data import Point, carried, rolling_rims, stick_figure
@@ -67,10 +67,11 @@ class Placement:
 
 
 def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[PlacedShape]],
-               collisions: Mapping[str, Sequence[PlacedShape]] | None = None) -> dict[str, Any]:
+               collisions: Mapping[str, Sequence[PlacedShape]] | None = None, robot: Robot | None = None) -> dict[str, Any]:
     """Return plain values of all that is drawn of a robot.
 
-    T: (F, n_links, 4, 4) poses of its links, from which its size is computed; meshes, collisions: by link. In the result, `at`
+    T: (F, n_links, 4, 4) poses of its links, from which its size is computed; meshes, collisions: by link; robot: its description
+    with the colours of textures. In the result, `at`
     is a pose in the body (rotation by rows, translation), and `covered` is 1 for parts that meshes show better.
 
     links      name, body, at, mass, com in the link [m], principal inertias about it [kg m^2]
@@ -84,7 +85,7 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
     """
     put = Placement(model)
     placed = put.placed
-    shapes = _shapes(model, meshes)
+    shapes = _shapes(model, robot or model.description, meshes)
     points, edges, masses = stick_figure(model)
     rims = rolling_rims(model, points)
     corners = _corners(points, shapes, meshes)
@@ -131,9 +132,9 @@ def _inertial(link: Link) -> dict[str, Any]:
     return {"mass": link.mass, "com": list(link.com), "inertia": np.linalg.eigvalsh(symmetric_matrix(link.inertia)).tolist()}
 
 
-def _shapes(model: Model, meshes: Container[str]) -> dict[str, list[Solid]]:
+def _shapes(model: Model, robot: Robot, meshes: Container[str]) -> dict[str, list[Solid]]:
     """Return solids (kind, pose in the link, sizes, colour) by link, from the robot file."""
-    shapes_by_link = link_shapes(model.description, visible=meshes)
+    shapes_by_link = link_shapes(robot, visible=meshes)
     return {link: [solid_of(part) for shape in shapes for part in simple_shapes(shape)] for link, shapes in shapes_by_link.items()
             if link in model.link_names}
 
@@ -225,14 +226,16 @@ def rounded(x: ArrayLike) -> Any:
 class Visuals:
     """Meshes of a page.
 
-    file_numbers  of the files in `meshes`
+    robots   descriptions by robot file, with the colours of textures
+    indices  of the meshes in `meshes`, by file and texture
     meshes   plain values for the page
     boxes    (2, 3) lowest and highest corner of each mesh [m]
     links    the found meshes by robot file and link
     collisions  the same of the meshes for collisions
     """
 
-    file_numbers: Mapping[Path, int] = field(default_factory=dict)
+    robots: Mapping[str, Robot] = field(default_factory=dict)
+    indices: Mapping[_Key, int] = field(default_factory=dict)
     meshes: Sequence[list[dict[str, Any]]] = ()
     boxes: Sequence[np.ndarray] = ()
     links: Mapping[str, Mapping[str, tuple[LinkMesh, ...]]] = field(default_factory=dict)
@@ -240,22 +243,31 @@ class Visuals:
 
     def of(self, model: Model, collision: bool = False) -> dict[str, list[PlacedShape]]:
         """Return the meshes of a model in the page, by link. collision: those for collisions."""
-        placed = {link: [PlacedShape(self.file_numbers[mesh.file], mesh, self.boxes[self.file_numbers[mesh.file]])
-                         for mesh in group if mesh.file and mesh.file in self.file_numbers]
+        placed = {link: [PlacedShape(number, mesh, self.boxes[number])
+                         for mesh in group if (number := self.indices.get(_key(mesh))) is not None]
                   for link, group in (self.collisions if collision else self.links).get(str(model.source), {}).items()
                   if link in model.link_names}
         return {link: group for link, group in placed.items() if group}
 
+    def robot_of(self, model: Model) -> Robot:
+        """Return the description of a model, with the colours of textures."""
+        return self.robots.get(str(model.source), model.description)
 
-def visuals_of(models: Iterable[Model], roots: Sequence[str | os.PathLike[str]]) -> tuple[Visuals, tuple[LiedynWarning, ...]]:
-    """Return the meshes of robot files, read and simplified, and warnings about those that are missing or not readable.
 
-    roots: folders in which `package://` is searched. Raises UsageError if there is nothing to draw, or packages that read meshes
-    are missing.
+_Key = tuple[Path | None, Texture | None]
+
+
+def _key(mesh: LinkMesh) -> _Key:
+    return mesh.file, mesh.texture
+
+
+def _read(robots: Mapping[str, Robot]) -> tuple[Visuals, tuple[LiedynWarning, ...]]:
+    """Return the meshes of painted robots, read and simplified, and warnings about those that are missing or not readable.
+
+    Raises UsageError if there is nothing to draw, or packages that read meshes are missing.
     """
-    robots = {str(model.source): model.description for model in models if model.source}
-    links = {source: link_meshes(robot, roots) for source, robot in robots.items()}
-    collisions = {source: link_meshes(robot, roots, collision=True) for source, robot in robots.items()}
+    links = {source: link_meshes(robot) for source, robot in robots.items()}
+    collisions = {source: link_meshes(robot, collision=True) for source, robot in robots.items()}
     visible, hidden = ([mesh for of_file in by_source.values() for group in of_file.values() for mesh in group]
                        for by_source in (links, collisions))
     named = visible + hidden
@@ -267,44 +279,50 @@ def visuals_of(models: Iterable[Model], roots: Sequence[str | os.PathLike[str]])
     lost = list(dict.fromkeys(mesh.name for mesh in named if mesh.file is None))
     warnings = WarningLog([_not_found(lost)] if lost else ())
     read = {}
-    for file in dict.fromkeys(mesh.file for mesh in named if mesh.file is not None):
+    for file, texture in dict.fromkeys(map(_key, named)):
+        if file is None:
+            continue
         try:
-            read[file] = read_drawn_mesh(file)
+            read[file, texture] = read_drawn_mesh(file, texture)
         except ComputationError as problem:
             warnings.add("not-drawn", f"{_NOT_DRAWN}{problem}")
     if not read:
         raise UsageError(next(iter(warnings)).message.removeprefix(_NOT_DRAWN))
     boxes = [np.array([points.min(axis=0), points.max(axis=0)])
              for parts in read.values() for points in [np.concatenate([part.points for part in parts])]]
-    seen = {mesh.file for mesh in visible}
-    thin = (thinned({file: parts for file, parts in read.items() if file in seen})
-            | thinned({file: parts for file, parts in read.items() if file not in seen}, MOST_TRIANGLES // 3))
-    packs = [packed_mesh(thin[file]) for file in read]
-    return Visuals({file: k for k, file in enumerate(read)}, packs, boxes, links, collisions), tuple(warnings)
+    seen = set(map(_key, visible))
+    thin = (thinned({key: parts for key, parts in read.items() if key in seen})
+            | thinned({key: parts for key, parts in read.items() if key not in seen}, MOST_TRIANGLES // 3))
+    packs = [packed_mesh(thin[key]) for key in read]
+    return Visuals(robots, {key: k for k, key in enumerate(read)}, packs, boxes, links, collisions), tuple(warnings)
 
 
 def drawn_meshes(models: Sequence[Model], roots: Sequence[str | os.PathLike[str]],
-                 meshes: bool | None = None) -> tuple[Visuals | None, tuple[LiedynWarning, ...]]:
-    """Return the meshes to draw, and warnings. meshes: None: if there are some and the packages that read them are installed.
+                 meshes: bool | None = None) -> tuple[Visuals, tuple[LiedynWarning, ...]]:
+    """Return the meshes to draw, with colours of textures, and warnings about meshes and textures that cannot be drawn.
 
-    Raises UsageError as `visuals_of` for True or roots.
+    roots: folders in which `package://` is searched. meshes: whether meshes are drawn; None: if there are some and the packages
+    that read them are installed. Raises UsageError for True or roots if there is nothing to draw, or these packages are missing.
     """
+    robots, warnings = {}, WarningLog()
+    for model in models:
+        if model.source and str(model.source) not in robots:
+            robots[str(model.source)], of_textures = painted_robot(model.description, roots)
+            warnings.extend(of_textures)
+    count = sum(len(group) for robot in [*robots.values()][:1] for group in link_meshes(robot).values())
+    visuals, more = Visuals(robots), tuple[LiedynWarning, ...]()
     if meshes or roots:
-        return visuals_of(models, roots)
-    count = sum(len(group) for model in models[:1] for group in link_meshes(model.description).values())
-    if meshes is False or not count:
-        return None, ()
-    if missing_readers():
-        return None, (LiedynWarning("meshes-available", f"the robot file has {count} mesh{'es' * (count > 1)}: "
-                                    f"`{INSTALL_MESHES}` draws {'them' if count > 1 else 'it'}"),)
-    try:
-        return visuals_of(models, roots)
-    except UsageError as error:                                 # no file is found, or can be read
-        return None, (LiedynWarning("not-drawn", f"without meshes: {error}"),)
+        visuals, more = _read(robots)
+    elif meshes is not False and count and missing_readers():
+        more = (LiedynWarning("meshes-available", f"the robot file has {count} mesh{'es' * (count > 1)}: "
+                              f"`{INSTALL_MESHES}` draws {'them' if count > 1 else 'it'}"),)
+    elif meshes is not False and count:
+        try:
+            visuals, more = _read(robots)
+        except UsageError as error:                             # no file is found, or can be read
+            more = (LiedynWarning("not-drawn", f"without meshes: {error}"),)
+    return visuals, (*warnings, *more)
 
 
 def _not_found(names: Sequence[str]) -> LiedynWarning:
-    of_package = names[0].startswith(("package://", "model://"))
-    mend = (f": give the folder that contains {names[0].split('/')[2]} by --package-root, in Python by package_roots"
-            if of_package else "")
-    return LiedynWarning("mesh-not-found", f"no file for the mesh {list_names(names, 1)}{mend}")
+    return LiedynWarning("mesh-not-found", f"no file for the mesh {list_names(names, 1)}{package_hint(names[0])}")
