@@ -245,3 +245,16 @@ def test_help(command):
 def test_template_and_schema():
     assert "columns:" in ok("template", "columns").stdout
     assert json.loads(ok("schema", "columns").stdout)["title"] == "liedyn column map"
+
+
+@pytest.mark.parametrize("titles, columns", [
+    ("t,q.shoulder (deg),q.elbow (deg)", "q.*=q.*"), ("t,q.shoulder_deg,q.elbow_deg", "q.*=q.*_deg"),
+    ("t,shoulder (deg),elbow (deg)", "q.*=*"), ("t,pos_shoulder_deg,pos_elbow_deg", "q.*=pos_*_deg")])
+def test_titles_with_units_have_a_hint_that_reads_them(tmp_path, titles, columns):
+    rows = "".join(f"{0.01 * k},{0.3 * k},{20 - 0.2 * k}\n" for k in range(30))
+    (tmp_path / "log.csv").write_text(f"{titles}\n{rows}")
+    robot = ROOT / "robots/double_pendulum.yaml"
+    failed = run("inverse", tmp_path / "log.csv", "--robot", robot, "-o", tmp_path / "out.csv")
+    assert failed.exit_code == 3 and f"'{columns}' reads columns named as joints" in failed.stderr
+    ok("inverse", tmp_path / "log.csv", "--robot", robot, "--columns", columns, "-o", tmp_path / "out.csv")
+    assert ld.read_trajectory(tmp_path / "out.csv").columns["q.elbow"][0] == pytest.approx(np.radians(20.0))

@@ -40,7 +40,9 @@ from liedyn.errors import (
     warn,
 )
 from liedyn.io.column_map import columns_option
+from liedyn.io.csv_table import foreign_title
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
+from liedyn.io.units import unit_in_name
 from liedyn.model.description import Robot
 from liedyn.model.model import Model
 from liedyn.robot_files import load_description, read_model, yaml_of
@@ -53,7 +55,8 @@ from liedyn.simulation.trajectory_columns import (
     trajectory_header,
 )
 
-_PREFIX = re.compile(r"\w*")             # of names of columns, as a map reads it without quotes
+# begin and end of names of columns, as a map reads them without quotes
+_PREFIX, _SUFFIX = re.compile(r"(?:[^\W\d][\w.]*)?"), re.compile(r"[\w.]*")
 _FOLLOWS = 0.01     # of the range of a follower: maximum RMS difference of its recorded positions from its coupling
 _ROUNDED = 1e-5     # of the range, or of the maximum rate: files with six digits differ by less
 _NAMED = 8          # maximum number of columns in a message
@@ -310,7 +313,8 @@ def positions_of(model: Model, trajectory: Trajectory) -> Array:
     if columns is None and names:
         raise TrajectoryError(f"no column belongs to a joint of the robot {model.name}", place=Place(trajectory.source),
                               found=", ".join(names), expected=list_names([f"q.{name}" for name in model.q_names], 4),
-                              hint="is this the motion of another robot? See docs/files.md#trajectory-csv")
+                              hint=_map_hint(model, trajectory) or
+                              "is this the motion of another robot? See docs/files.md#trajectory-csv")
     q = require_columns(trajectory, columns, "q", "the positions", _map_hint(model, trajectory))
     invalid = find_non_unit_row(model, q)
     if invalid:
@@ -322,11 +326,18 @@ def positions_of(model: Model, trajectory: Trajectory) -> Array:
 
 
 def _map_hint(model: Model, trajectory: Trajectory) -> str | None:
-    """Return a hint with the map of columns that are named as the coordinates, perhaps after a prefix."""
-    prefixes = Counter(column.removesuffix(max(named, key=len)) for column in trajectory.columns
-                       if (named := [name for name in model.q_names if column.endswith(name)]))
-    prefix = next((prefix for prefix, _ in prefixes.most_common(1) if _PREFIX.fullmatch(prefix)), None)
-    return None if prefix is None else f"{columns_option({'q.*': f'{prefix}*'})} reads columns named as joints"
+    """Return a hint with the map of columns that are named as the coordinates, perhaps after a prefix or before a unit."""
+    patterns: Counter[tuple[str, str]] = Counter()
+    for title in trajectory.columns:
+        column = foreign_title(title)[0]
+        matches = [(len(name), prefix, suffix) for name in model.q_names for prefix, joint, suffix in [column.rpartition(name)]
+                   if joint and (not suffix or unit_in_name(column))]
+        if matches:
+            _, prefix, suffix = max(matches)
+            patterns[prefix, suffix] += 1
+    pattern = next((f"{prefix}*{suffix}" for (prefix, suffix), _ in patterns.most_common(1)
+                    if _PREFIX.fullmatch(prefix) and _SUFFIX.fullmatch(suffix)), None)
+    return None if pattern is None else f"{columns_option({'q.*': pattern})} reads columns named as joints"
 
 
 def find_non_unit_row(model: Model, q: Array) -> tuple[str, int, float] | None:
