@@ -126,3 +126,12 @@ def test_couplings_that_the_values_contradict_are_named():
     model = ld.build(replace(robot, couplings=[ld.Coupling("gear", {single: 1.0, f"{double}.1": -2.0})]))
     with pytest.raises(ModelError, match=rf"only some coordinates of the joint {double}; found '{double}.1'; expected also"):
         ld.fix_joints(model, {single: 0.5})
+
+
+def test_a_coupling_of_more_joints_remains_with_another_offset():
+    robot = random_robot(2, 4, types=("revolute", "prismatic"), chain=True, springs=False)
+    first, second, third, _ = (joint.name for joint in robot.joints if joint.type != "fixed")
+    model = ld.build(replace(robot, couplings=[ld.Coupling("gears", {first: 1.0, second: -2.0, third: 0.5}, offset=0.3)]))
+    reduced = ld.fix_joints(model, {first: 0.7})
+    q = ld.expand(reduced, [0.1, 0.4])
+    assert reduced.nc == 1 and 0.7 - 2.0 * q[reduced.q_index(second)] + 0.5 * q[reduced.q_index(third)] == pytest.approx([0.3])
