@@ -28,17 +28,17 @@ import liedyn  # noqa: E402
 PAPERS = ("K1", "K2", "PBP", "PL", "AGF")
 KINDS = {"Table": "tables", "Algorithm": "algorithms", "Figure": "figures"}
 INTRODUCTION = """\
-<!-- written by docs/make_papers.py from docs/papers.toml and docstrings; a test holds that it is up to date -->
+<!-- written by docs/make_papers.py from docs/papers.toml and docstrings; a test checks that it is up to date -->
 
 [Reading the papers](papers/index.md) explains the formulas. This page is the complete list: every numbered equation, table,
 algorithm and figure, with the functions that compute it, the tests that check it, and the commands that use it. Names in `code`
-are public and lead to their documentation. Other names are internal and lead to their source. Short names are those of
+are public and link to their documentation. Other names are internal and link to their source. Short names are explained in
 [conventions](conventions.md#letters-in-the-code).
 
-In `tests/papers/` each formula is evaluated as printed and held against the library. Where no command is named, it is for Python:
-`ld.closed_form`, `ld.spatial_closed_form`, `ld.coriolis_matrix`, `ld.christoffel_symbols`, `ld.curvature_tensor`.
+The tests in `tests/papers/` evaluate each formula as printed and compare it with the library. Items without a command are computed
+in Python: `ld.closed_form`, `ld.spatial_closed_form`, `ld.coriolis_matrix`, `ld.christoffel_symbols`, `ld.curvature_tensor`.
 
-Statements are lemmas, propositions, corollaries, definitions and remarks."""
+The column "statements" counts lemmas, propositions, corollaries, definitions and remarks."""
 SLIPS = "tests/papers/test_slips.py"
 SHOWN = 4                                        # places a row names; the others are counted
 
@@ -191,7 +191,7 @@ def named(members: list[str]) -> str:
 def page() -> str:
     found = papers()
     lines = ["# Papers traced", "", INTRODUCTION, "",
-             "| of paper | equations | tables | algorithms | figures | statements |", "|---|---|---|---|---|---|"]
+             "| paper | equations | tables | algorithms | figures | statements |", "|---|---|---|---|---|---|"]
     total: dict[str, tuple[int, ...]] = {}
     for paper in found:
         counts = paper.counts()
@@ -200,12 +200,12 @@ def page() -> str:
     without = [f"{paper.name} {item} ({why})" for paper in found for item, why in paper.without.items()]
     lines += ["| all | " + " | ".join(map(told, total.values())) + " |", "",
               f"Numbers: items / traced to code / with a test. Not traced: {', '.join(without)}.", ""]
-    lines += ["## Slips", "", "What is printed, or what the scan shows, and what is right. Each test evaluates both.", "",
-              "| where | printed | right | test |", "|---|---|---|---|"]
+    lines += ["## Errata", "", "The formula as printed or scanned, and the correct formula. Each test evaluates both.", "",
+              "| where | printed | correct | test |", "|---|---|---|---|"]
     lines += [f"| {slip['where']} | {slip['printed']} | {slip['right']} | {Place(slip['test'], SLIPS)} |" for slip in slips()]
     for paper in found:
         lines += ["", f"## {paper.name}", "", f"{paper.title}. {paper.note}", "",
-                  "| item | what it is | function | test | command |", "|---|---|---|---|---|"]
+                  "| item | content | function | test | command |", "|---|---|---|---|---|"]
         for row in paper.rows:
             commands = ", ".join(f"`liedyn {command}`" for command in row.commands)
             lines.append(f"| {row.item} | {row.what} | {listed(row.functions)} | {listed(row.tests)} | {commands} |")
