@@ -35,8 +35,9 @@ algorithm and figure, with the functions that compute it, the tests that check i
 are public and link to their documentation. Other names are internal and link to their source. Short names are explained in
 [conventions](conventions.md#letters-in-the-code).
 
-The tests in `tests/papers/` evaluate each formula as printed and compare it with the library. Items without a command are computed
-in Python: `ld.closed_form`, `ld.spatial_closed_form`, `ld.coriolis_matrix`, `ld.christoffel_symbols`, `ld.curvature_tensor`.
+The tests in `tests/papers/` evaluate each formula as printed and compare it with the library. Items without a command are
+computed in Python: `ld.closed_form`, `ld.spatial_closed_form`, `ld.coriolis_matrix`, `ld.christoffel_symbols`,
+`ld.curvature_tensor`.
 
 The column "statements" counts lemmas, propositions, corollaries, definitions and remarks."""
 SLIPS = "tests/papers/test_slips.py"

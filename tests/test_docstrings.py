@@ -1,4 +1,4 @@
-"""Each public name has an example in its docstring that runs, beside what a reader needs to know: shapes, errors."""
+"""Each public name has an example in its docstring that runs, next to what a reader needs to know: shapes, errors."""
 import dataclasses
 import doctest
 import inspect

@@ -13,14 +13,14 @@ PACKAGE = Path(__file__).parents[1] / "src" / "liedyn"
 LAYERS = ("arrays", "warning_codes", "errors", "immutable", "public_calls", "model", "numba_tools", "lie", "joints", "kernels",
           "codegen", "dynamics", "io", "robot_files", "integrators", "simulation", "rollouts", "interop", "analysis", "batch",
           "report", "cli")
-# … but for these, which may import from these only (and from themselves).
+# … except for these, which may import from these only (and from themselves).
 NARROWER = {"arrays": set(), "warning_codes": set(), "errors": {"warning_codes"},
             "immutable": set(), "public_calls": {"errors"}, "numba_tools": {"errors"},
             "io": {"arrays", "errors", "immutable", "model.coupling_expression", "model.curve_joint", "model.description",
                    "model.element_values",
                    "model.expression_parser", "model.link_tree", "model.links", "model.mass_properties", "model.model",
                    "model.spatial", "model.validate"}}
-# The model is plain data: it does without compiled code, but for the table of joint kinds.
+# The model is plain data: it does without compiled code, except for the table of joint kinds.
 NARROWER["model"] = {"arrays", "errors", "immutable", "public_calls", "model.description"}
 ABOVE_ALL = {"__init__", "__main__"}                        # names of the package, and its command
 CONFINED = {"numba": {"numba_tools", "lie", "kernels"}, "llvmlite": {"numba_tools", "lie", "kernels", "codegen"},
@@ -120,7 +120,7 @@ def test_imports_without_cycles_inside_the_package():
 
 
 def test_every_module_is_imported_by_another():
-    """One that nobody imports is dead; or, where it teaches compiled code a number, was imported for something else by chance."""
+    """One that no one imports is dead; or, where it teaches compiled code a number, was imported for something else by chance."""
     import liedyn
     used = {"report.plots.drawing", "interop.gymnasium", "interop.jax", "interop.torch",
             *liedyn._HOME.values()}       # a process; names of the package

@@ -24,7 +24,7 @@ def formats(shell, expression: str) -> dict:
 
 
 @pytest.mark.parametrize(("cell", "message"), [
-    ("ld.mass_matrix(model, [0.1])", "ShapeError: q has the wrong shape; found (1,), expected (…, 2)"),
+    ("ld.mass_matrix(model, [0.1])", "ShapeError: q has the wrong shape: expected (…, 2), got (1,)"),
     ("ld.mass_matrix('robots/double_pendulum.yaml', [0.1])", "ArgumentError: mass_matrix: model must be a Model"),
     ("ld.load('robots/nothing.yaml')", "ModelError: robots/nothing.yaml: no such file"),
     ("ld.Joint('j', 'revolut', 'world', 'a', damping=1)", 'ModelError: joint "j", type: unknown joint type'),

@@ -111,7 +111,7 @@ def test_folders_appear_where_nothing_can_be_renamed_over(tmp_path, monkeypatch)
         with open_folder(target, mark="mark", force=force) as part:
             (part / "mark").write_text(content, encoding="utf-8")
         assert (target / "mark").read_text(encoding="utf-8") == content
-    with pytest.raises(UsageError, match="exists already"), open_folder(target, mark="mark"):
+    with pytest.raises(UsageError, match="already exists"), open_folder(target, mark="mark"):
         pass
     assert os.listdir(tmp_path) == ["run"]
 

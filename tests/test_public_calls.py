@@ -38,14 +38,14 @@ def test_other_objects_than_a_model_are_refused_with_what_to_call(name, robot):
     function = FUNCTIONS[name]
     kinds = [kind.__name__ for kind in _kinds(inspect.unwrap(function))["model"]]
     motion = ld.trajectory_of(ld.build(robot), [0.0, 0.1], np.zeros((2, 1)))
-    cases = {"Robot": (robot, r"found Robot \(ld\.build\(robot\)\)"),
-             "str": (robot.source, r"found the path '.*arm\.yaml' \(ld\.load\(path\)\)"),
-             "Trajectory": (motion, r"found Trajectory \(load the robot with ld\.load"),
-             "NoneType": (None, "found NoneType$")}
+    cases = {"Robot": (robot, r"got Robot \(ld\.build\(robot\)\)"),
+             "str": (robot.source, r"got the path '.*arm\.yaml' \(ld\.load\(path\)\)"),
+             "Trajectory": (motion, r"got Trajectory \(load the robot with ld\.load"),
+             "NoneType": (None, "got NoneType$")}
     for kind, (first, text) in cases.items():
         if kind not in kinds:
             arguments, options = required(function, first)
-            with pytest.raises(ld.ArgumentError, match=f"^{name}: model must be a Model.*; {text}"):
+            with pytest.raises(ld.ArgumentError, match=f"^{name}: model must be a Model.*, {text}"):
                 function(*arguments, **options)
 
 
@@ -67,13 +67,13 @@ def test_unknown_keywords_name_the_nearest(name, robot):
     (lambda robot: ld.simulate(ld.build(robot), duration=1, contatcs={}), "did you mean 'contacts'"),
     (lambda robot: ld.plan(ld.build(robot), "jacobian", lnk="arm"), r"jacobian has no argument 'lnk'; did you mean 'link'\?"),
     (lambda robot: ld.build(robot).with_changes(mas={"arm": 2.0}), r"with_changes has no argument 'mas'; did you mean 'mass'\?"),
-    (lambda robot: ld.build(robot.source), r"build: robot must be a Robot; found the path .* \(ld\.load_description\(path\)\)"),
-    (lambda robot: ld.build(ld.build(robot)), r"build: robot must be a Robot; found Model \(model\.description\)"),
-    (lambda robot: ld.load(ld.build(robot)), r"load: path must be a path; found Model \(it is already a model\)"),
-    (lambda robot: ld.run_scenario(ld.build(robot)), r"found Model \(ld\.simulate\(model, scenario\)\)"),
-    (lambda robot: ld.motion_of(ld.build(robot), robot), "motion_of: trajectory must be a Trajectory or path; found Robot"),
-    (lambda robot: ld.mass_matrix(ld.Variants([ld.build(robot)]), [0.0]), r"found Variants \(functions of variants are"),
-    (lambda robot: ld.write_run(robot, "run"), "write_run: result must be a Result; found Robot"),
+    (lambda robot: ld.build(robot.source), r"build: robot must be a Robot, got the path .* \(ld\.load_description\(path\)\)"),
+    (lambda robot: ld.build(ld.build(robot)), r"build: robot must be a Robot, got Model \(model\.description\)"),
+    (lambda robot: ld.load(ld.build(robot)), r"load: path must be a path, got Model \(it is already a model\)"),
+    (lambda robot: ld.run_scenario(ld.build(robot)), r"got Model \(ld\.simulate\(model, scenario\)\)"),
+    (lambda robot: ld.motion_of(ld.build(robot), robot), "motion_of: trajectory must be a Trajectory or path, got Robot"),
+    (lambda robot: ld.mass_matrix(ld.Variants([ld.build(robot)]), [0.0]), r"got Variants \(functions of variants are"),
+    (lambda robot: ld.write_run(robot, "run"), "write_run: result must be a Result, got Robot"),
 ])
 def test_messages_name_the_way(call, text, robot):
     with pytest.raises(ld.ArgumentError, match=text):
@@ -127,7 +127,7 @@ def test_every_flag_is_true_or_false(name, flag):
     required = [None for x in parameters.values() if x.default is x.empty and x.kind is x.POSITIONAL_OR_KEYWORD]
     values = ["no", "", 2, -1, 1.0, [], np.array([True]), np.array(1), np.array("no")]
     for value in [*values, *[None] * ("None" not in str(parameters[flag].annotation))]:
-        with pytest.raises(ld.ArgumentError, match=f"{flag} must be True or False; found "):
+        with pytest.raises(ld.ArgumentError, match=f"{flag} must be True or False, got "):
             function(*required, **{flag: value})
 
 
@@ -140,7 +140,7 @@ def test_flags_of_methods_are_among_them():
     lambda model: ld.plan(model, "inverse_dynamics", passive="no"),
     lambda model: ld.Variants([model]).inverse_dynamics([[0.0]], [[0.0]], [[0.0]], passive="no")])
 def test_flags_that_other_functions_pass_on(call, robot):
-    with pytest.raises(ld.ArgumentError, match="inverse_dynamics: passive must be True or False; found 'no'"):
+    with pytest.raises(ld.ArgumentError, match="inverse_dynamics: passive must be True or False, got 'no'"):
         call(ld.build(robot))
 
 

@@ -30,6 +30,18 @@ REMAINING = {
     r"\bfindings?\b": (0, 0),
     r"\bpictures?\b": (2, 0),                                  # a frame of a video
     r"\b(a|the) notes?\b": (0, 0),
+    r"; (found|expected) ": (0, 0),                            # errors say `expected X, got Y`
+    r"without a word": (0, 0),
+    r"again and again": (0, 0),
+    r"exists already": (0, 0),
+    r"\bof its own\b": (0, 0),
+    r"\bby itself\b": (0, 0),
+    r"\bat first\b": (0, 0),
+    r"\bfor good\b": (0, 0),
+    r"\bgives? back\b": (0, 0),
+    r"\bstays? so\b": (0, 0),
+    r"\bnobody\b": (0, 0),
+    r"\b(is|are) the (angles|times|limit) in\b": (0, 0),
 }
 
 

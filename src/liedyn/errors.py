@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from liedyn.warning_codes import WARNING_CODES
 
 _LONGEST = 120                           # characters of a value in an error
+_WRONG_VALUE = "wrong value"             # a message that says no more than the expected value
 _COMPARED, _PREFIX_BONUS = 8, 0.05       # of `close_to`: options among which it chooses, and added similarity of a prefix
 
 
@@ -95,7 +96,7 @@ def _short_traceback(error: BaseException) -> list[str]:
 
 
 class InputError(LiedynError, ValueError):
-    """Invalid file or argument. The message names the location, the value found, the expected value and the correction.
+    """Invalid file or argument. The message names the location, the expected value, the actual value and the correction.
 
     Examples
     --------
@@ -103,7 +104,7 @@ class InputError(LiedynError, ValueError):
     ...     ld.run_scenario({"robot": "robots/double_pendulum.yaml", "duration": -1})
     ... except ld.InputError as error:
     ...     print(error.place, error.found, error.expected, sep="; ")
-    scenario: duration; -1; a number of at least 1e-12
+    scenario: duration; -1; a number >= 1e-12
     """
 
     exit_status = 3
@@ -118,14 +119,11 @@ class InputError(LiedynError, ValueError):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        text = f"{self.place}: {self.message}" if self.place and str(self.place) else self.message
-        if self.found is not None:
-            text += f"; found {_short(self.found)}"
-        if self.expected is not None:
-            text += f"; expected {self.expected}"
-        if self.hint is not None:
-            text += f" ({self.hint})"
-        return escape_nonprintable(text)
+        comparison = [f"expected {self.expected}"] if self.expected is not None else []
+        comparison += [f"got {_short(self.found)}"] if self.found is not None else []
+        message = "" if comparison and self.message == _WRONG_VALUE else self.message
+        text = ": ".join(filter(None, (str(self.place or ""), message, ", ".join(comparison))))
+        return escape_nonprintable(text if self.hint is None else f"{text} ({self.hint})")
 
 
 class ModelError(InputError):
@@ -148,7 +146,7 @@ class ScenarioError(InputError):
     >>> ld.run_scenario({"robot": "robots/double_pendulum.yaml", "duration": -1})
     Traceback (most recent call last):
         ...
-    liedyn.errors.ScenarioError: scenario: duration: out of range; found -1; expected a number of at least 1e-12
+    liedyn.errors.ScenarioError: scenario: duration: out of range: expected a number >= 1e-12, got -1
     """
 
 
@@ -160,7 +158,7 @@ class TrajectoryError(InputError):
     >>> ld.motion_of(ld.load("robots/double_pendulum.yaml"), ld.Trajectory({}, [0.0], {"q.elbow": [0.0]}, {}))
     Traceback (most recent call last):
         ...
-    liedyn.errors.TrajectoryError: column q.shoulder: a column is missing; expected one for each ...
+    liedyn.errors.TrajectoryError: column q.shoulder: a column is missing: expected one for each ...
     """
 
 
@@ -172,7 +170,7 @@ class ShapeError(LiedynError, ValueError):
     >>> ld.mass_matrix(ld.load("robots/double_pendulum.yaml"), [0.3])
     Traceback (most recent call last):
         ...
-    liedyn.errors.ShapeError: q has the wrong shape; found (1,), expected (…, 2)
+    liedyn.errors.ShapeError: q has the wrong shape: expected (…, 2), got (1,)
     """
 
     exit_status = 3
@@ -186,7 +184,7 @@ class ConfigurationError(LiedynError, ValueError):
     >>> ld.mass_matrix(ld.load("robots/double_pendulum.yaml"), [0.3, np.nan])
     Traceback (most recent call last):
         ...
-    liedyn.errors.ConfigurationError: q[1] (elbow) is not finite; found nan
+    liedyn.errors.ConfigurationError: q[1] (elbow) is not finite: got nan
     """
 
     exit_status = 3
@@ -250,7 +248,7 @@ class UsageError(LiedynError):
     >>> ld.rollout(ld.load("robots/double_pendulum.yaml"), [0, 0], [0, 0], dt=0.0, steps=10)
     Traceback (most recent call last):
         ...
-    liedyn.errors.UsageError: dt must be a number of seconds > 0; found 0.0
+    liedyn.errors.UsageError: dt must be a number of seconds > 0, got 0.0
     """
 
     exit_status = 2
@@ -268,7 +266,7 @@ class ArgumentError(UsageError, TypeError):
     >>> ld.mass_matrix("robots/double_pendulum.yaml", [0.3, 0.2])
     Traceback (most recent call last):
         ...
-    liedyn.errors.ArgumentError: mass_matrix: model must be a Model; found the path 'robots/...' (ld.load(path))
+    liedyn.errors.ArgumentError: mass_matrix: model must be a Model, got the path 'robots/...' (ld.load(path))
     """
 
 
@@ -280,7 +278,7 @@ def checked_flag(function: str, name: str, value: object) -> bool:
     is_number = isinstance(value, numbers.Integral) and value in (0, 1)
     dtype = str(getattr(value, "dtype", "")).removeprefix("torch.")
     if not is_number and (dtype != "bool" or getattr(value, "shape", None) != ()):
-        raise ArgumentError(f"{function}: {name} must be True or False; found {value!r}")
+        raise ArgumentError(f"{function}: {name} must be True or False, got {value!r}")
     return bool(value)
 
 

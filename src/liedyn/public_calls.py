@@ -119,7 +119,7 @@ def check_kinds(function: Callable[..., Any], values: Mapping[str, Any]) -> None
             kind = _kind(values[name])
             conversion = next((text for name in expected if (text := _CONVERSIONS.get((kind, name)))), None)
             description = f"the path {os.fspath(values[name])!r}" if kind == "path" else kind
-            raise ArgumentError(f"{_public_name(function)}: {name} must be a {' or '.join(expected)}; found {description}"
+            raise ArgumentError(f"{_public_name(function)}: {name} must be a {' or '.join(expected)}, got {description}"
                                 f"{f' ({conversion})' if conversion else ''}")
 
 

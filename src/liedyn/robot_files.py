@@ -82,14 +82,14 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
                                 package_roots=package_roots)
     format = format_of_file(path)
     if overrides and not format.has_keys:
-        raise ModelError("only a robot YAML has keys that can be changed", place=Place(str(path)), found=overrides[0],
+        raise ModelError("keys can be changed in robot YAML files only", place=Place(str(path)), found=overrides[0],
                          hint="name a parameter instead, such as mass.link or damping.joint")
     if isinstance(ignore, str):
         ignore = (ignore,)
     if ignore and not format.can_ignore:
-        raise ModelError("only an MJCF file has parts that can be ignored", place=Place(str(path)), found=", ".join(ignore))
+        raise ModelError("parts can be ignored in MJCF files only", place=Place(str(path)), found=", ".join(ignore))
     if xacro_args and format is not FORMATS.get("urdf"):
-        raise ModelError("arguments of xacro are for a file with the ending .xacro", place=Place(str(path)),
+        raise ModelError("xacro arguments apply only to files with the ending .xacro", place=Place(str(path)),
                          found=", ".join(dict(xacro_args)))
     arguments = overrides or tuple(ignore) or dict(xacro_args or ())
     robot = format.read(path, arguments) if arguments else format.read(path)
@@ -105,7 +105,7 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
 
 def _with_inertia_of_shapes(robot: Robot, density: float, format: RobotFormat) -> Robot:
     if format is not FORMATS.get("urdf"):
-        raise ModelError(f"inertias from meshes are for a URDF: the links of a {format.title} file have what the file says",
+        raise ModelError(f"inertias from meshes are supported for URDF only; a {format.title} file has inertias",
                          place=Place(robot.source), expected="no density")
     from liedyn.io.robots.shape_inertia import with_inertia_of_shapes
     return with_inertia_of_shapes(robot, density)
@@ -333,11 +333,11 @@ def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = Fa
 def format_of(path: Path) -> str:
     """Return the format for the extension of an output file. Raise UsageError if there is none."""
     if path.name.endswith("loops.yaml"):
-        raise UsageError(f"{path} is the name of a loops file; expected another name for a robot")
+        raise UsageError(f"{path} is the name of a loops file: expected another name for a robot")
     formats_of_ending(path)
     endings = written_endings()
     if path.suffix.lower() not in endings:
-        raise UsageError(f"{path}: unknown file name extension; expected {', '.join(endings)}")
+        raise UsageError(f"{path}: unknown file name extension: expected {', '.join(endings)}")
     return endings[path.suffix.lower()]
 
 
@@ -352,7 +352,7 @@ def convert(model: Model | Robot, format: str, name: str | None = None, folder: 
     build_model(robot)
     target, loops = FORMATS.get(format), None
     if target is None or target.write is None:
-        raise UsageError(f"unknown format {format!r}; expected {in_words(list(written_formats()))}")
+        raise UsageError(f"unknown format {format!r}: expected {in_words(list(written_formats()))}")
     shapes, lost = _shapes(robot, target)
     names = {link.name for link in robot.links}
     nameless = tuple(name for name in robot.visuals if name not in names)

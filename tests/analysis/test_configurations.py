@@ -201,7 +201,7 @@ def test_a_torque_beyond_what_gravity_can_balance(write):
 
 
 def test_hold_must_match_something(write):
-    with pytest.raises(UsageError, match=r"no joint or actuator to fix matches 'knee'; there are shoulder"):
+    with pytest.raises(UsageError, match=r"no joint or actuator to fix matches 'knee'; the names are shoulder"):
         find_equilibrium(write(""), hold=["knee"])
 
 
@@ -244,11 +244,11 @@ def test_a_model_is_held_and_its_springs_left_out(write):
 
 
 @pytest.mark.parametrize("given, error, words", [
-    ({"q": [1.0]}, ld.ShapeError, r"q has the wrong shape; found \(1,\), expected \(2,\)"),
-    ({"q": [[1.0, 0.0]]}, ld.ShapeError, r"q has the wrong shape; found \(1, 2\), expected \(2,\)"),
+    ({"q": [1.0]}, ld.ShapeError, r"q has the wrong shape: expected \(2,\), got \(1,\)"),
+    ({"q": [[1.0, 0.0]]}, ld.ShapeError, r"q has the wrong shape: expected \(2,\), got \(1, 2\)"),
     ({"q": [np.nan, 0.0]}, ld.ConfigurationError, "is not finite"),
     ({"tau": [1.0]}, ld.ShapeError, "tau has the wrong shape"),
-    ({"tau": [[1.0, 2.0]]}, ld.ShapeError, r"tau has the wrong shape; found \(1, 2\), expected \(2,\)"),
+    ({"tau": [[1.0, 2.0]]}, ld.ShapeError, r"tau has the wrong shape: expected \(2,\), got \(1, 2\)"),
     ({"tau": [np.inf, 0.0]}, ld.ConfigurationError, r"tau\[0\] \(shoulder\) is not finite"),
     ({"overrides": {"gravity": [0, 0, 0]}}, UsageError, "at, overrides and strict require a file or scenario; use"),
     ({"at": 1.0}, UsageError, "at, overrides and strict require a file or scenario; use"),

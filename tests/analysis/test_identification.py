@@ -216,9 +216,9 @@ def test_a_recording_with_events(ur5, tmp_path):
 
 
 def test_no_forces_or_too_few_rows(ur5):
-    with pytest.raises(ld.TrajectoryError, match=r"there are no columns of the generalized forces; .* expected tau.<joint>"):
+    with pytest.raises(ld.TrajectoryError, match=r"there are no columns of the generalized forces: expected tau.<joint>"):
         ld.identify(ur5, recorded(ur5, without=("tau",)))
-    with pytest.raises(ld.TrajectoryError, match="for the number of parameters; found '30 equations'; expected at least 42"):
+    with pytest.raises(ld.TrajectoryError, match="for the number of parameters: expected at least 42, got '30 equations'"):
         ld.identify(ur5, recorded(ur5, rows=5))
 
 
@@ -654,14 +654,14 @@ def test_the_result_shows_names_values_deviations_and_what_is_reliable(gripper):
 
 
 @pytest.mark.parametrize("change, words", [
-    ({"t": np.zeros((3, 3))}, r"t has the wrong shape; found \(3, 3\)"),
-    ({"q": np.zeros((100, 5))}, r"q has the wrong shape; found \(100, 5\)"),
-    ({"v": np.zeros((99, 6))}, r"v has the wrong shape; found \(99, 6\)"),
+    ({"t": np.zeros((3, 3))}, r"t has the wrong shape: expected \(N,\) with at least one time, got \(3, 3\)"),
+    ({"q": np.zeros((100, 5))}, r"q has the wrong shape: expected \(…, 100, 6\), got \(100, 5\)"),
+    ({"v": np.zeros((99, 6))}, r"v has the wrong shape: expected \(…, 100, 6\), got \(99, 6\)"),
     ({"tau": None}, "tau is missing: give t, q and tau as arrays, or a trajectory file"),
-    ({"tau": np.where(np.arange(600).reshape(100, 6) == 0, np.nan, 0.0)}, r"tau\[0\] \(.*\) of row 0 is not finite; found nan"),
+    ({"tau": np.where(np.arange(600).reshape(100, 6) == 0, np.nan, 0.0)}, r"tau\[0\] \(.*\) of row 0 is not finite: got nan"),
     ({"t": np.r_[0.0, np.arange(99)]}, r"the times do not increase: t\[1\] is 0.0 after 0.0"),
-    ({"smooth": 0.0}, "smooth is 0.0; expected 'auto', a positive number of seconds, or None"),
-    ({"smooth": "much"}, "smooth is 'much'; expected 'auto'"),
+    ({"smooth": 0.0}, "smooth is 0.0: expected 'auto', a positive number of seconds, or None"),
+    ({"smooth": "much"}, "smooth is 'much': expected 'auto'"),
 ])
 def test_arrays_that_do_not_fit(gripper, change, words):
     given = {"t": np.arange(100) * 0.01, "q": np.zeros((100, 6)), "tau": np.zeros((100, 6)), **change}
@@ -788,7 +788,8 @@ def test_a_constant_force_that_fits_the_motion_is_a_measurement(swinging):
 
 def test_no_force_at_all_and_a_gap_are_errors(swinging):
     model, t, q, v, a, tau = swinging
-    with pytest.raises(ld.TrajectoryError, match="no joint has measured generalized forces; found 'NaN'"):
+    with pytest.raises(ld.TrajectoryError, match="no joint has measured generalized forces: expected tau of at least one "
+                                                 "joint, got 'NaN'"):
         ld.identify(model, t, q, np.full_like(tau, np.nan), v=v, a=a)
     with pytest.raises(ld.ConfigurationError, match=r"tau.* of row 3 is not finite"):
         ld.identify(model, t, q, np.where(np.arange(len(t))[:, None] == 3, np.nan, tau), v=v, a=a)

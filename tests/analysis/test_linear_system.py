@@ -1,4 +1,4 @@
-"""Linear systems by themselves: discretization, modes, reachable states, names."""
+"""Linear systems alone: discretization, modes, reachable states, names."""
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -46,7 +46,7 @@ def test_a_discretization_that_overflows(rate):
 
 @pytest.mark.parametrize("step", [0.0, -1.0, float("inf"), float("nan")])
 def test_a_step_must_be_positive(step):
-    with pytest.raises(UsageError, match=f"the step of the discretization must be a positive number of seconds; found {step:g}"):
+    with pytest.raises(UsageError, match=f"the step of the discretization must be a positive number of seconds, got {step:g}"):
         system(np.eye(2)).discretize(step)
 
 
@@ -135,5 +135,5 @@ def test_reach_does_not_depend_on_rounding_errors_in_empty_places():
 def test_selection_by_names():
     s = system(np.eye(4), names=["q.a", "q.b", "v.a", "v.b"]).select(["tau.1", "tau.3"], ["q.[01]"])
     assert s.inputs == ("tau.1", "tau.3") and s.outputs == ("q.0", "q.1") and s.B.shape == (4, 2) and s.D.shape == (2, 2)
-    with pytest.raises(UsageError, match=r"no output matches 'x'; there are q.0, q.1"):
+    with pytest.raises(UsageError, match=r"no output matches 'x'; the names are q.0, q.1"):
         s.select(outputs=["x"])

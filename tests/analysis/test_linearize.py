@@ -376,7 +376,7 @@ def test_default_outputs_and_patterns(write):
 def test_the_time_must_lie_within_the_run(write):
     path = write(FIXED, "")
     for at in (-0.1, 1.01, float("nan")):
-        with pytest.raises(UsageError, match="the run lasts from 0 to 1 s; found at = "):
+        with pytest.raises(UsageError, match="at must be from 0 to 1 s, got "):
             linearize_scenario(path, at=at)
     assert linearize_scenario(path, at=1.0).here.t == pytest.approx(1.0)
 
@@ -409,7 +409,7 @@ def test_friction_at_rest_is_told(write):
 
 @pytest.mark.parametrize("change, error, words", [
     ({"q": np.zeros(3)}, ShapeError, "q has the wrong shape"),
-    ({"v": np.zeros((2, 2))}, ShapeError, r"v has the wrong shape; found \(2, 2\), expected \(2,\)"),
+    ({"v": np.zeros((2, 2))}, ShapeError, r"v has the wrong shape: expected \(2,\), got \(2, 2\)"),
     ({"tau": [0, np.nan]}, ConfigurationError, "tau"),
     ({"prescribed": [True, False]}, ShapeError, "a is missing"),
     ({"prescribed": [1, 0], "a": [0, 0]}, ShapeError, "prescribed is a mask over v"),
@@ -470,7 +470,7 @@ def test_after_events_it_is_the_system_of_that_time(write):
 
 def test_what_has_no_linear_system_after_events_is_refused_by_name(write):
     stopped = write(FIXED, "events: {end: {at: 0.4, do: stop}}\n")
-    with pytest.raises(UsageError, match=r"the run ends at t = 0\.4 s, by the event end; found t = 0\.5 s"):
+    with pytest.raises(UsageError, match=r"the run ends at t = 0\.4 s, by the event end: got t = 0\.5 s"):
         linearize_scenario(stopped, at=0.5)
     pressed = write(FIXED.replace("lower: -9, upper: 9", "lower: -0.1, upper: 0.1", 1),
                     "limits: hard\njoints: {shoulder: {torque: 20}}\n")

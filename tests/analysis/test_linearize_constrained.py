@@ -181,7 +181,7 @@ def test_errors(load):
     with pytest.raises(ComputationError, match=r"v violates the constraints: the residual of pin\..* .project_velocity corrects "
                                                r"it"):
         linearize(model, q, zero + 1.0, zero)
-    with pytest.raises(UsageError, match="no independent coordinate matches 'elbow'; there are crank"):
+    with pytest.raises(UsageError, match="no independent coordinate matches 'elbow'; the names are crank"):
         linearize(model, q, zero, zero, independent="elbow")
     with pytest.raises(UsageError, match="knee cannot be independent, since other coordinates determine it; the mechanism has 1"):
         linearize(model, q, zero, zero, independent=["crank", "knee"])

@@ -64,7 +64,7 @@ def test_the_integral_is_that_of_the_motion(cart):
 
 
 def test_an_integral_at_rest_holds_the_target(cart):
-    """Against the spring; also beside a joint that is held, which needs no integral."""
+    """Against the spring; also next to a joint that is held, which needs no integral."""
     found = ld.find_equilibrium(cart())
     np.testing.assert_allclose([found.q[0], found.integral[0], found.tau[0]], [TARGET, K * TARGET, K * TARGET], rtol=1e-12)
     np.testing.assert_allclose(found.system.A, A, rtol=1e-15, atol=1e-15)

@@ -201,9 +201,9 @@ def test_rows_that_are_too_few():
 def test_times_that_no_spline_stands():
     t = np.arange(40) * 0.1
     t[21] = t[20] + 1e-12
-    with pytest.raises(TrajectoryError, match=r"the row at t = 2\.0 s and the next are too close.*found '1e-12 s'"):
+    with pytest.raises(TrajectoryError, match=r"the row at t = 2\.0 s and the next are too close.*got '1e-12 s'"):
         spline_derivatives(t, t[:, None], 4, SmoothingFit())
-    with pytest.raises(TrajectoryError, match="derivative 4 overflows; are the times in seconds"):
+    with pytest.raises(TrajectoryError, match="derivative 4 overflows; check whether the times are in seconds"):
         spline_derivatives(np.arange(40) * 1e-100, np.sin(np.arange(40.0))[:, None], 4, SmoothingFit())
 
 

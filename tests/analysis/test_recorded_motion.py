@@ -94,10 +94,10 @@ def test_a_trajectory_as_a_data_frame_and_in_a_line():
 
 
 @pytest.mark.parametrize("change, error, message", [
-    ({"q": np.zeros((9, 2))}, ld.ShapeError, r"q has the wrong shape; found \(9, 2\)"),
+    ({"q": np.zeros((9, 2))}, ld.ShapeError, r"q has the wrong shape: expected \(…, 9, 3\), got \(9, 2\)"),
     ({"t": np.zeros(9)}, ld.ConfigurationError, r"the times do not increase: t\[1\] is 0.0"),
     ({"t": np.zeros((9, 1))}, ld.ShapeError, "t has the wrong shape"),
-    ({"v": np.full((9, 3), np.inf)}, ld.ConfigurationError, r"v\[0\] \(.*\) of row 0 is not finite; found inf"),
+    ({"v": np.full((9, 3), np.inf)}, ld.ConfigurationError, r"v\[0\] \(.*\) of row 0 is not finite: got inf"),
     ({"f_ext": {"nothing": np.zeros((9, 6))}}, ld.NameLookupError, "no link 'nothing'"),
 ])
 def test_wrong_arrays_are_refused(change, error, message):
@@ -114,7 +114,7 @@ def test_wrong_quaternions_and_files_are_refused(tmp_path):
     made = ld.trajectory_of(model, t, q)
     with pytest.raises(ld.TrajectoryError, match="no column belongs to a joint of the robot"):
         ld.motion_of(model, ld.Trajectory({}, t, {"q.other": t}, {}))
-    with pytest.raises(ld.TrajectoryError, match=f"q.{model.q_names[0]}: wrong unit; found 'deg'"):
+    with pytest.raises(ld.TrajectoryError, match=f"q.{model.q_names[0]}: wrong unit: got 'deg'"):
         ld.motion_of(model, ld.Trajectory({}, t, made.columns, {f"q.{model.q_names[0]}": "deg"}))
     with pytest.raises(ld.TrajectoryError, match=r"nothing.csv"):
         ld.motion_of(model, tmp_path / "nothing.csv")

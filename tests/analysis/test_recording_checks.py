@@ -66,7 +66,7 @@ def test_limits_that_a_recording_exceeds_are_reported_and_degrees_suspected(mode
     warnings = list(map(str, dynamics_along(model, ld.trajectory_of(model, T, np.degrees(q)), "inverse").warnings))
     for kind in ("position", "velocity", "effort"):
         assert any(note.startswith(f"{kind} limits are exceeded: bend from t = ") for note in warnings), warnings
-    assert any("are the angles in degrees? bend reaches 45.84" in note for note in warnings), warnings
+    assert any("check whether the angles are in degrees bend reaches 45.84" in note for note in warnings), warnings
 
 
 PENDULUM = ARM.split("         limits")[0].rstrip(", \n") + "}\n"
@@ -99,7 +99,7 @@ def test_degrees_of_joints_without_limits_are_suspected(pendulum, case, columns)
     q, text = IN_DEGREES[case]
     v = np.degrees(np.gradient(q, 0.01, axis=0)) if columns != "q" else None
     warnings = list(map(str, dynamics_along(pendulum, ld.trajectory_of(pendulum, T, q, v, v), "inverse").warnings))
-    assert any(f"are the angles in degrees? {text}" in note for note in warnings), warnings
+    assert any(f"check whether the angles are in degrees {text}" in note for note in warnings), warnings
     assert not any("unwrapped" in note for note in warnings)
 
 
@@ -110,7 +110,7 @@ def test_radians_of_joints_without_limits_are_not_suspected(pendulum, case):
 
 
 def test_wheels_of_a_vehicle_are_not_suspected(tmp_path):
-    """It drives straight on, to and fro."""
+    """It drives straight on, back and forth."""
     body = """  body: {mass: 1, com: [0.2, 0, 0], inertia: [0.02, 0.02, 0.02]}
 joints:
   x: {type: prismatic, parent: world, child: body, axis: [1, 0, 0], limits: {lower: -9, upper: 9}}"""
@@ -132,7 +132,7 @@ def test_a_coordinate_without_noise_does_not_prevent_smoothing(model, exact):
 
 
 def test_measured_columns_that_contradict_each_other_are_reported(model):
-    """Velocities in degrees, of the wrong sign or of another joint gave wrong torques without a word; noise, an angle that wraps
+    """Velocities in degrees, of the wrong sign or of another joint gave wrong torques without a message; noise, a wrapped angle
     and an offset do not matter."""
     def warnings(q, v, a):
         found = dynamics_along(model, ld.trajectory_of(model, T, q, v, a), "inverse").warnings
@@ -144,7 +144,7 @@ def test_measured_columns_that_contradict_each_other_are_reported(model):
     assert not warnings(q + 2e-3 * noise[0], v + 0.1 * noise[1] + 0.02, a + 0.3 * noise[2])
     assert not warnings(np.stack([(q[:, 0] + 4.0) % (2 * np.pi), q[:, 1]], axis=1), v, a)
     still = q * [1, 0]
-    assert not warnings(still, v * [1, 0] + [0, 0.01], a * [1, 0])            # the offset of a joint that stands still
+    assert not warnings(still, v * [1, 0] + [0, 0.01], a * [1, 0])            # the offset of a joint that is at rest
     both, convert = "v.turn, v.bend are {} times the rates of q.turn, q.bend", "convert them with --columns (or columns=) "
     for factor, ratio, unit in ((np.degrees(1.0), "57.3", "deg/s"), (30 / np.pi, "9.55", "rpm"), (0.5 / np.pi, "0.159", "rev/s")):
         assert warnings(q, factor * v, factor * a) == [f"{both.format(ratio)} (in {unit}?); {convert}'v.*=v.*[{unit}]'"]
@@ -240,7 +240,7 @@ def test_rows_of_an_event(model):
 
 
 def test_velocities_of_ball_and_free_joints(model):
-    """They have no column of positions of their own."""
+    """They have no separate column of positions."""
     robot = random_robot(5, 4, types=("ball", "revolute"), base="floating")
     model = ld.build(robot)
     t = np.linspace(0.0, 2.0, 201)

@@ -62,7 +62,7 @@ def test_a_missing_driver_is_an_error_and_a_contradiction_too(model, tmp_path):
         dynamics_along(model, ld.read_trajectory(path), of="inverse")
     q[:, 2] += 0.1
     path = write(tmp_path / "wrong.csv", columns(model, model.v_names, q=q, v=v, a=a))
-    with pytest.raises(TrajectoryError, match=r"wrong.csv: the positions of j3 contradict its coupling; found 'a diff.* 0.1 "):
+    with pytest.raises(TrajectoryError, match=r"wrong.csv: the positions of j3 contradict its coupling: .*got 'a diff.* 0.1 "):
         dynamics_along(model, ld.read_trajectory(path), of="inverse")
 
 
@@ -120,7 +120,7 @@ def test_identification_finds_what_the_drivers_determine(model):
 
 @pytest.mark.parametrize(("error", "count"), [(0.0, 0), (1e-4, 1)])
 def test_followers_that_encoders_measured_are_replaced_in_every_computation(model, error, count):
-    """`parameters` replaced them without a message, and all other computations refused them."""
+    """`parameters` replaced them without a message, and all other computations raised an error."""
     t = np.linspace(0.0, 2.0, 201)
     q, v, a = motion(model, t)
     tau = ld.inverse_dynamics(model, q, v, a)
@@ -147,7 +147,7 @@ def test_followers_that_contradict_a_recording_are_an_error(model):
     tau = ld.inverse_dynamics(model, q, v, a)
     q[:, 3] += 0.5
     recorded = ld.trajectory_of(model, t, q, v, a, tau)
-    text = (r"the positions of j4 contradict its coupling; found 'a difference of 0.5 rad \(rms\)'; expected at most 0.01\d* rad "
+    text = (r"the positions of j4 contradict its coupling: expected at most 0.01\d* rad, got 'a difference of 0.5 rad \(rms\)' "
             r"\(leave out the columns of j4; if it moves independently, use --ignore-mimic")
     for compute in (lambda: ld.identify(model, t, q, tau, v=v, a=a), lambda: ld.identify(model, recorded),
                     lambda: ld.motion_of(model, recorded), lambda: dynamics_along(model, recorded, "inverse"),

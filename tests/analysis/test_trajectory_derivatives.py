@@ -128,7 +128,7 @@ def test_every_figure_has_a_unit():
     ({"of": "hybrid", "prescribed": ("bse",)}, "no moving joint matches 'bse'"),
     ({"joints": ("hip",)}, "no moving joint matches 'hip'"),
     ({"by": ("mass.rot",)}, "no variable of --wrt matches 'mass.rot'; did you mean mass.root"),
-    ({"by": ("zzz",)}, "no variable of --wrt matches 'zzz'; there are q.*, v.*, a.*, mass.*, com.*"),
+    ({"by": ("zzz",)}, "no variable of --wrt matches 'zzz'; the names are q.*, v.*, a.*, mass.*, com.*"),
     ({"by": ("tau.*",)}, "no variable of --wrt matches 'tau.*'"),
 ])
 def test_what_cannot_be_asked(given, words):
@@ -168,7 +168,7 @@ def test_verify_tells_and_fails(monkeypatch):
     right = trajectory_derivatives.inverse_dynamics_derivatives
     monkeypatch.setattr(trajectory_derivatives, "inverse_dynamics_derivatives",
                         lambda *x, **y: [1.001 * z for z in right(*x, **y)])
-    with pytest.raises(CheckFailed, match=r"1.0e-03 \(dtau/dq\); expected at most 1e-06; nothing is written"):
+    with pytest.raises(CheckFailed, match=r"1.0e-03 \(dtau/dq\): expected at most 1e-06; nothing is written"):
         derivatives_along(model, trajectory(model), verify=True, by=("q.*",))
 
 

@@ -197,7 +197,7 @@ def test_the_highest_given_derivative_is_the_one_to_derive_from(hexarotor, tmp_p
 
 
 def test_kinks_are_told(hexarotor, tmp_path):
-    """A joint that goes to and fro at constant speed."""
+    """A joint that goes back and forth at constant speed."""
     t = np.arange(400) * 0.01
     q, _ = motion(hexarotor, t, 1)
     q[:, hexarotor.q_index("left_2")] = np.abs((t[:, None] % 1.0) - 0.5)
@@ -244,7 +244,7 @@ def test_a_joint_that_stands_still_raises_no_alarm(hexarotor, tmp_path):
     assert len(warnings) == 2
 
 
-# what is refused ---------------------------------------------------------------------------------------------------
+# errors ---------------------------------------------------------------------------------------------------
 def test_too_few_rows(hexarotor, tmp_path):
     q, _ = motion(hexarotor, T[:11], 1)
     file = read(tmp_path / "q.csv", hexarotor, T[:11], q=q)
@@ -282,7 +282,7 @@ def test_robots_with_loops_are_refused(tmp_path):
 
 
 def test_derivatives_and_parameters_of_robots_with_loops_are_refused(tmp_path):
-    """They were once those of the open tree, without a word."""
+    """They were once those of the open tree, without a message."""
     from liedyn.analysis.identification import parameters_of
     from liedyn.analysis.trajectory_derivatives import derivatives_along
     model = ld.load(ROOT / "robots/four_bar.yaml")
@@ -296,7 +296,7 @@ def test_derivatives_and_parameters_of_robots_with_loops_are_refused(tmp_path):
 def test_missing_forces_are_named(hexarotor, tmp_path):
     q, v = motion(hexarotor, T, 4)
     file = read(tmp_path / "q.csv", hexarotor, T, **given(hexarotor, q, v, 3))
-    with pytest.raises(TrajectoryError, match=r"there are no columns of the generalized forces; .*expected tau\.<joint>"):
+    with pytest.raises(TrajectoryError, match=r"there are no columns of the generalized forces: expected tau\.<joint>"):
         dynamics_along(hexarotor, file, "forward", order=2)
     with pytest.raises(TrajectoryError, match=r"the generalized forces of the joints that are not prescribed"):
         dynamics_along(hexarotor, file, "hybrid", ["left_*"], order=2)

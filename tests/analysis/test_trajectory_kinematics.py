@@ -237,7 +237,7 @@ def test_too_many_columns_are_refused(monkeypatch):
 @pytest.mark.parametrize("given, words", [
     ({}, "there is nothing to compute: name a link with --link NAME, or use --com, --momentum or --zmp"),
     ({"links": ["mas"]}, "no link of --link matches 'mas'; did you mean mass?"),
-    ({"links": ["?"]}, "no link of --link matches '?'; there are table, mass"),
+    ({"links": ["?"]}, "no link of --link matches '?'; the names are table, mass"),
     ({"point": (0, 0, 1), "com": True}, "--point needs --link NAME"),
     ({"jacobian": True, "com": True}, "--jacobian needs --link NAME"),
     ({"links": ["*"], "point": (0, 0, 1)}, "--point is in the axes of one link; there are 2: table, mass"),

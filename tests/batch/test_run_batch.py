@@ -1,4 +1,4 @@
-"""A batch: each run is that of `run_scenario`, whatever is beside it; nothing is lost, nothing is computed twice."""
+"""A batch: each run is that of `run_scenario`, whatever is next to it; nothing is lost, nothing is computed twice."""
 import csv
 import json
 import re
@@ -215,7 +215,7 @@ def test_resume_computes_what_is_missing_and_a_changed_sweep_what_differs(tmp_pa
     found = batch(tmp_path, SAMPLES, 32)
     assert found.run(tmp_path / "out").computed == 150
     whole = without_seconds(tmp_path / "out")
-    with pytest.raises(ld.UsageError, match="exists already; --resume computes the missing runs, --force starts over"):
+    with pytest.raises(ld.UsageError, match="already exists; --resume computes the missing runs, --force starts over"):
         found.run(tmp_path / "out")
     chunks = sorted((tmp_path / "out" / "chunks").iterdir())
     chunks[1].unlink()
@@ -361,7 +361,7 @@ def test_right_hand_sides_of_a_robot_of_its_own_read_its_constants(key, shares, 
     assert seen and wanted() and all(enabled for _, enabled in seen) is shares
     assert (found.binding.varying_constants in {varying for varying, _ in seen}) is shares
     for k in range(2):
-        # the tolerances of dopri5 are 1e-9; both ways take the same steps but for rounding
+        # the tolerances of dopri5 are 1e-9; both ways take the same steps except for rounding
         assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], abs=1e-9)
 
 

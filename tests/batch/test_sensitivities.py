@@ -137,7 +137,7 @@ def test_what_is_not_exact_is_by_differences_and_says_so(tmp_path):
     mass = batch(tmp_path, "parameters: [{key: robot.mass.lower, list: [1, 2]}]\noutputs: {x: final(q.elbow)}\n")
     with pytest.raises(NotDifferentiableError, match="the run at the medians of the varied parameters did not complete"):
         sensitivities(mass.evaluator, [-1.0], np.array([1.0]))
-    near = sensitivities(mass.evaluator, [1e-3], np.array([10.0]))         # masses beside it are below zero
+    near = sensitivities(mass.evaluator, [1e-3], np.array([10.0]))         # masses next to it are below zero
     assert near.base[0] == near.base[0] and near.methods == (DIFFERENCES,) and np.isnan(near.derivatives).all()
 
 

@@ -1,4 +1,4 @@
-"""Batches of jobs along a trajectory: each run is what the command gives for this robot, whatever is beside it."""
+"""Batches of jobs along a trajectory: each run is what the command gives for this robot, whatever is next to it."""
 import numpy as np
 import pytest
 
@@ -130,7 +130,7 @@ def test_a_state_that_cannot_be_computed_is_one_row(tmp_path, monkeypatch):
 def test_trajectories_that_vary_and_derivatives_by_parameters_go_one_by_one(tmp_path):
     recorded(tmp_path / "other.csv", rows=6, shift=0.4)
     text = "parameters: [{key: trajectory, list: [motion.csv, other.csv, no.csv]}]\noutputs: {x: 'max(tau.elbow)', n: final(t)}\n"
-    with pytest.raises(LiedynError, match=r"no such trajectory; found 'no\.csv'"):
+    with pytest.raises(LiedynError, match=r"no such trajectory: got 'no\.csv'"):
         batch(tmp_path, f"job: inverse\n{text}")
     (tmp_path / "no.csv").write_text("t[s],q.elbow[rad]\n0,x\n")
     found = batch(tmp_path, f"job: inverse\n{text}")
@@ -165,34 +165,34 @@ def test_the_command(tmp_path):
     assert all(f"plots/{name}.png" in pictures for name in ("scatter", "histograms"))
     shown = run("replay", tmp_path / "out", "--runs", "0")
     assert shown.exit_code == 2 and "are not simulations (job: inverse)" in shown.stderr
-    assert "there is no scenario to override" in run("batch", tmp_path / "sweep.yaml", "-S", "duration=1").stderr
+    assert "overrides do not apply to this job" in run("batch", tmp_path / "sweep.yaml", "-S", "duration=1").stderr
 
 
 MASS = "parameters: [{key: robot.mass.lower, list: [1]}]\n"
 
 
 @pytest.mark.parametrize("text, message", [
-    (f"job: inverses\n{MASS}", "job: wrong value.*did you mean inverse"),
+    (f"job: inverses\n{MASS}", "job: expected .*did you mean inverse"),
     (f"job: hybrid\n{MASS}", "the key prescribed is missing"),
     (f"job: derivatives\nof: forward\n{MASS}", "of: unknown key.*did you mean function"),
     (f"job: derivatives\nby: q.*\n{MASS}", "by: unknown key.*did you mean wrt"),
-    (f"job: derivatives\nprescribed: elbow\n{MASS}", "prescribed does not apply.*function: hybrid"),
+    (f"job: derivatives\nprescribed: elbow\n{MASS}", "prescribed does not apply to this function.*function: hybrid"),
     (f"job: inverse\nprescribed: elbow\n{MASS}",
-     "prescribed does not apply to the job inverse.*write job: hybrid or derivatives"),
+     "prescribed does not apply to this function to the job inverse.*write job: hybrid or derivatives"),
     (f"job: inverse\nscenario: sweep.yaml\n{MASS}", "scenario does not apply to the job inverse"),
     (MASS, "trajectory does not apply to the job simulate"),
     (f"job: inverse\norder: 1\nwrenches: world\n{MASS}", "wrenches cannot be combined with order"),
     ("job: inverse\nparameters: [{key: initial.q.elbow, list: [1]}]\n",
-     "has no parameter of this name; found 'initial.q.elbow'"),
-    ("job: inverse\nparameters: [{key: trajectory, list: [1]}]\n", "trajectories are files; expected a list of paths"),
+     "has no parameter of this name.*got 'initial.q.elbow'"),
+    ("job: inverse\nparameters: [{key: trajectory, list: [1]}]\n", "a trajectory must be a path: expected a list of paths"),
     ("job: inverse\nparameters: [{key: robot.mass.lowr, list: [1]}]\n", "did you mean robot.mass.lower"),
     (f"job: hybrid\nprescribed: elbw\n{MASS}", "no moving joint matches 'elbw'"),
-    (f"job: inverse\n{MASS}outputs: {{x: max(tau.elbo)}}\n", "no such column; found 'tau.elbo'"),
-    (f"job: inverse\n{MASS}outputs: {{x: final(energy.kinetic)}}\n", "no such column; found 'energy.kinetic'"),
+    (f"job: inverse\n{MASS}outputs: {{x: max(tau.elbo)}}\n", "no such column.*got 'tau.elbo'"),
+    (f"job: inverse\n{MASS}outputs: {{x: final(energy.kinetic)}}\n", "no such column.*got 'energy.kinetic'"),
     (f"job: inverse\n{MASS}outputs: {{x: 'final(d(tau.elbow, q.elbow))'}}\n",
-     r"no such column; found 'd\(tau.elbow, q.elbow\)'; expected a column that liedyn inverse writes"),
+     r"no such column: expected a column that liedyn inverse writes, .*got 'd\(tau.elbow, q.elbow\)'"),
     (f"job: derivatives\n{MASS}outputs: {{x: final(tau.elbow)}}\n",
-     r"no such column; found 'tau.elbow'; expected a column of the trajectory, such as d\(tau.shoulder, q.shoulder\), "),
+     r"no such column: expected a column of the trajectory, such as d\(tau.shoulder, q.shoulder\), "),
     (f"job: inverse\n{MASS}outputs: {{x: count(latch)}}\n", "no such event"),
 ], ids=range(18))
 def test_bad_jobs(tmp_path, text, message):

@@ -15,7 +15,7 @@ from liedyn.simulation.preparation import prepare
 FOLDER = Path(__file__).parents[2] / "robots"
 ROBOTS = {"double_pendulum": ("shoulder", "elbow", "lower", 1.3), "panda": ("panda_joint2", "panda_joint4", "panda_hand", 0.3)}
 METHODS = {"rk4": {"step": 1e-3}, "dopri5": {"rtol": 1e-8, "atol": 1e-10}}
-OUTPUT, SECONDS, STEPS = 0.1, 5.0, 50_000          # so many steps that what it takes to begin a run is little beside them
+OUTPUT, SECONDS, STEPS = 0.1, 5.0, 50_000          # so many steps that what it takes to begin a run is little next to them
 
 
 def events(one: str, other: str, link: str) -> dict:

@@ -159,7 +159,7 @@ def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
 
 
 class Automatic(NamedTuple):
-    """CasADi's derivative of one order beside ours."""
+    """CasADi's derivative of one order next to ours."""
     what: str              # inverse, forward
     eliminate: bool        # common subexpressions, at each order
     order: int

@@ -100,7 +100,7 @@ def _pair_with_pinocchio(name, model, runs, steps, few: int = 4):
 
 
 def cost_of_masses(runs: int = RUNS, steps: int = STEPS, repeats: int = 15) -> float:
-    """Time of a Panda's rollouts whose links have masses of their own, by that of one robot."""
+    """Time of a Panda's rollouts whose links have separate masses, by that of one robot."""
     rng = np.random.default_rng(0)
     robot = ld.load_description("robots/panda.yaml")
     first = ld.build(robot)

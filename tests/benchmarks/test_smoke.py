@@ -1,4 +1,4 @@
-"""Every benchmark runs, computes the same as its peer (asserted inside), and has a figure to tell."""
+"""Every benchmark runs, computes the same as its peer (asserted inside), and has a figure."""
 from dataclasses import replace
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""The command line itself: help, exit statuses, the one place for errors, and what is refused before any work."""
+"""The command line itself: help, exit statuses, the one place for errors, and errors before any work."""
 import json
 import os
 import subprocess
@@ -63,7 +63,7 @@ def test_version():
 
 @pytest.mark.parametrize("error, status", [
     (ComputationError("the step size underflowed"), 1),
-    (UsageError("x.csv exists already"), 2),
+    (UsageError("x.csv already exists"), 2),
     (ModelError("no direction", place=Place("arm.yaml", 12, "joints.elbow.axis"), found=[0, 0, 0],
                 expected="a non-zero vector"), 3),
     (CheckFailed("2 warnings"), 4),
@@ -115,8 +115,8 @@ def test_a_run_folder_in_place_of_its_trajectory_is_told(folder):
     (["simulate"], "Missing argument 'SCENARIO_OR_ROBOT'"),
     (["simulate", "."], "is a directory"),
     (["simulate", "arm.yaml", "-S"], "requires an argument"),
-    (["simulate", "arm.yaml", "-S", "duration"], "error: -S duration: not an override; expected -S key.path=value (see"),
-    (["linearize", "arm.yaml", "-S", "=3"], "error: -S =3: not an override; expected -S key.path=value (see"),
+    (["simulate", "arm.yaml", "-S", "duration"], "error: -S duration: expected -S key.path=value (see"),
+    (["linearize", "arm.yaml", "-S", "=3"], "error: -S =3: expected -S key.path=value (see"),
     (["inverse", "none.csv"], "'none.csv' does not exist (see"),
     (["inverse", "motions.csv"], "'motions.csv' does not exist. Did you mean 'motion.csv'? (see"),
     (["info", "./am.yaml"], "Did you mean 'arm.yaml'?"),
@@ -130,7 +130,7 @@ def test_a_run_folder_in_place_of_its_trajectory_is_told(folder):
     (["inverse", "motion.csv", "--wrenches", "body"], "'body' is not one of 'world', 'link', 'joint'"),
     (["plot", "none"], "'none' does not exist"),
     (["plot", "motion.csv", "-f", "gif"], "'gif' is not one of"),
-    (["inverse", "motion.csv", "-o", "-", "--json"], "--json and a CSV cannot both go to stdout"),
+    (["inverse", "motion.csv", "-o", "-", "--json"], "--json and a CSV cannot both be written to stdout"),
     (["plot", "."], "is not a run folder: it has no trajectory.csv"),
     (["plot", "motion.csv", "-o", "arm.yaml"], "is a file"),
 ])
@@ -152,10 +152,10 @@ def computable(folder):
 
 
 @pytest.mark.parametrize("args, words", [
-    (["inverse", "motion.csv", "-o", "."], "is a folder; a file name is needed"),
+    (["inverse", "motion.csv", "-o", "."], "is a folder: expected the name of a file"),
     (["inverse", "motion.csv", "-o", "none/x.csv"], "the folder none does not exist"),
-    (["inverse", "motion.csv", "-o", "arm.yaml"], "arm.yaml exists already; --force or force=True overwrites it"),
-    (["simulate", "arm.yaml", "-o", "motion.csv"], "motion.csv is a file; a folder is needed"),
+    (["inverse", "motion.csv", "-o", "arm.yaml"], "arm.yaml already exists; --force or force=True overwrites it"),
+    (["simulate", "arm.yaml", "-o", "motion.csv"], "motion.csv is a file: expected a folder"),
     (["simulate", "arm.yaml", "-o", "."], "contains other files and no run.json"),
     (["simulate", "arm.yaml", "-o", ".", "--force"], "contains other files and no run.json"),
 ])

@@ -46,7 +46,7 @@ def test_templates_and_schemas_go_to_a_file_or_to_stdout(folder, kind):
 
 def test_a_template_does_not_overwrite(folder):
     result = run("template", "robot", "-o", "robot.yaml")
-    assert result.exit_code == 2 and "exists already" in result.stderr
+    assert result.exit_code == 2 and "already exists" in result.stderr
     assert "'scenario', 'robot', 'loops'" in run("template", "scenari").stderr
 
 
@@ -96,13 +96,13 @@ def test_a_dry_run_says_why_it_takes_another_integrator(folder):
 
 
 @pytest.mark.parametrize("arguments, status, text", [
-    (("-S", "joints.elbw.torque=0"), 3, "no such joint; found 'elbw' (did you mean elbow?)"),
+    (("-S", "joints.elbw.torque=0"), 3, "no such joint: got 'elbw' (did you mean elbow?)"),
     (("-S", "external_forces.0.link=lowr"), 3, "did you mean lower?"),
     (("-S", "initial.q.shoulder=0.5"), 3, "contradicts the prescribed motion"),
     (("-S", "joints.elbow.torque=sen(t)"), 3, "did you mean sin?"),
     (("-S", "joints.elbow.torque={csv: {file: none.csv}}"), 3, "none.csv"),
     (("-S", "output_step=1e-9"), 3, "rows of output"),
-    (("-S", "events={latch: {when: q(elbow), do: {lock: elbo}}}"), 3, "events.latch.do.lock: no such joint; found 'elbo'"),
+    (("-S", "events={latch: {when: q(elbow), do: {lock: elbo}}}"), 3, "events.latch.do.lock: no such joint: got 'elbo'"),
     (("-o", "."), 2, "is not replaced"),
     (("--print-config",), 2, "--print-config cannot be combined with --dry-run"),
 ])
@@ -114,7 +114,7 @@ def test_a_dry_run_refuses_what_a_run_refuses(folder, arguments, status, text):
 def test_a_dry_run_reports_an_existing_run(folder):
     ok("simulate", "swing.yaml", "--no-plots", "-S", "duration=0.1", "-S", "external_forces=[]")
     found = ok("simulate", "swing.yaml", "--dry-run")
-    assert "warning: runs/swing exists already; --force overwrites it" in found.stderr and found.stdout
+    assert "warning: runs/swing already exists; --force overwrites it" in found.stderr and found.stdout
     ok("simulate", "swing.yaml", "--dry-run", "--force")
 
 
@@ -180,8 +180,8 @@ def test_wrong_names_are_reported_before_an_existing_result(folder, command, mes
 
 
 @pytest.mark.parametrize("command, message", [
-    (("linearize", "--at", 100), "the run lasts from 0 to"), (("linearize", "--inputs", "tau.elbo"), "tau.elbo"),
-    (("linearize", "--width", "0.1"), "the width of a figure is"),
+    (("linearize", "--at", 100), "at must be from 0 to"), (("linearize", "--inputs", "tau.elbo"), "tau.elbo"),
+    (("linearize", "--width", "0.1"), "the width of a figure must be"),
     (("simulate", "-S", "duraton=2"), "duraton: unknown key"), (("simulate", "-S", "initial={q: {elbo: 1}}"), "no such joint")])
 def test_wrong_arguments_are_reported_before_an_existing_run(folder, command, message):
     name, *options = command

@@ -11,6 +11,7 @@ import liedyn as ld
 from bags import FORMS, START, Bag, ns
 from command_line import ok, run, said
 from liedyn.io.trajectory_csv import read_trajectory
+from messages import has_parts
 
 ROOT = Path(__file__).parents[2]
 UR5, QUADRUPED = ROOT / "robots/ur5.yaml", ROOT / "robots/quadruped.yaml"
@@ -98,9 +99,9 @@ def test_convert_writes_a_trajectory(model):
 def test_convert_keeps_robots_and_trajectories_apart(model):
     for options, text in ((["mcap/bag", "-o", "x.urdf"], "a trajectory is written as CSV; give a name that ends in .csv"),
                           (["mcap/bag", "-o", "x.csv", "--lossy"],
-                           "--to, --lossy and --loops are options for robots"),
-                          ([UR5, "-o", "x.urdf", "--topic", "/a"], "options for ROS bags are options for trajectories"),
-                          (["mcap/bag", "-o", "-", "--json"], "would both write to stdout")):
+                           "--to, --fix, --lossy and --loops apply to robot files only"),
+                          ([UR5, "-o", "x.urdf", "--topic", "/a"], "options for ROS bags apply to trajectories only"),
+                          (["mcap/bag", "-o", "-", "--json"], "cannot be combined: both write to stdout")):
         result = run("convert", *options)
         assert result.exit_code == 2 and text in said(result)[0] and len(said(result)) == 1
     result = ok("convert", "mcap/bag", "-r", QUADRUPED, "-o", "x.csv")
@@ -115,12 +116,12 @@ def test_names_that_differ_from_the_robot(model):
     path = bag.write("renamed")
     result = run("inverse", path, "-r", UR5)
     assert result.exit_code == 3 and len(said(result)) == 1
-    assert "q.shoulder_lift_joint: a column is missing; found 'q.lift'" in said(result)[0]
+    assert has_parts(said(result)[0], "q.shoulder_lift_joint: a column is missing … got 'q.lift'")
     ok("inverse", path, "-r", UR5, "--columns", "q.shoulder_lift_joint=q.lift")
     bag = Bag()
     bag.joints(START, ["a", "b"], [0, 0])
     result = run("inverse", bag.write("other"), "-r", UR5)
-    assert result.exit_code == 3 and "no column belongs to a joint of the robot ur5; found 'q.a, q.b'" in said(result)[0]
+    assert result.exit_code == 3 and has_parts(said(result)[0], "no column belongs to a joint of the robot ur5 … got 'q.a, q.b'")
 
 
 def test_warnings_of_a_bag_are_printed(model):
@@ -160,12 +161,12 @@ def test_a_scenario_and_a_sweep_read_a_bag(model):
     assert abs(pandas.read_parquet("runs/sweep/runs.parquet")["peak"][0] - peak) < 1e-9 * peak
     Path("sweep.yaml").write_text(sweep.replace("PATH", "mcap/bag"))
     text = said(run("batch", "sweep.yaml", "--force"))[0]
-    assert "found 'mcap/bag' (name the file in the folder, or convert the bag with" in text
+    assert "got 'mcap/bag' (name the file in the folder, or convert the bag with" in text
 
 
 def test_options_of_bags_need_a_bag(model):
     result = run("inverse", "own.csv", "--topic", "/joint_states")
-    assert result.exit_code == 2 and said(result)[0].startswith("error: own.csv is no ROS bag")
+    assert result.exit_code == 2 and said(result)[0].startswith("error: own.csv is not a ROS bag")
     result = run("parameters", UR5, "--topic", "/joint_states")
     assert result.exit_code == 2 and "--topic requires --from" in said(result)[0]
     result = run("inverse", "sqlite3", "-r", UR5)                            # a folder, but no bag
@@ -257,7 +258,7 @@ def test_odometry_of_another_frame_and_of_a_fixed_base(tmp_path, monkeypatch):
         bag.odometry(stamp, pose[k], twist[k], child="base_footprint")
     path, topics = bag.write("bag"), ["--topic", "/joint_states", "--topic", "/odom"]
     result = ok("inverse", path, "-r", QUADRUPED, *topics, "-o", "a.csv")
-    assert ("warning: bag has the motion of the frame base_footprint as that of the base, which is the link "
-            f"{dog.joints[0].child} of the robot quadruped [other-base-frame]") in said(result)
+    assert ("warning: bag contains the motion of frame base_footprint, but the base of the robot quadruped is link "
+            f"{dog.joints[0].child} [other-base-frame]") in said(result)
     result = run("inverse", path, "-r", QUADRUPED, *topics, "--base", "fixed", "-o", "b.csv")
     assert "q.base.px" in result.stderr                                      # never silently

@@ -128,13 +128,13 @@ def test_a_changed_map_is_another_batch(model):
 
 
 @pytest.mark.parametrize("columns, words", [
-    (MAP + ",q.elbo_joint=stamp", "columns: q.elbo_joint: the robot ur5 has no such column; found 'q.elbo_joint'; expected one "
-     "of q.shoulder_pan_joint, q.shoulder_lift_joint, q.elbow_joint, q.wrist_1_joint, q.wrist_2_joint, q.wrist_3_joint (did "
-     "you mean q.elbow_joint?)"),
+    (MAP + ",q.elbo_joint=stamp", "columns: q.elbo_joint: the robot ur5 has no such column: expected one of "
+                                  "q.shoulder_pan_joint, q.shoulder_lift_joint, q.elbow_joint, q.wrist_1_joint, "
+                                  "q.wrist_2_joint, q.wrist_3_joint, got 'q.elbo_joint' (did you mean q.elbow_joint?)"),
     (MAP + ",fext.hand.fx=stamp", "columns: fext.hand.fx: the robot ur5 has no such column"),
-    (MAP.replace("0.0125[deg]", "0.0125[mm]"), "columns: q.elbow_joint: wrong unit; found 'm'; expected rad"),
-    (MAP.replace("pos_*[deg]", "pos_*[deg/s]"), "columns: q.shoulder_pan_joint: wrong unit; found 'rad/s'; expected rad"),
-    (MAP.replace("cur_*[mA]*13.2", "cur_*[mA]"), "columns: tau.*_joint: a current is not a force"),
+    (MAP.replace("0.0125[deg]", "0.0125[mm]"), "columns: q.elbow_joint: wrong unit: expected rad, got 'm'"),
+    (MAP.replace("pos_*[deg]", "pos_*[deg/s]"), "columns: q.shoulder_pan_joint: wrong unit: expected rad, got 'rad/s'"),
+    (MAP.replace("cur_*[mA]*13.2", "cur_*[mA]"), "columns: tau.*_joint: a current cannot be used as a force"),
     ("no.yaml", "no.yaml: no such file"),
 ])
 def test_maps_that_do_not_fit_the_robot(model, columns, words):
@@ -173,7 +173,7 @@ def test_the_message_about_degrees_prints_an_option_that_works(model, given, exp
     Path("degrees.csv").write_text(re.sub(r"\[rad[^\]]*\]", "", Path("degrees.csv").read_text()))
     before = ["--columns", given] if given else []
     result = ok("inverse", "degrees.csv", *before, "-o", "wrong.csv")
-    assert "are the angles in degrees? " in result.stderr
+    assert "check whether the angles are in degrees " in result.stderr
     option = option_of(next(line for line in said(result) if "in degrees?" in line))
     assert option == expected
     again = ok("inverse", "degrees.csv", "--columns", option, "-o", "right.csv")
@@ -221,7 +221,7 @@ def test_an_error_about_units_prints_an_option_that_works(model):
         if "time is not in seconds" in result.stderr:
             Path("own.csv").write_text(Path("own.csv").read_text().replace("t[ms]", "t[s]"))
             continue
-        assert "found 'deg'; expected rad (convert them with --columns (or columns=) 'q.*=q.*,v.*=v.*')" in result.stderr
+        assert "expected rad, got 'deg' (convert them with --columns (or columns=) 'q.*=q.*,v.*=v.*')" in result.stderr
     ok("inverse", "own.csv", "-o", "out.csv", "--columns", "q.*=q.*,v.*=v.*")
     assert read_trajectory("out.csv").units["v.elbow_joint"] == "rad/s"
 

@@ -1,4 +1,4 @@
-"""`liedyn linearize`: what it writes, prints and says, and what it refuses."""
+"""`liedyn linearize`: what it writes, prints and says, and errors."""
 import json
 from pathlib import Path
 
@@ -168,21 +168,21 @@ def test_a_failed_comparison_is_status_4_and_writes_nothing(folder):
 
 
 @pytest.mark.parametrize("args, status, words", [
-    (["swing.yaml", "--at", "0.3"], 2, "the run lasts from 0 to 0.2 s; found at = 0.3 s"),
-    (["swing.yaml", "--at", "nan"], 2, "the run lasts from 0 to 0.2 s"),
+    (["swing.yaml", "--at", "0.3"], 2, "at must be from 0 to 0.2 s, got 0.3 s"),
+    (["swing.yaml", "--at", "nan"], 2, "at must be from 0 to 0.2 s"),
     (["swing.yaml", "--at", "soon"], 2, "'soon' is not a valid float"),
     (["swing.yaml", "--step", "0"], 2, "0.0 is not in the range x>0"),
-    (["swing.yaml", "--step", "nan"], 2, "the step of the discretization must be a positive number of seconds; found nan"),
+    (["swing.yaml", "--step", "nan"], 2, "the step of the discretization must be a positive number of seconds, got nan"),
     (["swing.yaml", "--fix", "hip"], 2, "--fix requires --equilibrium"),
     (["swing.yaml", "--equilibrium", "--fix", "ankle"], 2, "no joint or actuator to fix matches 'ankle'"),
-    (["swing.yaml", "--inputs", "thrust.*"], 2, "no input matches 'thrust.*'; there are a.hip, tau.knee"),
+    (["swing.yaml", "--inputs", "thrust.*"], 2, "no input matches 'thrust.*'; the names are a.hip, tau.knee"),
     (["swing.yaml", "--outputs", "hip"], 2, "no output matches 'hip'; did you mean v.hip or q.hip or a.hip?"),
     (["swing.yaml", "-S", "joints.hop.torque=0"], 3, "hop"),
     (["swing.yaml", "-S", "joints.knee.torque=sqrt(q)"], 1, "knee has no derivative with respect to q(knee) at t = 0 s"),
     (["swing.yaml", "--equilibrium", "-S", "joints.knee.torque=99"], 1, "no equilibrium was found near the configuration"),
     (["none.yaml"], 2, "'none.yaml' does not exist"),
     (["swing.yaml", "-o", "-"], 2, "The result is a folder; name one with -o, or use --json for a report on stdout"),
-    (["swing.yaml", "-o", "robots/bars.yaml"], 2, "is a file; a folder is needed"),
+    (["swing.yaml", "-o", "robots/bars.yaml"], 2, "is a file: expected a folder"),
     (["swing.yaml", "-o", "robots", "--force"], 2, "contains other files and no linear.json"),
     (["swing.yaml", "-S", "gravity=[0, 0, 1e30]", "--step", "1e9"], 1, ""),
 ])

@@ -81,7 +81,7 @@ def test_files(bars):
     assert pose.t.tolist() == [0.0] and pose.header["robot"] == "bars.yaml" and pose.columns["v.crank"].tolist() == [1.0]
     ok(bars, *GUESS, "-o", "pose.yaml", "-q")
     again = run(bars, *GUESS, "-o", "pose.yaml")
-    assert again.exit_code == 2 and "pose.yaml exists already; --force or force=True overwrites it" in again.stderr
+    assert again.exit_code == 2 and "pose.yaml already exists; --force or force=True overwrites it" in again.stderr
     ok(bars, *GUESS, "-o", "pose.yaml", "--force")
 
 
@@ -111,7 +111,7 @@ def test_notes_on_a_singular_configuration_and_a_start_beside_the_guess(bars, tm
     (("--q", "crank=1,2"), 2, "--q crank=1,2: expected 1 number(s) for joint crank"),
     (("--v", "crank=nan"), 2, "--v crank=nan: 'nan' is not a finite number or a comma-separated list of them"),
     (("--constraint-motion", "pin=0,0,0"), 2, "--constraint-motion pin=0,0,0: no driven loop 'pin'; the robot has none"),
-    (("--keep", "k*x"), 2, "no joint to fix matches 'k*x'; there are crank"),
+    (("--keep", "k*x"), 2, "no joint to fix matches 'k*x'; the names are crank"),
     ((*GUESS, "--v", "crank=1", "--v", "rocker=1"), 1, "the given velocities contradict the constraints: the residual of pin.v"),
     (("--q", "crank=0.7", "--keep", "*"), 1, "crank, knee joint, rocker are kept fixed: release"),
 ])
@@ -138,6 +138,6 @@ def test_a_quaternion_must_be_of_unit_norm(tmp_path):
     path.write_text("links: {a: {mass: 1, inertia: [1, 1, 1]}}\njoints: {base: {type: free, parent: world, child: a}}\n"
                     "loops: {rod: {type: distance, a: world, b: a, length: 1}}\n")
     result = run(str(path), "--q", "base=1,0,0,0,0,0,2")
-    assert result.exit_code == 3 and "the quaternion x y z w of joint base has norm 2; expected 1" in result.stderr
+    assert result.exit_code == 3 and "the quaternion x y z w of joint base has norm 2: expected 1" in result.stderr
     values = parse_yaml(ok(str(path), "--q", "base=[2,0,0,0,0,0,1]").stdout).plain()["q"]["base"]
     np.testing.assert_allclose(values, [1, 0, 0, 0, 0, 0, 1], atol=1e-12)

@@ -1,4 +1,4 @@
-"""`liedyn convert`: what it writes and says, and how it refuses."""
+"""`liedyn convert`: what it writes and says, and its errors."""
 import json
 from pathlib import Path
 
@@ -73,13 +73,13 @@ def test_wrong_usage(tmp_path):
     for arguments, message in (
             (("-o", "-"), "--to is required with `-o -` and not allowed otherwise"),
             (("-o", path, "--to", "yaml"), "not allowed otherwise"),
-            (("-o", "-", "--to", "urdf", "--json"), "would both write to stdout"), ((), "Missing option '-o'"),
+            (("-o", "-", "--to", "urdf", "--json"), "cannot be combined: both write to stdout"), ((), "Missing option '-o'"),
             (("-o", tmp_path / "a.obj"), "unknown file name extension")):
         done = run("convert", robot, *arguments)
         assert done.exit_code == 2 and message in done.stderr, done.stderr
     ok("convert", robot, "-o", path)
     done = run("convert", robot, "-o", path)
-    assert done.exit_code == 2 and said(done) == [f"error: {path} exists already; --force or force=True overwrites it"]
+    assert done.exit_code == 2 and said(done) == [f"error: {path} already exists; --force or force=True overwrites it"]
     ok("convert", robot, "-o", path, "--force")
 
 

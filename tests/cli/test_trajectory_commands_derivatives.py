@@ -1,4 +1,4 @@
-"""The command `liedyn derivatives`, end to end on a small robot: files, options, --verify, and what is refused."""
+"""The command `liedyn derivatives`, end to end on a small robot: files, options, --verify, and errors."""
 import json
 from pathlib import Path
 
@@ -117,13 +117,13 @@ def test_over_pipes(folder):
     (["motion.csv", "--function", "energy"], 2, "'energy' is not one of 'inverse', 'forward', 'hybrid'"),
     (["motion.csv", "--function", "hybrid"], 2, "--prescribed and --function hybrid must be used together"),
     (["motion.csv", "-p", "hip"], 2, "--prescribed and --function hybrid must be used together"),
-    (["motion.csv", "--function", "hybrid", "-p", "toe"], 2, "no moving joint matches 'toe'; there are hip, knee"),
+    (["motion.csv", "--function", "hybrid", "-p", "toe"], 2, "no moving joint matches 'toe'; the names are hip, knee"),
     (["motion.csv", "--joint", "toe"], 2, "no moving joint matches 'toe'"),
     (["motion.csv", "--wrt", "mass.loer"], 2, "no variable of --wrt matches 'mass.loer'; did you mean mass.lower"),
     (["motion.csv", "--wrt", "tau.hip"], 2, "no variable of --wrt matches 'tau.hip'"),
     (["q.csv", "--function", "forward"], 3, "q.csv: there are no columns of the generalized forces"),
-    (["motion.csv", "-o", "motion.csv"], 2, "motion.csv exists already; --force or force=True overwrites it"),
-    (["motion.csv", "--json", "-o", "-"], 2, "--json and a CSV cannot both go to stdout"),
+    (["motion.csv", "-o", "motion.csv"], 2, "motion.csv already exists; --force or force=True overwrites it"),
+    (["motion.csv", "--json", "-o", "-"], 2, "--json and a CSV cannot both be written to stdout"),
     (["bars.yaml"], 3, "bars.yaml:2: this is a robot file, not a trajectory"),
 ])
 def test_what_is_refused(folder, args, status, words):

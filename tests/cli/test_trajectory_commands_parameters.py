@@ -1,4 +1,4 @@
-"""The command `liedyn parameters`, end to end on a small robot: table, CSV, JSON, the fit, and what is refused."""
+"""The command `liedyn parameters`, end to end on a small robot: table, CSV, JSON, the fit, and errors."""
 import csv
 import json
 import re
@@ -86,7 +86,7 @@ def test_as_json_and_as_csv(folder):
     (["--with", "stiffness"], 10), (["--base", "fixed"], 8), (["--tolerance", "0"], 8), (["-q"], 8),
 ])
 def test_options(folder, options, count):
-    """Armature of the hip is regrouped with Iyy.upper; that of the knee is a parameter of its own."""
+    """Armature of the hip is regrouped with Iyy.upper; that of the knee is a separate parameter."""
     assert ok("parameters", "bars.yaml", *options).stdout.startswith(f"bars: {count} base parameters of ")
 
 
@@ -176,15 +176,16 @@ def test_the_excited_ur5_tells_its_gripper_and_its_friction(tmp_path, monkeypatc
     (["bars.yaml", "--with", "none", "--with", "damping"], 2, "--with none cannot be combined with another --with"),
     (["bars.yaml", "--tolerance", "1"], 2, "1.0 is not in the range 0<=x<1"),
     (["bars.yaml", "--tolerance", "-1"], 2, "-1.0 is not in the range"),
-    (["bars.yaml", "--json", "-o", "-"], 2, "--json and a CSV cannot both go to stdout"),
-    (["bars.yaml", "-o", "bars.yaml"], 2, "bars.yaml exists already; --force or force=True overwrites it"),
+    (["bars.yaml", "--json", "-o", "-"], 2, "--json and a CSV cannot both be written to stdout"),
+    (["bars.yaml", "-o", "bars.yaml"], 2, "bars.yaml already exists; --force or force=True overwrites it"),
     (["bars.yaml", "-o", "no/out.csv"], 2, "the folder no does not exist"),
     (["bars.yaml", "--base", "flying"], 2, "'flying' is not one of"),
     (["bars.yaml", "--from", "none.csv"], 2, "'none.csv' does not exist"),
     (["bars.yaml", "--from", "bars.yaml"], 3, "bars.yaml:2: this is a robot file, not a trajectory"),
     (["bars.yaml", "--from", "q.csv"], 3, "q.csv: there are no columns of the generalized forces"),
     (["bars.yaml", "--from", "three.csv"], 3, "3 row(s) are not enough for derivatives of order 2 with a spline of degree 7"),
-    (["bars.yaml", "--from", "short.csv"], 3, "short.csv: the trajectory is too short for the number of parameters; found '6 eq"),
+    (["bars.yaml", "--from", "short.csv"], 3, "short.csv: the trajectory is too short for the number of parameters: expected "
+                                              "at least 10, got '6 equations'"),
     (["still.yaml"], 3, "the robot still has no moving joint: no force depends on its parameters"),
 ])
 def test_what_is_refused(folder, args, status, words):
@@ -225,7 +226,7 @@ def test_noisy_positions_are_smoothed_by_default_and_otherwise_marked(noisy):
     smooth, rough = (ok("parameters", "guess.yaml", "--from", noisy, "--no-offset", "--json", *options)
                      for options in ([], ["--smooth", "none"]))
     assert "v and a are derived from q by splines of degree 7 with a knot every " in smooth.stderr
-    assert "noise found in the positions: 0.00" in smooth.stderr and "NOT RELIABLE" not in smooth.stderr
+    assert "estimated noise of the positions: at most 0.00" in smooth.stderr and "NOT RELIABLE" not in smooth.stderr
     found = json.loads(smooth.stdout)["base_parameters"]
     assert not any(one["verdict"] == "not reliable" for one in found)
     off = [abs(one["estimate"] - true) / one["deviation"] for one, true in zip(found, VALUES, strict=True)]
@@ -243,6 +244,6 @@ def test_a_smoothing_length(noisy):
     assert "with a knot every 20 rows (0.2 s)" in ok("parameters", "guess.yaml", "--from", noisy, "--smooth", "0.2").stderr
     for value in ("0", "-1", "nan", "inf", "much"):
         result = run("parameters", "guess.yaml", "--from", noisy, "--smooth", value)
-        assert result.exit_code == 2 and "neither a positive number of seconds nor 'auto' or 'none'" in result.stderr
+        assert result.exit_code == 2 and "expected a positive number of seconds, or 'auto' or 'none'" in result.stderr
     result = run("parameters", "guess.yaml", "--smooth", "auto")
     assert result.exit_code == 2 and "--smooth requires --from" in result.stderr

@@ -1,4 +1,4 @@
-"""Constrained motion by lines of a robot's parts, against loops."""
+"""Constrained motion by lines of a robot's parts, against generic kernels."""
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ ROBOTS = ("four_bar", "five_bar", "slider_crank", "delta", "stewart")
 
 
 def closed(name, rng):
-    """A model of its own, a configuration on its constraints, velocities that keep them, forces."""
+    """A separate model, a configuration on its constraints, velocities that keep them, forces."""
     model = ld.load(ROOT / f"robots/{name}.yaml")
     q = ld.assemble(model).q
     v = ld.project_velocity(model, q, rng.standard_normal(model.nv))

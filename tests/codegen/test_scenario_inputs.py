@@ -1,4 +1,4 @@
-"""Many different scenarios in one process: what a model keeps of them is bounded, and a model that nobody holds is freed."""
+"""Many different scenarios in one process: what a model keeps of them is bounded, and a model that no one holds is freed."""
 import gc
 import weakref
 

@@ -1,4 +1,4 @@
-"""Lines against loops, for every function; what a line does not answer for, the loops do, with their errors."""
+"""Lines against generic kernels, for every function; what a line does not answer for, the loops do, with their errors."""
 import numpy as np
 import pytest
 
@@ -70,7 +70,7 @@ def both(monkeypatch, name, function, arrays):
 
 
 def fresh(name):
-    """A model of its own, without what others have left in it."""
+    """A separate model, without what others have left in it."""
     return ld.build(ROBOTS[name])
 
 
@@ -190,7 +190,7 @@ def test_without_lines_loops_do_all(what, by_lines, monkeypatch):
 def test_another_word_for_lines_is_refused(monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", "fast")
     model = fresh("revolute")
-    with pytest.raises(ld.UsageError, match="LIEDYN_CODE must be auto or generic; found 'fast'"):
+    with pytest.raises(ld.UsageError, match="LIEDYN_CODE must be auto or generic, got 'fast'"):
         ld.mass_matrix(model, model.neutral())
 
 

@@ -1,4 +1,4 @@
-"""Memory of results: nobody gets what somebody holds any of, whoever calls; what is dropped is taken again."""
+"""Memory of results: no one gets what somebody holds any of, whoever calls; what is dropped is taken again."""
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np

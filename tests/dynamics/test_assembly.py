@@ -1,4 +1,4 @@
-"""Assembly against closed forms and a general optimizer; mobility of linkages whose answer is known; what is refused."""
+"""Assembly against closed forms and a general optimizer; mobility of linkages whose answer is known; errors."""
 from __future__ import annotations
 
 import math
@@ -296,7 +296,7 @@ def test_a_far_loop_that_cannot_close_is_still_refused():
         ld.assemble(ld.build(short), [0.0, 1e3])
 
 
-# what is refused -----------------------------------------------------------------------------------------------------
+# errors -----------------------------------------------------------------------------------------------------
 
 def test_a_loop_that_cannot_close_is_named_with_what_is_left():
     """Bars too short by 0.1 m: they lie in a line, and that is left."""
@@ -390,9 +390,9 @@ def test_wrong_arguments():
         ld.assemble(ld.build(replace(four_bar(), loops=())))
     with pytest.raises(ValueError, match=r"no moving joint 'krank'; did you mean 'crank'\?"):
         ld.assemble(model, fixed=["krank"])
-    with pytest.raises(ld.ShapeError, match=r"q_guess has the wrong shape; found \(2, 3\), expected \(3,\)"):
+    with pytest.raises(ld.ShapeError, match=r"q_guess has the wrong shape: expected \(3,\), got \(2, 3\)"):
         ld.assemble(model, np.zeros((2, 3)))
-    with pytest.raises(ld.ShapeError, match=r"q has the wrong shape; found \(2, 3\), expected \(3,\)"):
+    with pytest.raises(ld.ShapeError, match=r"q has the wrong shape: expected \(3,\), got \(2, 3\)"):
         ld.mobility(model, np.zeros((2, 3)))
     with pytest.raises(ld.ConfigurationError):
         ld.assemble(model, [0.0, np.nan, 0.0])

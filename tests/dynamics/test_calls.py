@@ -1,4 +1,4 @@
-"""Arguments of the public functions: what is accepted, what is refused and in which words, what is left alone."""
+"""Arguments of the public functions: what is accepted, errors and their texts, what is left alone."""
 import subprocess
 import sys
 from types import MappingProxyType
@@ -154,7 +154,7 @@ def test_wrong_shapes_are_refused_by_name(label, size):
             given[k] = wrong
             found = np.shape(wrong)
             assert refused(ld.ShapeError, function, model, *given) == (
-                f"{name_of(label, which, k)} has the wrong shape; found {found}, expected (…, {n})")
+                f"{name_of(label, which, k)} has the wrong shape: expected (…, {n}), got {found}")
 
 
 @pytest.mark.parametrize("label", CALLS)
@@ -167,7 +167,7 @@ def test_what_is_no_array_of_numbers_is_refused(label):
             given = arrays(which)
             given[k] = wrong
             text = refused(ld.ShapeError, function, model, *given)
-            assert text == f"{name_of(label, which, k)} is not an array of numbers; found {kind}"
+            assert text == f"{name_of(label, which, k)} is not an array of numbers: got {kind}"
 
 
 MASKED = "has masked values (remove these states, or fill the array: "
@@ -226,12 +226,12 @@ def test_nan_and_infinity_are_refused_with_coordinate_and_state(label, bad):
             given = arrays(which)
             given[k][c] = bad
             assert refused(ld.ConfigurationError, function, model, *given) == (
-                f"{name}[{c}] ({names[c]}) is not finite; found {bad}")
+                f"{name}[{c}] ({names[c]}) is not finite: got {bad}")
             for row in (0, 6, 7, 10):
                 given = arrays(which, (11,))
                 given[k][row, c] = bad
                 assert refused(ld.ConfigurationError, function, model, *given) == (
-                    f"{name}[{c}] ({names[c]}) of state {row} is not finite; found {bad}")
+                    f"{name}[{c}] ({names[c]}) of state {row} is not finite: got {bad}")
 
 
 @pytest.mark.parametrize("label", CALLS)
@@ -247,12 +247,12 @@ def test_quaternions_must_be_of_unit_norm(label):
             given = arrays(which)
             given[k][where] *= 1.001
             assert refused(ld.ConfigurationError, function, model, *given) == (
-                f"the quaternion of joint {joint.name!r} is not of unit norm; found |q| = 1.001, expected 1 within 5e-10 "
+                f"the quaternion of joint {joint.name!r} is not of unit norm: expected |q| = 1 within 5e-10, got 1.001 "
                 "(normalize it first)")
             for row in (0, 5, 7, 10):
                 given = arrays(which, (11,))
                 given[k][row, where] = 0
-                assert f"joint {joint.name!r} in state {row} is not of unit norm; found |q| = 0," in refused(
+                assert f"joint {joint.name!r} in state {row} is not of unit norm: expected |q| = 1 within 5e-10" in refused(
                     ld.ConfigurationError, function, model, *given)
             given = arrays(which)
             given[k][where] *= 1 + 1e-10                 # well above what many roundings leave
@@ -272,7 +272,7 @@ def test_hybrid_dynamics_reads_only_what_it_should(size):
         wrong = [q, v.copy(), a.copy(), tau.copy()]
         wrong[("q", "v", "a", "tau").index(name)][(5, k) if size else k] = np.nan
         assert refused(ld.ConfigurationError, ld.hybrid_dynamics, model, *wrong, mask) == (
-            f"{name}[{k}] ({model.v_names[k]}){state_5} is not finite; found nan")
+            f"{name}[{k}] ({model.v_names[k]}){state_5} is not finite: got nan")
         assert np.isfinite(x[..., k]).all()
 
 
@@ -282,7 +282,7 @@ def test_hybrid_dynamics_reads_only_what_it_should(size):
 def test_masks_of_the_wrong_kind_are_refused(mask, found):
     model = model_of(NAME)
     assert refused(ld.ShapeError, ld.hybrid_dynamics, model, *state(model), mask) == (
-        f"prescribed is a mask over v; found {found}, expected bool (32,)")
+        f"prescribed is a mask over v: expected bool (32,), got {found}")
 
 
 def test_masks_may_be_lists_read_only_or_strided():
@@ -301,8 +301,8 @@ def test_external_wrenches_that_are_refused():
     n = len(model.link_names)
     for function, x in ((ld.inverse_dynamics, a), (ld.forward_dynamics, tau)):
         of = lambda f, q=q, function=function, x=x: refused(ValueError, function, model, q, v, x, f_ext=f)      # noqa: E731
-        assert of(np.zeros((n - 1, 6))) == f"f_ext has the wrong shape; found ({n - 1}, 6), expected (…, {n}, 6)"
-        assert of({"root": [1, 2, 3]}) == "f_ext['root'] has the wrong shape; found (3,), expected (…, 6)"
+        assert of(np.zeros((n - 1, 6))) == f"f_ext has the wrong shape: expected (…, {n}, 6), got ({n - 1}, 6)"
+        assert of({"root": [1, 2, 3]}) == "f_ext['root'] has the wrong shape: expected (…, 6), got (3,)"
         assert of({"rot": np.zeros(6)}) == "f_ext: no link 'rot'; did you mean 'root'?"
         assert of({"root": [0, 0, 0, 0, 0, np.nan]}) == "f_ext contains NaN or infinite values"
         assert of({"root": np.zeros((2, 6)), "link1": np.zeros((3, 6))}) == (
@@ -348,22 +348,22 @@ def test_old_names_of_frames_are_refused_with_the_new_ones(old, new):
     for function, given in ((ld.jacobian, (q, "root")), (ld.jacobian_derivative, (q, v, "root")), (ld.link_twist, (q, v, "root")),
                             (ld.link_acceleration, (q, v, a, "root")), (ld.joint_wrenches, (q, v, a))):
         assert refused(ld.ShapeError, function, model, *given, frame=old) == (
-            f"frame must be one of local, local_world_aligned, world; found '{old}' (called \"{new}\" here)")
+            f"frame must be one of local, local_world_aligned, world, got '{old}' (called \"{new}\" here)")
     assert refused(ld.ShapeError, ld.jacobian, model, q, "root", frame="LOCAL") == (
-        "frame must be one of local, local_world_aligned, world; found 'LOCAL'")
-    assert "found ['local']" in refused(ld.ShapeError, ld.jacobian, model, q, "root", frame=["local"])
+        "frame must be one of local, local_world_aligned, world, got 'LOCAL'")
+    assert "got ['local']" in refused(ld.ShapeError, ld.jacobian, model, q, "root", frame=["local"])
 
 
 def test_a_joints_own_functions_check_their_arguments():
     model = model_of(NAME)
     assert refused(ld.ShapeError, ld.joint_motion, model, "base", [0, 0, 0]) == (
-        "q of 'base' has the wrong shape; found (3,), expected (…, 7)")
+        "q of 'base' has the wrong shape: expected (…, 7), got (3,)")
     assert refused(ld.ShapeError, ld.joint_motion, model, "base", model.neutral()[:7], [1.0]) == (
-        "v of 'base' has the wrong shape; found (1,), expected (…, 6)")
+        "v of 'base' has the wrong shape: expected (…, 6), got (1,)")
     assert refused(ld.ConfigurationError, ld.joint_motion, model, "base", [0, 0, np.nan, 0, 0, 0, 1]) == (
-        "q[2] (base.pz) is not finite; found nan")
+        "q[2] (base.pz) is not finite: got nan")
     assert refused(ld.ConfigurationError, ld.joint_motion, model, "base", [0, 0, 0, 0, 0, 0, 2]) == (
-        "the quaternion of joint 'base' is not of unit norm; found |q| = 2, expected 1 within 5e-10 (normalize it first)")
+        "the quaternion of joint 'base' is not of unit norm: expected |q| = 1 within 5e-10, got 2 (normalize it first)")
 
 
 @pytest.mark.parametrize("label", CALLS)

@@ -66,7 +66,7 @@ def test_one_state_takes_the_way_that_a_batch_of_one_has_left(name, monkeypatch)
 @LINES
 @pytest.mark.parametrize("ctypes_only", [False, True])
 def test_a_batch_of_one_beside_one_state_is_a_batch(ctypes_only, monkeypatch):
-    """Also where an argument is overwritten; an out of the other shape is refused."""
+    """Also where an argument is overwritten; an out of the other shape is an error."""
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     if ctypes_only:
         monkeypatch.setattr(python_call, "is_supported", lambda: False)

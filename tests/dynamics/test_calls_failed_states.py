@@ -13,7 +13,7 @@ TREE, LOOPED, N = model_of("every kind, floating"), looped_of("closed twice"), 2
 CLOSED = LOOPED.model
 MASK = np.arange(TREE.nv) % 3 == 0
 NONE = np.zeros(CLOSED.nv, dtype=bool)
-# Single states continue other numbers than batches, and others stand beside them: a thousand roundings, magnified by cond(M) <=
+# Single states continue other numbers than batches, and others stand next to them: a thousand roundings, magnified by cond(M) <=
 # 1e4.
 SAME = 1e-9
 
@@ -138,7 +138,7 @@ def test_indices_of_many_axes_and_what_is_spread():
     q[2, 1, 0] = np.inf
     found = {}
     a = ld.forward_dynamics(TREE, q, one, tau[:, :1], on_error=found.__setitem__)
-    assert list(found) == [(2, 1)] and "is not finite; found inf" in str(found[2, 1])
+    assert list(found) == [(2, 1)] and "is not finite: got inf" in str(found[2, 1])
     assert np.isnan(a[2, 1]).all()
     a[2, 1] = expected[2, 1]
     np.testing.assert_allclose(a, expected, rtol=SAME, atol=SAME * np.abs(expected).max())
@@ -151,7 +151,7 @@ def test_every_kind_of_failure_says_why():
     found = {}
     a = ld.forward_dynamics(TREE, q, v, tau, on_error=found.__setitem__)
     assert sorted(found) == [1, 5, 8] == np.flatnonzero(np.isnan(a).any(axis=1)).tolist()
-    assert str(found[1]) == f"v[2] ({TREE.v_names[2]}) is not finite; found nan"
+    assert str(found[1]) == f"v[2] ({TREE.v_names[2]}) is not finite: got nan"
     assert "is not of unit norm" in str(found[5])
     assert isinstance(found[8], ld.ComputationError) and "too large for double precision" in str(found[8])
 
@@ -196,8 +196,8 @@ def test_what_is_wrong_with_all_states_is_an_error_as_ever():
 def test_other_values_are_refused(wrong):
     with pytest.raises(ld.ShapeError) as caught:
         ld.mass_matrix(TREE, TREE.neutral(), on_error=wrong)
-    assert str(caught.value) == ('on_error must be "raise", "nan" or a function of a state\'s index and its error; '
-                                 f"found {wrong!r}")
+    assert str(caught.value) == ('on_error must be "raise", "nan" or a function of a state\'s index and its error, '
+                                 f"got {wrong!r}")
 
 
 def test_a_wrench_or_a_drive_that_is_not_finite_fails_its_state_only():

@@ -102,11 +102,11 @@ def test_an_out_that_cannot_take_the_result_is_refused(name, lead, code):
             function(*given, out=out[0] if one else out)
 
     refused(lambda x: np.zeros((*x.shape[:-1], x.shape[-1] + 1)), "has the wrong shape")
-    refused(lambda x: np.zeros(x.shape, np.float32), "not an array of float64; found ndarray of float32")
-    refused(lambda x: x.tolist(), "not an array of float64; found list")
+    refused(lambda x: np.zeros(x.shape, np.float32), "not an array of float64: got ndarray of float32")
+    refused(lambda x: x.tolist(), "not an array of float64: got list")
     refused(read_only, "read-only")
     if not one:
-        with pytest.raises(ld.ShapeError, match="one array for each result; found 1, expected a tuple of"):
+        with pytest.raises(ld.ShapeError, match="one array for each result: expected a tuple of 2 arrays, got 1"):
             function(*given, out=(np.zeros(arrays(expected)[0].shape),))
 
 

@@ -67,12 +67,12 @@ def test_what_is_no_plain_array_goes_the_long_way(label):
 def test_wrong_states_are_named(label):
     model, function, x = case(label)
     for wrong in ([y[:-1] for y in x], [*x[:-1], x[-1][:-1]]):
-        with pytest.raises(ld.ShapeError, match="has the wrong shape; found"):
+        with pytest.raises(ld.ShapeError, match="has the wrong shape: expected"):
             function(model, *wrong)
     for k, name in enumerate("qva"[:len(x)]):
         bad = [y.copy() for y in x]
         bad[k][1] = np.nan
-        with pytest.raises(ld.ConfigurationError, match=rf"{name}\[1\] \(.*\) is not finite; found nan"):
+        with pytest.raises(ld.ConfigurationError, match=rf"{name}\[1\] \(.*\) is not finite: got nan"):
             function(model, *bad)
     with pytest.raises(ld.ConfigurationError, match="not of unit norm"):
         function(model, np.r_[x[0][:3], 2 * x[0][3:7], x[0][7:]], *x[1:])

@@ -1,4 +1,4 @@
-"""Constrained forward and hybrid dynamics as they are called: arrays, batches, stabilization, contradictions, what is refused."""
+"""Constrained forward and hybrid dynamics as they are called: arrays, batches, stabilization, contradictions, errors."""
 import copy
 import pickle
 from dataclasses import replace
@@ -191,7 +191,7 @@ def test_independent_joints_prescribed_is_inverse_dynamics():
     assert relative(hybrid.multipliers, inverse.multipliers) < 1e-11
 
 
-# what is refused --------------------------------------------------------------------------------------------------
+# errors --------------------------------------------------------------------------------------------------
 def refused(error, function, *args, **options):
     with pytest.raises(error) as caught:
         function(*args, **options)
@@ -206,13 +206,13 @@ def test_what_is_refused(size):
     mask = np.zeros(model.nv, dtype=bool)
     open_ = model_of("every kind")
     x = np.zeros(open_.nv)
-    for call in (*[lambda: forward(open_, open_.neutral(), x, x)] * 2,        # also when it was refused before
+    for call in (*[lambda: forward(open_, open_.neutral(), x, x)] * 2,        # also when it was an error before
                  lambda: hybrid(open_, open_.neutral(), x, x, x, np.zeros(open_.nv, dtype=bool))):
         assert "robot zoo1 has no constraints" in refused(ld.ModelError, call)
     nan = lambda x: np.where(np.arange(x.shape[-1]) == 1, np.nan, x)          # noqa: E731
     for name, args in (("q", (nan(q), v, tau)), ("v", (q, nan(v), tau)), ("tau", (q, v, nan(tau)))):
         text = refused(ld.ConfigurationError, forward, model, *args)
-        assert text.startswith(f"{name}[1] (") and "is not finite; found nan" in text and ("of state 0" in text) == bool(size)
+        assert text.startswith(f"{name}[1] (") and "is not finite: got nan" in text and ("of state 0" in text) == bool(size)
     mask[1] = True
     assert refused(ld.ConfigurationError, hybrid, model, q, v, nan(a), tau, mask).startswith("a[1] (")
     assert "q has the wrong shape" in refused(ld.ShapeError, forward, model, q[..., 1:], v, tau)

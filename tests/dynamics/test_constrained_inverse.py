@@ -1,5 +1,5 @@
 """Constrained inverse dynamics: every branch of Kim 2012 v2.01, §3.1, on planar linkages of n bars; a dense quadratic program for
-each criterion; the way back through forward dynamics on random looped trees; and what is refused."""
+each criterion; the inverse through forward dynamics on random looped trees; and errors."""
 from dataclasses import replace
 
 import numpy as np
@@ -119,7 +119,7 @@ def test_immobile_a_truss(closure, n, actuated, worst):
 
 
 def test_under_actuated_a_five_bar_of_one_motor():
-    """m < n_p: no solution, but for motions that passive joints make by themselves."""
+    """m < n_p: no solution, except for motions that passive joints make by themselves."""
     model, q = five_bar()
     q, v, a, tau = n_bar_motion(model, q, 3)
     with pytest.raises(ld.ComputationError) as caught:
@@ -275,7 +275,7 @@ def test_batches_and_other_shapes(name, worst):
     assert empty.tau.shape == (0, model.nv) and empty.case.shape == (0,)
 
 
-# what is refused --------------------------------------------------------------------------------------------------
+# errors --------------------------------------------------------------------------------------------------
 def refused(error, *args, **options):
     with pytest.raises(error) as caught:
         ld.constrained_inverse_dynamics(*args, **options)
@@ -290,19 +290,19 @@ def test_what_is_refused():
     state, pins = state[:3], ["pin0", "pin3"]
     assert "robot zoo6 has no constraints" in refused(ld.ModelError, model_of("one degree of freedom each"), *state, pins)
     assert refused(ld.LiedynError, model, *state, ["pin0", "pin9"]) == "no moving joint 'pin9'; did you mean 'pin4'?"
-    assert "actuated is neither names of joints nor a mask over v; found bool of shape (2,), expected bool (5,)" in refused(
+    assert "actuated is neither names of joints nor a mask over v: expected bool (5,), got bool of shape (2,)" in refused(
         ld.ShapeError, model, *state, np.ones(2, dtype=bool))
-    assert "found float64 of shape (5,)" in refused(ld.ShapeError, model, *state, np.ones(5))
+    assert "got float64 of shape (5,)" in refused(ld.ShapeError, model, *state, np.ones(5))
     assert refused(ld.LiedynError, model, *state, pins, criterion="least") == (
-        "no criterion 'least'; there are unique, least_constraint_force, least_torque")
+        "unknown criterion 'least': expected one of unique, least_constraint_force, least_torque")
     assert "weights apply to forces of joints, which the criterion 'unique' does not use" in refused(
         ld.LiedynError, model, *state, pins, weights=[1, 1])
     for bad in ([1.0, 0.0], [1.0, np.nan], [-1.0, 1.0]):
         assert "weights must be positive" in refused(ld.ConfigurationError, model, *state, pins, criterion="least_torque",
                                                          weights=bad)
-    assert "weights has the wrong shape; found (3,), expected (…, 2)" in refused(
+    assert "weights has the wrong shape: expected (…, 2), got (3,)" in refused(
         ld.ShapeError, model, *state, pins, criterion="least_torque", weights=[1, 1, 1])
-    assert "is not finite; found nan" in refused(
+    assert "is not finite: got nan" in refused(
         ld.ConfigurationError, model, *state, pins, tau_passive=np.full(5, np.nan))
     assert "leading axes do not match: the motion (5,), the drive (6,), tau_passive (2, 5), weights (3, 2)" in refused(
         ld.ShapeError, model, *state, pins, tau_passive=np.zeros((2, 5)), criterion="least_torque", weights=np.ones((3, 2)))

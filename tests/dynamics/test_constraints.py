@@ -1,4 +1,4 @@
-"""Residual, A, velocity and gamma as they are called; the way back onto the constraints; drives; and what is refused."""
+"""Residual, A, velocity and gamma as they are called; the way back onto the constraints; drives; and errors."""
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def test_forces_of_multipliers(name, worst):
 
 # drives -----------------------------------------------------------------------------------------------------------
 def test_a_drive_by_parts():
-    """Pose, twist, rate: what is left out is zero, a closure that is not named stands still."""
+    """Pose, twist, rate: what is left out is zero, a closure that is not named is at rest."""
     case = looped_of("driven")
     model, q, v = case.model, case.q, np.ones(case.model.nv)
     T, V, dV = case.constraint_motion["loop0"]
@@ -120,7 +120,7 @@ def nudged(case, size, count=N):
 @EVERY
 @pytest.mark.parametrize("size", [0.1, 1e-3])
 def test_configurations_are_closed_by_the_shortest_way(name, size, worst):
-    """Residual at rounding. The way, dq, is in the range of M^-1 A^T but for second order: what is off it goes with its size.
+    """Residual at rounding. The way, dq, is in the range of M^-1 A^T except for second order: what is off it goes with its size.
     What rolls may slip on that way: of its rows the normal one counts."""
     case = looped_of(name)
     model, constraint_motion = case.model, case.constraint_motion
@@ -198,7 +198,7 @@ def test_velocities_are_projected(name, worst):
     assert relative(out, single) < 1e-14
 
 
-# what is refused --------------------------------------------------------------------------------------------------
+# errors --------------------------------------------------------------------------------------------------
 def refused(error, function, *args, **options):
     with pytest.raises(error) as caught:
         function(*args, **options)
@@ -212,8 +212,8 @@ def test_what_is_refused():
     for function, args in ((ld.constraint_residual, (v,)), (ld.constraint_jacobian, (v,)), (ld.constraint_bias, (v, v)),
                            (ld.project_configuration, (v,)), (ld.project_velocity, (v, v))):
         assert refused(ld.ModelError, function, open_, *args) == (
-            "robot zoo1 has no constraints; expected loops, couplings or a mimic in its file")
-    assert f"q has the wrong shape; found (3,), expected (…, {model.nq})" in refused(
+            "robot zoo1 has no constraints: expected loops, couplings or a mimic in its file")
+    assert f"q has the wrong shape: expected (…, {model.nq}), got (3,)" in refused(
         ld.ShapeError, ld.constraint_residual, model, np.zeros(3))
     assert "leading axes do not match" in refused(ld.ShapeError, ld.constraint_bias, model, np.tile(q, (2, 1)),
                                                          np.zeros((3, model.nv)))
@@ -236,7 +236,7 @@ def test_drives_that_are_refused():
     T = case.constraint_motion["loop0"][0]
     assert refused(ld.LiedynError, ld.constraint_residual, model, q, constraint_motion={"loop9": T}) == (
         "no driven loop 'loop9'; the model has loop0, loop1, loop2")
-    assert "constraint_motion has the wrong shape; found (3, 3), expected (…, 4, 4)" in refused(
+    assert "constraint_motion has the wrong shape: expected (…, 4, 4), got (3, 3)" in refused(
         ld.ShapeError, ld.constraint_residual, model, q, constraint_motion={"loop0": np.eye(3)})
     for function, args in ((ld.constraint_residual, (q,)), (ld.project_configuration, (q,)),
                            (ld.constrained_forward_dynamics, (q, np.zeros(model.nv), np.zeros(model.nv)))):

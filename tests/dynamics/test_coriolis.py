@@ -79,7 +79,7 @@ def test_a_point_mass_on_two_massless_links_is_flat():
 
 
 def test_decoupled_robots_are_flat():
-    """A gantry, a skew chain of slides, and turning tables that stand beside each other: M is constant."""
+    """A gantry, a skew chain of slides, and turning tables that stand next to each other: M is constant."""
     gantry = ld.build(Robot("gantry", tuple(random_link(RNG, name) for name in "abc"), (
         joint("x", "prismatic", WORLD, "a", X), joint("y", "prismatic", "a", "b", Y), joint("z", "prismatic", "b", "c", Z))))
     tables = ld.build(Robot("tables", tuple(random_link(RNG, name) for name in "abc"), tuple(
@@ -192,7 +192,7 @@ def test_errors():
     q, v = state(model, 7)[:2]
     with pytest.raises(ld.ShapeError, match="the closed form is computed for one state"):
         ld.curvature_tensor(model, np.stack([q, q]))
-    with pytest.raises(ld.ShapeError, match=r"u has the wrong shape; found \(2, 6\), expected \(6,\) \(the curvature is"):
+    with pytest.raises(ld.ShapeError, match=r"u has the wrong shape: expected \(6,\), got \(2, 6\) \(the curvature is"):
         ld.sectional_curvature(model, q, np.stack([v, v]), v)
     with pytest.raises(ld.ShapeError, match="u has the wrong shape"):
         ld.sectional_curvature(model, q, v[:2], v)

@@ -252,7 +252,7 @@ def test_a_contradiction_is_named(which, name, code):
                 function(model, **motion)
             state = " of state 2" if size else ""
             assert str(error.value).startswith(f"{name} ({model.v_names[k]}){state} contradicts the couplings of robot "
-                                               f"{model.name}; found ")
+                                               f"{model.name}: got ")
         result = ld.inverse_dynamics(model, **motion, on_error="nan")
         assert np.isnan(result).any() and (not size or np.isfinite(result[[0, 1, 3, 4]]).all())
 
@@ -390,7 +390,7 @@ def test_mimics_are_couplings_and_redundant_ones_change_nothing():
 
 @pytest.mark.parametrize("multiplier", [0.0, 1e-6, 1e3])
 def test_any_ratio_is_possible(multiplier):
-    """Zero: the follower stands still."""
+    """Zero: the follower is at rest."""
     model = coupled_robot(3)
     first = next(joint.name for joint in model.description.joints if joint.mimic)
     model = changed(model, joints=tuple(replace(joint, mimic=replace(joint.mimic, multiplier=multiplier)) if joint.name == first

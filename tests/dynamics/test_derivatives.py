@@ -1,4 +1,4 @@
-"""Arguments of the full Jacobians: what is accepted, what is refused and in which words; what a call leaves behind, in any
+"""Arguments of the full Jacobians: what is accepted, errors and their texts; what a call leaves behind, in any
 thread; and robots far away, long, or without joints."""
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -136,7 +136,7 @@ def test_wrenches_by_name_are_those_of_the_array(which, function, kind):
 
 @EVERY
 def test_remainders_and_places_in_a_batch_do_not_matter(which, function, kind):
-    """Sizes 1 to 17: each state gives bitwise the same on Lanes, wherever it stands."""
+    """Sizes 1 to 17: each state gives bitwise the same on Lanes, at any position."""
     model = model_of(NAME)
     given = arrays(which, (17,))
     expected = function(model, *given)[:3]
@@ -146,7 +146,7 @@ def test_remainders_and_places_in_a_batch_do_not_matter(which, function, kind):
                 assert_same(x, y[rows])
 
 
-# what is refused --------------------------------------------------------------------------------------------------
+# errors --------------------------------------------------------------------------------------------------
 @EVERY
 @SIZES
 def test_wrong_shapes_are_refused_by_name(which, function, kind, size):
@@ -156,7 +156,7 @@ def test_wrong_shapes_are_refused_by_name(which, function, kind, size):
         for wrong in (given[k][..., :-1], np.zeros((*size, n + 1)), np.zeros(()), np.zeros((n, 3)), 1.0):
             given[k] = wrong
             assert refused(ld.ShapeError, function, model, *given) == (
-                f"{ARGUMENTS[index]} has the wrong shape; found {np.shape(wrong)}, expected (…, {n})")
+                f"{ARGUMENTS[index]} has the wrong shape: expected (…, {n}), got {np.shape(wrong)}")
 
 
 @EVERY
@@ -168,7 +168,7 @@ def test_what_is_no_array_of_numbers_is_refused(which, function, kind):
             given = arrays(which)
             given[k] = wrong
             assert refused(ld.ShapeError, function, model, *given) == (
-                f"{ARGUMENTS[index]} is not an array of numbers; found {found}")
+                f"{ARGUMENTS[index]} is not an array of numbers: got {found}")
 
 
 @EVERY
@@ -190,12 +190,12 @@ def test_nan_and_infinity_are_refused_with_coordinate_and_state(which, function,
             given = arrays(which)
             given[k][c] = bad
             assert refused(ld.ConfigurationError, function, model, *given) == (
-                f"{name}[{c}] ({names[c]}) is not finite; found {bad}")
+                f"{name}[{c}] ({names[c]}) is not finite: got {bad}")
             for row in (0, 7, 10):
                 given = arrays(which, (11,))
                 given[k][row, c] = bad
                 assert refused(ld.ConfigurationError, function, model, *given) == (
-                    f"{name}[{c}] ({names[c]}) of state {row} is not finite; found {bad}")
+                    f"{name}[{c}] ({names[c]}) of state {row} is not finite: got {bad}")
 
 
 @EVERY
@@ -206,11 +206,11 @@ def test_quaternions_must_be_of_unit_norm(which, function, kind):
     given = arrays(which)
     given[0][where] *= 1.001
     assert refused(ld.ConfigurationError, function, model, *given) == (
-        f"the quaternion of joint {joint.name!r} is not of unit norm; found |q| = 1.001, expected 1 within 5e-10 "
+        f"the quaternion of joint {joint.name!r} is not of unit norm: expected |q| = 1 within 5e-10, got 1.001 "
         "(normalize it first)")
     given = arrays(which, (11,))
     given[0][10, where] = 0
-    assert f"joint {joint.name!r} in state 10 is not of unit norm; found |q| = 0," in refused(
+    assert f"joint {joint.name!r} in state 10 is not of unit norm: expected |q| = 1 within 5e-10, got 0 " in refused(
         ld.ConfigurationError, function, model, *given)
 
 
@@ -221,7 +221,7 @@ def test_quaternions_must_be_of_unit_norm(which, function, kind):
 def test_masks_of_the_wrong_kind_are_refused(mask, found, size):
     model = model_of(NAME)
     assert refused(ld.ShapeError, ld.hybrid_dynamics_derivatives, model, *state(model, 1, size), mask) == (
-        f"prescribed is a mask over v; found {found}, expected bool (32,)")
+        f"prescribed is a mask over v: expected bool (32,), got {found}")
 
 
 def test_masks_may_be_lists_read_only_or_strided():
@@ -272,7 +272,7 @@ def test_accelerations_with_as_many_numbers_behind_as_wrenches_have_are_refused(
     for _ in range(2):
         ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask)
         assert refused(ld.ShapeError, ld.hybrid_dynamics_derivatives, model, q, v, np.append(a, np.zeros(n)), tau, mask) == (
-            f"a has the wrong shape; found ({32 + n},), expected (…, 32)")
+            f"a has the wrong shape: expected (…, 32), got ({32 + n},)")
 
 
 @EVERY
@@ -281,7 +281,7 @@ def test_external_wrenches_that_are_refused(which, function, kind):
     n = len(model.link_names)
     for size in ((), (11,)):
         of = lambda f, size=size: refused(ValueError, function, model, *arrays(which, size), f_ext=f)      # noqa: E731
-        assert of(np.zeros((n - 1, 6))) == f"f_ext has the wrong shape; found ({n - 1}, 6), expected (…, {n}, 6)"
+        assert of(np.zeros((n - 1, 6))) == f"f_ext has the wrong shape: expected (…, {n}, 6), got ({n - 1}, 6)"
         assert of({"rot": np.zeros(6)}) == "f_ext: no link 'rot'; did you mean 'root'?"
         for row in range(11 if size else 1):
             wrench = np.zeros((*size, n, 6))
@@ -429,7 +429,7 @@ def test_a_robot_without_joints_gives_empty_matrices():
 
 
 def moved(robot, far):
-    """The same robot with all that stands on the ground `far` away."""
+    """The same robot with everything on the ground `far` away."""
     def away(pose): return Pose(pose.rotation, floats(np.add(pose.translation, far)))
     return ld.build(replace(robot, joints=tuple(replace(joint, origin=away(joint.origin)) if joint.parent == WORLD else joint
                                                 for joint in robot.joints)))

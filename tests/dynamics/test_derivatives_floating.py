@@ -58,7 +58,7 @@ def masks(nv):
 @EVERY
 @SIZES
 def test_what_calls_leave_in_the_scratch_reaches_no_result(name, size):
-    """NaN of calls that were refused, and numbers of other masks."""
+    """NaN of calls that were errors, and numbers of other masks."""
     model, _ = MODELS[name]
     q, v, a, tau = state(model, 5, size)
 
@@ -151,7 +151,7 @@ def test_passive_or_not_and_masks_take_turns(name, worst):
 @SIZES
 @EVERY
 def test_known_columns_are_exact(name, size):
-    """Zero, but for the linear accelerations of the base: no rounding; where nothing prescribed or passive touches the base."""
+    """Zero, except for the linear accelerations of the base: no rounding; if nothing prescribed or passive touches the base."""
     model, floats = MODELS[name]
     q, v, a, tau = state(model, 4, size)
     exact = [joint for joint in model.joints if joint.type == "free"][:floats]

@@ -18,7 +18,7 @@ EVERY = "every kind, floating"
 
 
 def turned(model, x, most=0.9 * np.pi):
-    """x with rotations of less than half a turn, which `difference` gives back."""
+    """x with rotations of less than half a turn, which `difference` returns."""
     return x * most / np.maximum(most, np.linalg.norm(x, axis=-1, keepdims=True))
 
 
@@ -145,9 +145,9 @@ def test_what_is_refused(monkeypatch):
     q, x = state(model, 6, 3)[:2]
     bad = x.copy()
     bad[1, 2] = np.nan
-    with pytest.raises(ld.ConfigurationError, match=r"dv\[2\] \(.*wz\) of state 1 is not finite; found nan"):
+    with pytest.raises(ld.ConfigurationError, match=r"dv\[2\] \(.*wz\) of state 1 is not finite: got nan"):
         ld.d_integrate(model, q, bad)
-    with pytest.raises(ld.ConfigurationError, match=r"not of unit norm; found \|q\| = 2"):
+    with pytest.raises(ld.ConfigurationError, match=r"not of unit norm.*got \|q\| = 2"):
         ld.d_integrate(model, q * [1, 1, 1, 2, 2, 2, 2], x)
     for arguments, name in (((q * np.nan, q), "q0"), ((q, q * np.nan), "q1")):
         with pytest.raises(ld.ConfigurationError, match=rf"{name}\[0\] .* is not finite"):

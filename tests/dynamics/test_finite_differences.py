@@ -94,7 +94,7 @@ def test_compared():
 
 @pytest.fixture(scope="module")
 def icub():
-    """Seeds of configurations, from an ordinary one to one whose mass matrix is singular but for rounding."""
+    """Seeds of configurations, from an ordinary one to one whose mass matrix is singular except for rounding."""
     model = ld.load(file_of("icub.urdf"), base="fixed")
     q = np.array([ld.random_configuration(model, np.random.default_rng(seed)) for seed in (0, 541, 641, 1725, 1713)])
     v, tau = np.random.default_rng(1).standard_normal((2, len(q), model.nv))

@@ -75,7 +75,7 @@ def test_a_joint_along_a_curve_is_fixed_with_its_components():
     reduced = ld.fix_joints(model, {"knee": 0.6})
     assert reduced.nv == reduced.nc == 0
     np.testing.assert_allclose(ld.link_pose(reduced, [], "shank")[:3, 3], [0.1 * np.sin(0.6), 0.0, 0.2 * 0.36], atol=1e-14)
-    with pytest.raises(ModelError, match=r"the coupling knee.x determines the joint knee.x; .* expected its driver knee among"):
+    with pytest.raises(ModelError, match=r"the coupling knee.x determines the joint knee.x: expected its driver knee among"):
         ld.fix_joints(model, {"knee.x": 0.05})
 
 
@@ -107,7 +107,7 @@ def test_names_and_values_are_checked():
     joints = {joint.type: joint.name for joint in model.joints}
     with pytest.raises(NameLookupError, match="no moving joint 'jint0'"):
         ld.fix_joints(model, {"jint0": 0.0})
-    with pytest.raises(ShapeError, match=rf"fix_joints: the joint {joints['ball']} has 4 coordinates; found \(3,\)"):
+    with pytest.raises(ShapeError, match=rf"fix_joints: the joint {joints['ball']} has 4 coordinates: got \(3,\)"):
         ld.fix_joints(model, {joints["ball"]: [0, 0, 0]})
     with pytest.raises(ConfigurationError, match="norm"):
         ld.fix_joints(model, {joints["ball"]: [0, 0, 0, 2]})
@@ -124,7 +124,7 @@ def test_couplings_that_the_values_contradict_are_named():
         ld.fix_joints(model, {single: 0.5, other: 0.5})
     assert ld.fix_joints(model, {single: 0.5, other: 0.2}).nc == 0
     model = ld.build(replace(robot, couplings=[ld.Coupling("gear", {single: 1.0, f"{double}.1": -2.0})]))
-    with pytest.raises(ModelError, match=rf"only some coordinates of the joint {double}; found '{double}.1'; expected also"):
+    with pytest.raises(ModelError, match=rf"only some coordinates of the joint {double}: expected also .*got '{double}.1'"):
         ld.fix_joints(model, {single: 0.5})
 
 

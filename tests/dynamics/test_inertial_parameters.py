@@ -88,8 +88,8 @@ def test_two_figures_of_one_name_are_refused():
 
 
 @pytest.mark.parametrize(("of", "prescribed", "found"), [
-    ("hybrid", None, "found 'hybrid' without prescribed"), ("inverse", [True, False, False], "found 'inverse' with prescribed"),
-    ("fwd", None, "found 'fwd' without prescribed")])
+    ("hybrid", None, "got 'hybrid' without prescribed"), ("inverse", [True, False, False], "got 'inverse' with prescribed"),
+    ("fwd", None, "got 'fwd' without prescribed")])
 def test_what_is_differentiated_must_be_said_rightly(of, prescribed, found):
     model = model_of("revolute")
     with pytest.raises(ld.ShapeError, match=found):
@@ -119,7 +119,7 @@ def test_no_figure_one_figure_and_batches():
 
 
 def test_rates_may_vary_along_the_batch():
-    """Of a figure alone, and of several with axes of their own."""
+    """Of a figure alone, and of several with separate axes."""
     model = model_of("every kind, floating")
     q, v, a, _ = state(model, 13, (3, 4))
     rng = np.random.default_rng(13)

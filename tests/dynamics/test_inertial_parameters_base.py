@@ -188,7 +188,7 @@ def test_a_robot_of_rotors_alone():
 
 def test_bad_arguments():
     model = model_of("ball")
-    with pytest.raises(ld.LiedynError, match="no joint parameter 'stiction'"):
+    with pytest.raises(ld.LiedynError, match="unknown joint parameter 'stiction'"):
         ld.base_parameters(model, joints=("stiction",))
     with pytest.raises(ld.ShapeError, match="q has the wrong shape"):
         ld.base_parameters(model, states=(np.zeros(3), np.zeros(9), np.zeros(9)))

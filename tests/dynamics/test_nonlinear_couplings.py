@@ -283,11 +283,11 @@ def test_the_order_of_couplings_and_a_turned_world_change_nothing():
 
 def test_outside_the_domain_errors_name_the_coupling_and_the_driver():
     model = ld.build(cam(function("sqrt(cam)")))
-    text = r"the function of coupling valve.* is not finite at cam = -0\.3;"
+    text = r"the function of coupling valve.* is not finite at cam = -0\.3:"
     for rates in ((), ([1.0],), ([1.0], [1.0])):
         with pytest.raises(ld.ConfigurationError, match=text):
             ld.expand(model, [-0.3], *rates)
-    with pytest.raises(ld.ConfigurationError, match="or its derivative, is not finite at cam = 0;"):
+    with pytest.raises(ld.ConfigurationError, match="or its derivative, is not finite at cam = 0:"):
         ld.expand(model, [0.0], [1.0])                         # the root is zero, and its slope infinite
     for compute in (ld.constraint_residual, lambda model, q: ld.assemble(model, q, fixed=["cam"])):
         with pytest.raises(ld.ComputationError, match=text):

@@ -32,7 +32,7 @@ def test_what_LIEDYN_THREADS_may_not_be(monkeypatch, text):
     monkeypatch.setenv("LIEDYN_THREADS", text)
     with pytest.raises(UsageError) as caught:
         cores()
-    assert str(caught.value) == (f"LIEDYN_THREADS is not a number of threads; found {text!r}, expected an integer >= 1 "
+    assert str(caught.value) == (f"LIEDYN_THREADS is not a number of threads: expected an integer >= 1, got {text!r} "
                                  "(unset it for all cores)")
 
 
@@ -88,5 +88,5 @@ def test_the_command_line_refuses_before_it_runs(monkeypatch):
     monkeypatch.setenv("LIEDYN_THREADS", "abc")
     result = run("info", "no such file")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == ("error: LIEDYN_THREADS is not a number of threads; found 'abc', expected an integer "
-                             ">= 1 (unset it for all cores)\n")
+    assert result.stderr == ("error: LIEDYN_THREADS is not a number of threads: expected an integer "
+                             ">= 1, got 'abc' (unset it for all cores)\n")

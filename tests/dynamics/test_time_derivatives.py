@@ -1,4 +1,4 @@
-"""Arguments of the dynamics of any order: what is accepted, what is refused and in which words, what is left alone."""
+"""Arguments of the dynamics of any order: what is accepted, errors and their texts, what is left alone."""
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -111,7 +111,7 @@ def test_wrenches_of_one_order_less_than_motion_at_order_0():
 
 @FUNCTIONS
 def test_calls_from_many_threads_at_once(function):
-    """Single calls share a model's scratch of an order but hold the interpreter's lock; batches have scratch of their own."""
+    """Single calls share a model's scratch of an order but hold the interpreter's lock; batches have separate scratch."""
     sizes = [((), 2), ((40,), 2), ((), 3), ((), 1), ((9,), 3)] * 3
     cases = [arrays(size, order, seed) for seed, (size, order) in enumerate(sizes)]
     expected = [call(function, given) for given in cases]
@@ -206,7 +206,7 @@ def test_wrong_shapes_are_refused_by_name(function, size, order):
         for x in wrong:
             given[name] = x
             text = refused(ld.ShapeError, function, given)
-            assert text.startswith(f"{name} has the wrong shape; found {np.shape(x)}, expected (…, ")
+            assert text.startswith(f"{name} has the wrong shape: expected (…, ")
 
 
 @FUNCTIONS
@@ -218,7 +218,7 @@ def test_what_is_no_array_of_numbers_is_refused(function):
             for wrong, kind in kinds:
                 given[name] = wrong
                 text = refused(ld.ShapeError, function, given)
-                assert text == f"{name} is not an array of numbers; found {kind}"
+                assert text == f"{name} is not an array of numbers: got {kind}"
             given[name] = "abc"
             assert refused(ld.ShapeError, function, given).startswith(name)
 
@@ -226,7 +226,7 @@ def test_what_is_no_array_of_numbers_is_refused(function):
 def test_orders_that_differ_are_refused():
     given = arrays()
     given["tau_derivatives"] = given["tau_derivatives"][:2]
-    assert refused(ld.ShapeError, "hybrid", given) == "a_derivatives has 3 rows and tau_derivatives 2; expected the same number"
+    assert refused(ld.ShapeError, "hybrid", given) == "a_derivatives has 3 rows and tau_derivatives 2: expected the same number"
 
 
 @FUNCTIONS
@@ -260,7 +260,7 @@ def test_what_is_not_finite_is_refused_by_name(function, size, base, order, bad)
             row = (-1,) if name in LEAST else ()
             given[name][((7,) if size == (11,) else (0,) * len(size)) + row + (c,)] = bad
             text = refused(ld.ConfigurationError, function, given, mask=mask, base_frame=base)
-            assert text.startswith(name) and f"({names[c]})" in text and text.endswith(f"is not finite; found {bad}"), text
+            assert text.startswith(name) and f"({names[c]})" in text and text.endswith(f"is not finite: got {bad}"), text
             assert ("of state 7" in text) == (size == (11,)), text
 
 
@@ -271,9 +271,9 @@ def test_wrenches_that_are_refused(function, size, order):
     n, given = len(model_of(NAME).link_names), arrays(size, order)
     of = lambda f, **more: refused(ValueError, function, given, f_ext_derivatives=f, **more)      # noqa: E731
     for wrong in (np.zeros((order + 1, n - 1, 6)), np.zeros((order + 2, n, 6)), np.zeros((n, 6))):
-        assert of(wrong) == f"f_ext_derivatives has the wrong shape; found {wrong.shape}, expected (…, {order + 1}, {n}, 6)"
+        assert of(wrong) == f"f_ext_derivatives has the wrong shape: expected (…, {order + 1}, {n}, 6), got {wrong.shape}"
     assert of({"root": np.zeros((order + 2, 6))}) == (
-        f"f_ext_derivatives['root'] has the wrong shape; found ({order + 2}, 6), expected (…, {order + 1}, 6)")
+        f"f_ext_derivatives['root'] has the wrong shape: expected (…, {order + 1}, 6), got ({order + 2}, 6)")
     assert of({"rot": np.zeros((order + 1, 6))}) == "f_ext_derivatives: no link 'rot'; did you mean 'root'?"
     assert of({"root": np.zeros((2, order + 1, 6)), "link1": np.zeros((3, order + 1, 6))}).startswith(
         "leading axes do not match: f_ext_derivatives['root'] (2")
@@ -296,7 +296,7 @@ def test_quaternions_must_be_of_unit_norm(function, size, base, order):
             given["q"][..., joint.q.stop - 4:joint.q.stop] *= 1.001
             text = refused(ld.ConfigurationError, function, given, mask=mask, base_frame=base)
             assert text.startswith(f"the quaternion of joint {joint.name!r}")
-            assert "is not of unit norm; found |q| = 1.001, expected 1 within 5e-10" in text
+            assert "is not of unit norm: expected |q| = 1 within 5e-10, got 1.001 (normalize it first)" in text
 
 
 @pytest.mark.parametrize(("mask", "found"), [
@@ -305,7 +305,7 @@ def test_quaternions_must_be_of_unit_norm(function, size, base, order):
 @pytest.mark.parametrize("order", [0, 2])
 def test_masks_of_the_wrong_kind_are_refused(mask, found, order):
     assert refused(ld.ShapeError, "hybrid", arrays((), order), mask=mask) == (
-        f"prescribed is a mask over v; found {found}, expected bool (32,)")
+        f"prescribed is a mask over v: expected bool (32,), got {found}")
 
 
 @FUNCTIONS
@@ -314,11 +314,11 @@ def test_frames_and_bases_that_are_not_known_are_refused(function, order):
     given = arrays((), order)
     for f in (None, {"root": np.zeros((order + 1, 6))}):
         assert refused(ld.ShapeError, function, given, f_ext_frame="link", f_ext_derivatives=f) == (
-            "f_ext_frame must be one of local, local_world_aligned, world; found 'link' (called \"local\" here)")
+            'f_ext_frame must be one of local, local_world_aligned, world, got \'link\' (called "local" here)')
         assert refused(ld.ShapeError, function, given, base_frame="spatial", f_ext_derivatives=f) == (
-            "base_frame must be one of local, world; found 'spatial' (called \"world\" here)")
+            'base_frame must be one of local, world, got \'spatial\' (called "world" here)')
         assert refused(ld.ShapeError, function, given, base_frame="local_world_aligned", f_ext_derivatives=f) == (
-            "base_frame must be one of local, world; found 'local_world_aligned'")
+            "base_frame must be one of local, world, got 'local_world_aligned'")
 
 
 @FUNCTIONS
@@ -342,7 +342,7 @@ def test_half_a_spatial_base_cannot_be_prescribed(order):
     """Its twist's components are mixed by the change of frame; in body coordinates any mask will do."""
     given, mask = arrays((), order), MASK.copy()
     assert refused(ld.ShapeError, "hybrid", given, mask=mask, base_frame="world") == (
-        'with base_frame="world" all six coordinates of the base are prescribed or none; found 3 of them')
+        'with base_frame="world" all six coordinates of the base must be prescribed, or none, got 3 of them')
     call("hybrid", given, mask, base_frame="local")
     for six in (True, False):
         mask[:6] = six
@@ -363,7 +363,7 @@ def test_a_vanishing_inertia_is_told(function, size, order):
              "tau_derivatives": np.ones((order + 1, 3)), "v_derivatives": np.zeros((order + 2, 3))}
     assert "articulated inertia vanishes" in refused(ld.ComputationError, function, given, mask=np.zeros(3, bool), model=model)
     tau, = call("inverse", given, model=model)
-    assert np.abs(tau[..., 0, :]).max() > 0.1 and np.abs(tau[..., 1:, :]).max(initial=0) < 1e-12      # it stands still
+    assert np.abs(tau[..., 0, :]).max() > 0.1 and np.abs(tau[..., 1:, :]).max(initial=0) < 1e-12      # it is at rest
 
 
 @FUNCTIONS
@@ -417,7 +417,7 @@ def test_orders_end_where_factorials_do():
 
 def test_ragged_lists_and_odd_frames_are_named():
     model = model_of("revolute")
-    with pytest.raises(ld.ShapeError, match="v_derivatives is not an array of numbers; found list"):
+    with pytest.raises(ld.ShapeError, match="v_derivatives is not an array of numbers: got list"):
         ld.higher_order_inverse_dynamics(model, np.zeros(model.nq), [[1.0, 2.0], [1.0]])
     given = arrays(())
     assert "f_ext_frame must be one of" in refused(ld.ShapeError, "inverse", given, f_ext_frame=["local"])

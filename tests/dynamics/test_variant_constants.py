@@ -138,22 +138,22 @@ def test_patterns_leave_the_floating_base_alone():
 
 @pytest.mark.parametrize(("arrays", "error", "message"), [
     ({"mass.uper": [1.0]}, ld.NameLookupError, "no parameter 'mass.uper'; did you mean 'mass.upper'"),
-    ({3: [1.0]}, ld.NameLookupError, "the name of a parameter is text; found int 3"),
+    ({3: [1.0]}, ld.NameLookupError, "the name of a parameter is text: got int 3"),
     ({"masses.*": [1.0]}, ld.NameLookupError, r"no parameter matches 'masses.\*'; did you mean"),
     ({"com.tipp": [[0, 0, 1]]}, ld.NameLookupError, "did you mean 'com.tip'"),
-    ({"mass.upper": [1.0, -0.5]}, ld.ModelError, "mass.upper of robot 1 is negative; found -0.5; expected zero or more"),
+    ({"mass.upper": [1.0, -0.5]}, ld.ModelError, "mass.upper of robot 1 is negative: expected zero or more, got -0.5"),
     ({"friction.*": [1.0, np.nan]}, ld.ModelError, "friction.shoulder of robot 1 is not finite"),
     ({"rest.elbow": [1e300]}, ld.ModelError, "rest.elbow of robot 0 is too large"),
     ({"inertia.upper": [[1, 0, 0, 1, 0, 1], [-1, 0, 0, 1, 0, 1]]}, ld.ModelError,
      "robot 1: the inertia is not positive semidefinite"),
-    ({"mass.upper": [1, 2], "mass.lower": [1, 2, 3]}, ld.ShapeError, "found mass.upper: 2, mass.lower: 3"),
+    ({"mass.upper": [1, 2], "mass.lower": [1, 2, 3]}, ld.ShapeError, "got mass.upper: 2, mass.lower: 3"),
     ({"com.tip": [0.1, 0.2]}, ld.ShapeError,
-     r"com.tip has the wrong shape; found \(2,\), expected \(N, 3\) for N robots: com.tip.x"),
-    ({"mass.*": np.ones((2, 2))}, ld.ShapeError, r"expected \(N,\) or \(N, 3\) for N robots: mass.upper, mass.lower, mass.tip"),
+     r"com.tip has the wrong shape: expected \(N, 3\) for N robots \(com.tip.x"),
+    ({"mass.*": np.ones((2, 2))}, ld.ShapeError, r"expected \(N,\) or \(N, 3\) for N robots \(mass.upper, mass.lower, mass.tip"),
     ({"mass.upper": "heavy"}, ld.ShapeError, "mass.upper is not an array of numbers"),
     ({"mass.*er": 1.0, "mass.u*r": [2.0, 3.0]}, ld.UsageError, "mass.upper matches two patterns of the same length"),
     ({}, ld.UsageError, "expected for example {'mass.hand': masses"),
-    ([1.0], ld.UsageError, "found list"),
+    ([1.0], ld.UsageError, "got list"),
 ])
 def test_errors_name_the_parameter(arrays, error, message):
     with pytest.raises(error, match=message):

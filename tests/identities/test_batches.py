@@ -52,7 +52,7 @@ def test_a_batch_is_its_states(function, worst):
 
 @EVERY
 def test_remainders_and_places_in_a_batch_do_not_matter(function):
-    """Sizes 1 to 17: each state gives bitwise the same on Lanes, wherever it stands."""
+    """Sizes 1 to 17: each state gives bitwise the same on Lanes, at any position."""
     model = model_of(NAME)
     states = state(model, 2, 17)
     all_of_them = function(model, *states)
@@ -133,7 +133,7 @@ def test_external_wrenches_by_name_and_by_array(size):
 
 
 def test_calls_from_many_threads_at_once():
-    """Single calls share a model's scratch but hold the interpreter's lock; batches have scratch of their own."""
+    """Single calls share a model's scratch but hold the interpreter's lock; batches have separate scratch."""
     model = model_of(NAME)
     cases = [state(model, 100 + k, size) for k, size in enumerate([(), (3,), (40,), (), (300,), (17,)] * 4)]
     expected = [(ld.forward_dynamics(model, q, v, tau), ld.inverse_dynamics(model, q, v, a), ld.mass_matrix(model, q))

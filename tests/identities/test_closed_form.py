@@ -169,7 +169,7 @@ def test_first_derivative_of_Ad(name, worst):
 
 @pytest.mark.parametrize("name", ["revolute", "ball", "free", "screws", "every kind, a chain"])
 def test_second_derivative_of_Ad(name, worst):
-    """(54) against differences of (53): one after the other, also by coordinates of one joint.
+    """(54) against differences of (53): sequentially, also by coordinates of one joint.
     Checks: PBP (54), Proposition 2."""
     model = model_of(name)
     q = state(model, 9)[0]
@@ -231,22 +231,23 @@ def test_it_works_without_joints():
 def test_errors():
     model = model_of("every kind, floating")
     q, v = state(model, 11)[:2]
-    with pytest.raises(ld.ShapeError, match=r"q has the wrong shape; found \(2, 35\), expected \(35,\) \(the closed form is"):
+    with pytest.raises(ld.ShapeError, match=r"q has the wrong shape: expected \(35,\), got \(2, 35\) \(the closed form is"):
         ld.closed_form(model, np.stack([q, q]))
-    with pytest.raises(ld.ShapeError, match=r"q has the wrong shape; found \(3,\)"):
+    with pytest.raises(ld.ShapeError, match=r"q has the wrong shape: expected \(2,\), got \(3,\)"):
         ld.closed_form(model, q[:3])
-    with pytest.raises(ld.ConfigurationError, match=r"q\[0\] \(base.px\) is not finite; found nan"):
+    with pytest.raises(ld.ConfigurationError, match=r"q\[0\] \(base.px\) is not finite: got nan"):
         ld.closed_form(model, np.r_[np.nan, q[1:]])
     with pytest.raises(ld.ConfigurationError, match="the quaternion of joint 'base' is not of unit norm"):
         ld.closed_form(model, np.r_[q[:3], 2 * q[3:7], q[7:]])
     form = ld.closed_form(model, q)
-    with pytest.raises(ld.ShapeError, match=r"v has the wrong shape; found \(2, 32\), expected \(32,\) \(the closed form is"):
+    with pytest.raises(ld.ShapeError, match=r"v has the wrong shape: expected \(32,\), got \(2, 32\) \(the closed form is"):
         form.coriolis_matrix(np.stack([v, v]))
     with pytest.raises(ld.ShapeError, match=r"v has the wrong shape"):
         form.mass_matrix_rate(v[:4])
     for call in (form.coriolis_matrix, lambda v: ld.coriolis_matrix(model, q, v, method="factorized")):
-        with pytest.raises(ld.ConfigurationError, match=r"v\[0\] is not finite; found inf"):
+        with pytest.raises(ld.ConfigurationError, match=r"v\[0\] is not finite: got inf"):
             call(np.r_[np.inf, v[1:]])
-    with pytest.raises(ld.ShapeError, match=r"Ad_j\^i needs a block i above j or j itself; found i = 5, j = 0"):
+    with pytest.raises(ld.ShapeError, match=r"Ad_j\^i needs a block i above j or j itself: got i = 5, j = 0, whose path is "
+                                            r"\[0\]"):
         form.Ad(0, 5)
     np.testing.assert_array_equal(form.Ad(0, None), np.eye(6))

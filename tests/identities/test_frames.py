@@ -27,7 +27,7 @@ def matrix_of(pose: Pose):
 
 
 def moved_world(robot: Robot, X) -> Robot:
-    """The robot seen from another world frame: all that stands on the ground moves by X, gravity turns with it."""
+    """The robot seen from another world frame: everything on the ground moves by X, gravity turns with it."""
     gravity = floats(X[:3, :3] @ np.array(robot.gravity))
     if any(joint.parent == WORLD for joint in robot.joints):
         joints = [replace(j, origin=pose_of(X @ matrix_of(j.origin))) if j.parent == WORLD else j for j in robot.joints]
@@ -42,7 +42,7 @@ def moved_world(robot: Robot, X) -> Robot:
 
 @EVERY
 def test_the_frame_of_the_world_does_not_matter(name):
-    """Robot and gravity turned and moved together: the same forces, accelerations, energy (but for its zero)."""
+    """Robot and gravity turned and moved together: the same forces, accelerations, energy (except for its zero)."""
     model, X = model_of(name), exp(TWIST)
     other = ld.build(moved_world(ROBOTS[name], X))
     q, v, a, tau = state(model, 1)

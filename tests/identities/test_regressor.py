@@ -183,7 +183,8 @@ def test_an_unknown_joint_parameter_is_named(function):
     model = model_of("ball")
     q, v, a, _ = state(model, 1)
     states = {"regressor": (q, v, a), "inertial_parameters": ()}.get(function, (q, v))
-    with pytest.raises(ld.LiedynError, match="no joint parameter 'stiction'; there are armature, damping, friction, stiffness"):
+    with pytest.raises(ld.LiedynError, match="unknown joint parameter 'stiction': expected one of armature, damping, friction, "
+                                             "stiffness"):
         getattr(ld, function)(model, *states, joints=("stiction",))
 
 

@@ -152,7 +152,7 @@ def test_an_open_tree_stays_open(write):
 
 
 def test_errors(write):
-    with pytest.raises(UsageError, match="rho, the spectral radius at infinity, must lie between 0 and 1; found"):
+    with pytest.raises(UsageError, match="rho, the spectral radius at infinity, must lie between 0 and 1, got"):
         method_parameters(1.5, 1e-3)
     problem = prepare(write("five_bar", CASES["five-bar"][1].replace(PD, '{torque: "1/(0.1 - t)"}'))).problem
     with pytest.raises(ComputationError):

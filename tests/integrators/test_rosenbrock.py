@@ -107,7 +107,7 @@ def test_error_follows_the_tolerance(rtol):
 @pytest.mark.parametrize("damping", [1e2, 1e5, 1e8])
 def test_stiff_damping_costs_no_steps(scenario, damping):
     """A pendulum that creeps through oil: q' = -m g c sin(q) / D, whose closed form is tan(q/2) = tan(q0/2) exp(-t m g c / D),
-    but for terms of D^-2. dopri5 would need steps of 3 I / D."""
+    except for terms of D^-2. dopri5 would need steps of 3 I / D."""
     given = scenario(PENDULUM % f"damping: {damping}", initial={"q": {"j": 1.0}, "v": {"j": -1.0}})
     run = run_scenario(given, {"integrator": {"method": "rodas5p", "rtol": 1e-6, "atol": 1e-8}})
     rate, after = 9.81 * 0.5 / damping, 1.0 - INERTIA / damping

@@ -55,7 +55,7 @@ def test_adaptive_means_an_error_estimate():
 @pytest.mark.parametrize("name", METHODS)
 def test_readings_between_stages_are_those_of_a_polynomial(name):
     """Exact where readings at the stages are those of a polynomial through as many points as there are; and states at these
-    stages are right but for terms of third order of the step: sum a_ij c_j = c_i^2 / 2."""
+    stages are right except for terms of third order of the step: sum a_ij c_j = c_i^2 / 2."""
     m = METHODS[name]()
     stages, nodes = len(m.b), len(m.interior_stages) + 2
     c, times = np.append(m.c[:stages], 1.0), np.arange(1, N_INTERPOLATION_TIMES + 1) / (N_INTERPOLATION_TIMES + 1)

@@ -92,7 +92,8 @@ def test_energy_stays_near_its_value(scenario):
 
 
 def test_what_it_does_not_know_is_refused(scenario):
-    with pytest.raises(ScenarioError, match=r"variational does not support prescribed motions; found 'swing'; expected another"):
+    with pytest.raises(ScenarioError, match=r"variational does not support prescribed motions: expected another "
+                                            r"integrator\.method, got 'swing'"):
         problem_of(scenario, joints={"swing": {"prescribe": {"acceleration": 0}}})
     with pytest.raises(ScenarioError, match="contacts are not supported by variational"):
         problem_of(scenario, contacts={"links": {"tip": {"sphere": {"radius": 0.02}}}})

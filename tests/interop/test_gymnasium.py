@@ -76,7 +76,7 @@ def test_spaces_are_those_of_the_robot():
     assert env.observation_space.contains(observations)
     env = cart_pole(terminated=lambda q, v: q[:, 1])
     env.reset(seed=0)
-    with pytest.raises(ld.ShapeError, match="the result of terminated has the wrong type; found float64, expected bool"):
+    with pytest.raises(ld.ShapeError, match="the result of terminated has the wrong type: expected bool, got float64"):
         env.step(np.zeros((N, 1)))
     dog = ld.load("robots/quadruped.yaml")
     low = RobotVectorEnv(dog, 1, dt=1e-3, joints="*_knee", reward=lambda q, v, a: q[:, 2]).single_observation_space.low
@@ -153,17 +153,17 @@ def test_variants_and_observations_of_the_user():
     env.reset(seed=0)
     assert env.step(np.zeros((3, 1)))[0].dtype == np.float64 and len(env.stepper.q) == 3
     bad = RobotVectorEnv(robots, 3, observation=lambda q, v: q[:, :1], observation_space=space, **OPTIONS)
-    with pytest.raises(ld.ShapeError, match=r"the result of observation has the wrong shape; found \(3, 1\), expected \(3, 2\)"):
+    with pytest.raises(ld.ShapeError, match=r"the result of observation has the wrong shape: expected \(3, 2\), got \(3, 1\)"):
         bad.reset(seed=0)
 
 
 @pytest.mark.parametrize(("options", "error", "message"), [
     ({"observation": lambda q, v: q}, ld.UsageError, "observation requires observation_space"),
-    ({"action": "torque"}, ld.UsageError, "action must be force or setpoint; found 'torque'"),
+    ({"action": "torque"}, ld.UsageError, "action must be force or setpoint, got 'torque'"),
     ({"action": "setpoint"}, ld.UsageError, "require `feedback`"),
     ({"joints": "wheel"}, ld.LiedynError, "wheel"),
-    ({"duration": 0.0}, ld.UsageError, r"duration must be a positive time \[s\] or None; found 0.0"),
-    ({"autoreset_mode": "next"}, ld.UsageError, "autoreset_mode must be one of NextStep, SameStep, Disabled; found 'next'"),
+    ({"duration": 0.0}, ld.UsageError, r"duration must be a positive time \[s\] or None, got 0.0"),
+    ({"autoreset_mode": "next"}, ld.UsageError, "autoreset_mode must be one of NextStep, SameStep, Disabled, got 'next'"),
 ])
 def test_errors_of_arguments(options, error, message):
     with pytest.raises(error, match=message):
@@ -171,7 +171,7 @@ def test_errors_of_arguments(options, error, message):
 
 
 def test_a_mechanism_starts_from_its_initial_states():
-    """It was refused, since it is open in the neutral configuration."""
+    """It was an error, since it is open in the neutral configuration."""
     model = ld.load("robots/five_bar.yaml")
     q = ld.assemble(model, [-2, 1.3, -1, -1.5]).q
     env = RobotVectorEnv(model, 3, dt=1e-3, joints=["left", "right"], reward=lambda q, v, a: q[:, 0],
@@ -189,13 +189,13 @@ def test_errors_of_robots_and_functions():
     with pytest.raises(ld.UsageError, match=r"call reset\(\) before step\(\)"):
         env.step(np.zeros((N, 1)))
     env.reset(seed=0)
-    with pytest.raises(ld.ShapeError, match=r"the result of reward has the wrong shape; found \(4, 2\), expected \(4,\)"):
+    with pytest.raises(ld.ShapeError, match=r"the result of reward has the wrong shape: expected \(4,\), got \(4, 2\)"):
         env.step(np.zeros((N, 1)))
     with pytest.raises(ld.ShapeError, match="actions have the wrong shape"):
         env.step(np.zeros(N))
     env = cart_pole(terminated=lambda q, v: q[:, 1])
     env.reset(seed=0)
-    with pytest.raises(ld.ShapeError, match="the result of terminated has the wrong type; found float64, expected bool"):
+    with pytest.raises(ld.ShapeError, match="the result of terminated has the wrong type: expected bool, got float64"):
         env.step(np.zeros((N, 1)))
     dog = ld.load("robots/quadruped.yaml")
     law = ld.Feedback.pd(np.ones(dog.nv), np.ones(dog.nv), dog.neutral())

@@ -62,9 +62,9 @@ def test_integers_one_force_for_all_steps_and_wrong_shapes(jax):
     expected = ld.rollout(model, [0, 1], [1, 0], dt=DT, steps=STEPS, method="semi_implicit")
     np.testing.assert_array_equal(roll(np.array([0, 1]), np.array([1, 0]), np.zeros((1, 2), int))[0], expected.q)
     assert roll(np.zeros((3, 2)), np.zeros(2), np.zeros(2))[0].shape == (3, STEPS + 1, 2)
-    with pytest.raises(ld.ShapeError, match=r"v0 has the wrong shape; found \(3,\), expected \(…, 2\)"):
+    with pytest.raises(ld.ShapeError, match=r"v0 has the wrong shape: expected \(…, 2\), got \(3,\)"):
         roll(np.zeros(2), np.zeros(3), np.zeros(2))
-    with pytest.raises(ld.ShapeError, match=r"tau has the wrong shape; found \(3, 2\), expected \(…, 15, 2\)"):
+    with pytest.raises(ld.ShapeError, match=r"tau has the wrong shape: expected \(…, 15, 2\), got \(3, 2\)"):
         roll(np.zeros(2), np.zeros(2), np.zeros((3, 2)))
 
 
@@ -75,5 +75,5 @@ def test_flags(jax):
     for flag in (True, False):
         tau = ld.inverse_dynamics(model, q, v, a, passive=jax.numpy.array(flag))
         np.testing.assert_array_equal(tau, ld.inverse_dynamics(model, q, v, a, passive=flag))
-    with pytest.raises(ld.ArgumentError, match="passive must be True or False; found 'no'"):
+    with pytest.raises(ld.ArgumentError, match="passive must be True or False, got 'no'"):
         rollout_function(model, dt=DT, steps=STEPS, passive="no")

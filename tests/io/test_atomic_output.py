@@ -99,7 +99,7 @@ def test_a_folder_that_fails_does_not_appear(tmp_path):
 def test_an_existing_folder_is_replaced_only_by_force(tmp_path):
     fill(tmp_path / "arm", "old")
     (tmp_path / "arm" / "old.png").write_text("")
-    with pytest.raises(UsageError, match=r"arm exists already; --force or force=True overwrites it"):
+    with pytest.raises(UsageError, match=r"arm already exists; --force or force=True overwrites it"):
         fill(tmp_path / "arm")
     fill(tmp_path / "arm", force=True)
     assert os.listdir(tmp_path) == ["arm"] and os.listdir(tmp_path / "arm") == ["run.json"]
@@ -127,7 +127,7 @@ def test_an_empty_folder_is_used(tmp_path):
 
 def test_folders_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="is a file; a folder is needed"):
+    with pytest.raises(UsageError, match="is a file: expected a folder"):
         check_folder(tmp_path / "file", mark="run.json")
     with pytest.raises(UsageError, match="file is not a folder"):
         check_folder(tmp_path / "file" / "arm", mark="run.json")
@@ -140,7 +140,7 @@ def no_exchange(*_):
 
 
 def stands(folder) -> str:
-    """The one whole result in the folder, with nothing beside it."""
+    """The one whole result in the folder, with nothing next to it."""
     assert os.listdir(folder) == ["arm"] and os.listdir(folder / "arm") == ["run.json"]
     return (folder / "arm" / "run.json").read_text()
 
@@ -209,7 +209,7 @@ def test_files_are_not_replaced_without_force(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("old")
     for write in (atomic_output.check_output, lambda path: atomic_output.open_output(path).__enter__()):
-        with pytest.raises(UsageError, match="exists already"):
+        with pytest.raises(UsageError, match="already exists"):
             write(path)
     atomic_output.check_output(path, force=True)
     assert path.read_text() == "old"
@@ -270,7 +270,7 @@ def test_of_three_processes_without_force_one_wins(tmp_path, kind):
         told = [process.communicate()[1] for process in started]
         lost = [text for text in told if text]
         assert sorted(process.returncode for process in started) == [0, 1, 1]
-        assert lost == [f"{tmp_path / 'arm'} exists already; --force or force=True overwrites it\n"] * 2
+        assert lost == [f"{tmp_path / 'arm'} already exists; --force or force=True overwrites it\n"] * 2
     assert os.listdir(tmp_path) == ["arm"]
 
 

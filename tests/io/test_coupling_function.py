@@ -5,6 +5,7 @@ import pytest
 import liedyn as ld
 from liedyn.errors import ModelError
 from liedyn.model.coupling_functions import evaluate
+from messages import has_parts
 
 HEAD = """links: {a: {mass: 1, inertia: [1, 1, 1]}, b: {mass: 1, inertia: [1, 1, 1]}}
 joints:
@@ -75,13 +76,16 @@ def test_columns_with_units(tmp_path):
     f, *_ = value(write(tmp_path, text % ("driver[deg]", "follower[mm]")), np.pi / 2)
     np.testing.assert_allclose(f, 0.005, rtol=1e-14)
     assert ld.load(tmp_path / "robot.yaml").warnings[0].code == "coupling-beyond-table"                # of the continuous cam
-    for titles, message in ((("driver[mm]", "follower"), "the column of the driver has the unit of another quantity; found 'm'"),
-                            (("driver", "x"), "has the columns driver and follower; found"),
-                            (("driver[kg]", "follower"), "the unit of an angle or a length; found 'kg'")):
+    for titles, message in ((("driver[mm]", "follower"),
+        "the column of the driver has the unit of another quantity: expected rad, got 'm'"),
+                            (("driver", "x"), "wrong columns in the table of a coupling: expected driver"),
+                            (("driver[kg]", "follower"),
+                             "wrong unit in the table of a coupling: expected a unit of angle or length: rad, deg, m, mm, …, got "
+                             "'kg'")):
         with pytest.raises(ModelError) as caught:
             ld.load(write(tmp_path, text % titles))
         assert message in str(caught.value) and caught.value.place.line == 6, str(caught.value)
-    with pytest.raises(ModelError, match=r"have different lengths; found \[2, 3\]"):
+    with pytest.raises(ModelError, match=r"have different lengths: got \[2, 3\]"):
         ld.load(write(tmp_path, "table: {driver: [0, 1], follower: [0, 1, 2]}"))
 
 
@@ -92,7 +96,7 @@ def test_columns_with_units(tmp_path):
 def test_a_table_in_degrees_or_millimetres_is_a_warning(tmp_path, points, message):
     codes = {one.code: str(one) for one in ld.load(write(tmp_path, f"table: {points}")).warnings}
     assert ("table-units" in codes) == (message is not None)
-    assert message is None or f"is the table in rad and m? {message}" in codes["table-units"]
+    assert message is None or f"the table does not seem to be in rad and m: {message}" in codes["table-units"]
 
 
 def test_a_table_of_angles_with_an_absurd_slope_is_a_warning(tmp_path):
@@ -103,23 +107,23 @@ def test_a_table_of_angles_with_an_absurd_slope_is_a_warning(tmp_path):
 
 FOUR = "table: [[0, 1], [1, 2], [2, 2], [3, 1.5]]"
 BROKEN = {
-    'function: "abs(cam)"': "lobe.function: abs has kinks or jumps, but a coupling must be smooth; found 'abs(cam)'",
-    'function: "sin(t)"': "lobe.function: unknown name t; found 'sin(t)'; expected cam or q, pi, e (t is not available",
-    'function: "sine(cam)"': "lobe.function: unknown function sine; found 'sine(cam)'",
-    'function: "sin(cam, 1)"': "lobe.function: wrong arguments of sin; found 'sin(cam, 1)'; expected 1 argument",
+    'function: "abs(cam)"': "lobe.function: abs has kinks or jumps, but a coupling must be smooth … got 'abs(cam)'",
+    'function: "sin(t)"': "lobe.function: unknown name t: expected cam or q, pi, e, got 'sin(t)' (t is not available",
+    'function: "sine(cam)"': "lobe.function: unknown function sine … got 'sine(cam)'",
+    'function: "sin(cam, 1)"': "lobe.function: wrong arguments of sin: expected 1 argument, got 'sin(cam, 1)'",
     'function: "cam/0"': "lobe.function: a division by zero",
     'function: "cam^2"': "lobe.function: the operator ^ is not allowed in an expression",
     'function: "__import__(\'os\')"': "lobe.function: the character",
-    "interpolation: cubic": "lobe.interpolation: interpolation needs a table",
-    "table: [[0, 1], [1, 2]]": "lobe.table: wrong number of points for cubic interpolation; found 2; expected 4 to 2000",
-    "table: [[0, 1], [1]]": "lobe.table[1]: wrong value; found [1]; expected a list of 2 numbers",
-    "table: none.csv": "lobe.table: no such CSV file; found",
-    f"{FOUR}, function: q": "lobe: a coupling takes one of terms, function, table; found 'function, table'",
-    "function: q, periodic: true": "lobe.periodic: periodic needs a table",
+    "interpolation: cubic": "lobe.interpolation: interpolation requires a table",
+    "table: [[0, 1], [1, 2]]": "lobe.table: wrong number of points for cubic interpolation: expected 4 to 2000, got 2",
+    "table: [[0, 1], [1]]": "lobe.table[1]: expected a list of 2 numbers, got [1]",
+    "table: none.csv": "lobe.table: no such CSV file: got",
+    f"{FOUR}, function: q": "lobe: a coupling takes one of terms, function, table: got 'function, table'",
+    "function: q, periodic: true": "lobe.periodic: periodic requires a table",
     "function: q, offset: 1": "lobe.offset: offset does not apply to a nonlinear coupling",
     "terms: {cam: 1}": "lobe.follower: follower does not apply to a linear coupling",
-    f"{FOUR}, interpolation: linear": "lobe.interpolation: wrong value; found linear; expected one of cubic,",
-    f"{FOUR}, periodic: true": "lobe.table: the last value of a periodic table must be the first one; found 1.5; expected 1",
+    f"{FOUR}, interpolation: linear": "lobe.interpolation: expected one of cubic, quintic, got linear",
+    f"{FOUR}, periodic: true": "lobe.table: the last value of a periodic table must be the first one: expected 1, got 1.5",
 }
 
 
@@ -133,29 +137,32 @@ def test_broken_functions(tmp_path, coupling):
 
 
 @pytest.mark.parametrize("line, text", [
-    ("lobe: {follower: valve-1, function: q}", "lobe: the key driver is missing; expected a joint's name, or joint.label"),
+    ("lobe: {follower: valve-1, function: q}", "lobe: the key driver is missing: expected a joint's name, or joint.label"),
     ("lobe: {driver: cam, function: q}", "lobe: the key follower is missing"),
-    ("lobe: {driver: x, follower: valve-1, function: q}", "lobe: unknown joint in a coupling; found 'x'")])
+    ("lobe: {driver: x, follower: valve-1, function: q}",
+     "lobe: unknown joint in a coupling: expected a joint's name, or joint.label, got 'x'")])
 def test_incomplete_couplings(tmp_path, line, text):
     path = tmp_path / "robot.yaml"
     path.write_text(f"{HEAD}  {line}\n")
     with pytest.raises(ModelError) as caught:
         ld.load(path)
-    assert text in str(caught.value), str(caught.value)
+    assert has_parts(str(caught.value), text), str(caught.value)
 
 
 @pytest.mark.parametrize("titles, text", [
-    ("cam[deg],valve[deg]", "the column of the follower has the unit of another quantity; found 'rad'; expected m"),
-    ("cam[s],valve", "a column of a table of a coupling has the unit of an angle or a length; found 's'"),
-    ("cam[grd],valve", "has the unit of an angle or a length; found 'grd'"),
-    ("valve-1,cam", "the driver is the first column of a table of a coupling; found 'valve-1,cam'; expected cam,valve-1"),
-    ("cam", "a table of a coupling has two columns; found 1")])
+    ("cam[deg],valve[deg]", "the column of the follower has the unit of another quantity: expected m, got 'rad'"),
+    ("cam[s],valve", "wrong unit in the table of a coupling: expected a unit of angle or length: rad, deg, m, mm, …, "
+                     "got 's'"),
+    ("cam[grd],valve", "wrong unit in the table of a coupling: expected a unit of angle or length: rad, deg, m, mm, …, got "
+                       "'grd'"),
+    ("valve-1,cam", "the driver must be the first column in the table of a coupling: expected cam,valve-1, got 'valve-1,cam'"),
+    ("cam", "wrong number of columns in the table of a coupling … got 1")])
 def test_broken_csv(tmp_path, titles, text):
     n = titles.count(",") + 1
     (tmp_path / "lobe.csv").write_text(titles + "\n" + "\n".join(",".join([str(k)] * n) for k in range(5)) + "\n")
     with pytest.raises(ModelError) as caught:
         ld.load(write(tmp_path, "table: lobe.csv"))
-    assert text in str(caught.value), str(caught.value)
+    assert has_parts(str(caught.value), text), str(caught.value)
 
 
 def test_info_shows_the_function(tmp_path):

@@ -1,4 +1,4 @@
-"""Each command reads CSV files by one reader: what one accepts or refuses, all do, with the same words."""
+"""Each command reads CSV files by one reader: what one accepts or rejects, all do, with the same words."""
 import numpy as np
 import pytest
 
@@ -70,12 +70,13 @@ REFUSED = {
     "infinite": (lambda read: content(read, 1, "1e999").encode(), "finite"),
     "a word": (lambda read: content(read, 1, "two").encode(), ":3: .*: not a number"),
     "no value": (lambda read: content(read, 1, "").encode(), ":3: .*: (a value is missing|not a number)"),
-    "UTF-16": (lambda read: content(read, 1, 2).encode("utf-16"), "the file is text in UTF-16; expected UTF-8"),
-    "not UTF-8": (lambda read: content(read, 1, 2).encode() + b"\xe9,1,1\n", ":4: the file is not UTF-8 text; found 'byte 0xe9'"),
+    "UTF-16": (lambda read: content(read, 1, 2).encode("utf-16"), "the file is text in UTF-16: expected UTF-8"),
+    "not UTF-8": (lambda read: content(read, 1, 2).encode() + b"\xe9,1,1\n", ":4: the file is not UTF-8 text: got 'byte 0xe9'"),
     "binary": (lambda read: content(read, 1, 2).encode() + b"\0\1", "the file is binary"),
     "an open quote": (lambda read: ('x,"' + content(read, 1, 2)).encode(), ":1: the line cannot be read: a quotation mark"),
     "a long cell": (lambda read: content(read, 1, "1" * 140_000 + "x").encode(), ":3: the row cannot be read: a cell is"),
-    "a long line": (lambda read: content(read, 1, "1" * 1_000_001).encode(), ":3: the line is too long; found 10000"),
+    "a long line": (lambda read: content(read, 1, "1" * 1_000_001).encode(),
+        ":3: the line is too long: expected at most 1000000 characters, got 1000007"),
     "comments only": (lambda read: b"# nothing\n", "the file contains comments only"),
     "a short row": (lambda read: (content(read, 1, 2) + "3\n").encode(), ":4: ")}
 
@@ -94,7 +95,8 @@ def test_refused(file, read, kind):
 def test_decimal_commas(file, read):
     """A sweep took 0 and 1 for 0,5 and 1,5."""
     file.write_text(content(read, "0,5", "1,5"))
-    with pytest.raises(InputError, match=r"table.csv:2: the row has the wrong number of values.*; expected 2 \(write numbers "
+    with pytest.raises(InputError, match=r"table.csv:2: the row has the wrong number of values.*: expected 2, got 3 \(write "
+                                         r"numbers "
                                          "with a decimal point; commas separate columns"):
         read(file)
 
@@ -122,7 +124,7 @@ def test_files_that_cannot_be_read(tmp_path, read):
 @pytest.mark.parametrize("read", [trajectory, gain, sweep], ids=lambda read: read.__name__)
 def test_empty_files(file, read):
     file.write_text(" \n\n")
-    with pytest.raises(InputError, match=r"table.csv: the file is empty; expected"):
+    with pytest.raises(InputError, match=r"table.csv: the file is empty: expected"):
         read(file)
 
 

@@ -157,19 +157,21 @@ def test_initial_positions_of_a_curve_are_those_of_its_coordinate(tmp_path):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("functions: {x: q}, table: {yaw: [0, 1], x: [0, 1]}", "joints.hinge: a curve needs functions or a table; found"),
-    ("damping: 1", "joints.hinge: a curve needs functions or a table; found []; expected one of functions, table"),
-    ("functions: {}", "joints.hinge: a curve without other components"),
-    ("functions: {yaw: q}", "joints.hinge.functions.yaw: not a component that is a function of the coordinate; found 'yaw'; "
-                            "expected x, y, z, roll, pitch"),
+    ("functions: {x: q}, table: {yaw: [0, 1], x: [0, 1]}", "joints.hinge: a curve requires functions or a table: expected one of "
+                                                           "functions, table, got"),
+    ("damping: 1", "joints.hinge: a curve requires functions or a table: expected one of functions, table, got []"),
+    ("functions: {}", "joints.hinge: the curve has no other components"),
+    ("functions: {yaw: q}", "joints.hinge.functions.yaw: not a component that is a function of the coordinate: expected x, "
+                            "y, z, roll, pitch, got 'yaw'"),
     ("functions: {w: q}", "joints.hinge.functions.w: not a component"),
     ("functions: {x: abs(q)}", "joints.hinge.functions.x: abs has kinks or jumps"),
-    ("functions: {x: q}, periodic: true", "joints.hinge.periodic: periodic needs a table"),
+    ("functions: {x: q}, periodic: true", "joints.hinge.periodic: periodic requires a table"),
     ("functions: {x: q}, axis: [0, 0, 1]", "joints.hinge.axis: a curve joint has no axis"),
-    ("table: {x: [0, 1]}", "joints.hinge.table: the table has no column of the coordinate yaw; found ['x']"),
+    ("table: {x: [0, 1]}", "joints.hinge.table: the table has no column of the coordinate yaw: got ['x']"),
     ("table: {yaw: [0, 1], x: [0, 1, 2]}", "joints.hinge.table: the columns yaw and x have different lengths"),
-    ("table: {yaw: [0, 1], w: [0, 1]}", "joints.hinge.table: not a component of the pose; found 'w'"),
-    ("table: {yaw: [0, 1], x: [0, 1]}", "wrong number of points for cubic interpolation; found 2"),
+    ("table: {yaw: [0, 1], w: [0, 1]}", "joints.hinge.table: not a component of the pose: expected x, y, z, roll, pitch, "
+                                        "yaw, got 'w'"),
+    ("table: {yaw: [0, 1], x: [0, 1]}", "wrong number of points for cubic interpolation: expected 4 to 2000, got 2"),
     ("table: none.csv", "joints.hinge.table: no such CSV file")])
 def test_broken_curves(tmp_path, text, message):
     text = (CIRCLE % text).replace(", damping: 0.1,", ",") if text.startswith("damping") else CIRCLE % text
@@ -180,10 +182,10 @@ def test_broken_curves(tmp_path, text, message):
 
 
 @pytest.mark.parametrize("titles, message", [
-    ("yaw,w", "a column of a curve is a component of the pose, once; found 'w'"),
-    ("yaw,yaw", "a column of a curve is a component of the pose, once; found 'yaw'"),
-    ("yaw[mm],x", "the column has the unit of another quantity; found 'm'; expected rad"),
-    ("yaw,x[kg]", "has the unit of an angle or a length; found 'kg'")])
+    ("yaw,w", "wrong or repeated column of a curve: expected x, y, z, roll, pitch, yaw, got 'w'"),
+    ("yaw,yaw", "wrong or repeated column of a curve: expected x, y, z, roll, pitch, yaw, got 'yaw'"),
+    ("yaw[mm],x", "the column has the unit of another quantity: expected rad, got 'm'"),
+    ("yaw,x[kg]", "wrong unit in the table of a coupling: expected a unit of angle or length: rad, deg, m, mm, …, got 'kg'")])
 def test_broken_csv_of_curves(tmp_path, titles, message):
     (tmp_path / "c.csv").write_text(titles + "\n0,0\n1,1\n2,2\n3,3\n")
     with pytest.raises(ModelError) as caught:
@@ -202,16 +204,16 @@ def test_columns_of_a_table_have_units(tmp_path):
     with_units = load(tmp_path, CIRCLE % 'table: {"yaw[deg]": [-630, -90, 90, 630], "x[mm]": [0, 100, 200, 200]}')
     in_si = load(tmp_path, CIRCLE % f"table: {{yaw: {np.radians([-630, -90, 90, 630]).tolist()}, x: [0, 0.1, 0.2, 0.2]}}")
     np.testing.assert_allclose(with_units.loop_constants, in_si.loop_constants, rtol=1e-13, atol=1e-15)
-    with pytest.raises(ModelError, match=r"hinge\.table: the column has the unit of another quantity; found 'm'; expected rad"):
+    with pytest.raises(ModelError, match=r"hinge\.table: the column has the unit of another quantity: expected rad, got 'm'"):
         load(tmp_path, CIRCLE % 'table: {"yaw[mm]": [0, 1, 2, 3], x: [0, 1, 2, 3]}')
-    with pytest.raises(ModelError, match=r"two columns have the same name; found 'x'"):
+    with pytest.raises(ModelError, match="two columns have the same name: got 'x'"):
         load(tmp_path, CIRCLE % 'table: {yaw: [0, 1, 2, 3], x: [0, 1, 2, 3], "x[m]": [0, 1, 2, 3]}')
 
 
 def test_a_table_of_a_curve_in_degrees_is_a_warning(tmp_path):
     warning, = load(tmp_path, CIRCLE % "table: {yaw: [-90, 0, 90, 180], x: [0, 0.1, 0.2, 0.2]}").warnings
     assert warning.code == "table-units"
-    assert "is the table in rad and m? hinge reaches 180 rad, its limit is 7 rad" in str(warning)
+    assert "the table does not seem to be in rad and m: hinge reaches 180 rad, its limit is 7 rad" in str(warning)
 
 
 def test_a_curve_of_python_is_that_of_a_file(tmp_path):
@@ -235,14 +237,19 @@ def test_a_curve_of_python_is_that_of_a_file(tmp_path):
     (lambda: ld.Joint("a", "curve", "world", "a", coordinate="x", functions={"y": "q"}), ld.ArgumentError,
      "Joint has no argument 'coordinate'; ld.curve_joint makes joints along a curve"),
     (lambda: ld.build(ld.Robot("r", [ld.Link("a", 1)], [ld.Joint("a", "curve", "world", "a")])), ModelError,
-     "unknown joint type; found 'curve'.*ld.curve_joint"),
+     "unknown joint type.*got 'curve' .ld.curve_joint"),
     (lambda: ld.curve_joint("a", "world", "b", "yow", {"x": "q"}), ModelError, 'joint "a": not a component.*mean yaw'),
     (lambda: ld.curve_joint("a", "world", "b", "yaw", {"yaw": "q"}), ModelError, 'joint "a": not a component that is a function'),
-    (lambda: ld.curve_joint("a", "world", "b", "yaw", {}), ModelError, 'joint "a": a curve without other components'),
-    (lambda: ld.curve_joint("a", "world", "b", "yaw"), ModelError, 'joint "a": a curve needs functions or a table'),
+    (lambda: ld.curve_joint("a", "world", "b", "yaw", {}), ModelError, 'joint "a": the curve has no other components'),
+    (lambda: ld.curve_joint("a", "world", "b", "yaw"), ModelError, 'joint "a": a curve requires functions or a table'),
     (lambda: ld.curve_joint("a", "world", "b", "yaw", {"x": "sin(p)"}), ModelError, 'joint "a": .*unknown name'),
-    (lambda: ld.curve_joint("a", "world", "b", "yaw", table={"x": [1, 2]}), ModelError, "also one of the coordinate"),
-    (lambda: ld.curve_joint("a", "world", "b", "yaw", table={"yaw": [0, 1, 2], "x": [1, 2]}), ModelError, "of one length"),
+    (lambda: ld.curve_joint("a", "world", "b", "yaw", table={"x": [1, 2]}), ModelError, "wrong columns in the table of a curve: "
+                                                                                        "expected a column yaw, got 'x: 2"),
+    (lambda: ld.curve_joint("a", "world", "b", "yaw", table={"yaw": [0, 1, 2], "x": [1, 2]}), ModelError, "wrong columns in the "
+                                                                                                          "table of a curve: "
+                                                                                                          "expected a column "
+                                                                                                          "yaw, got 'yaw: 3 "
+                                                                                                          "numbers, x: 2"),
     (lambda: ld.curve_joint("a", "world", "b", "yaw", {"x": "q"}, dampng=1), ld.ArgumentError, "mean 'damping'")])
 def test_wrong_curves_of_python(make, error, message):
     with pytest.raises(error, match=message):

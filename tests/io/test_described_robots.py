@@ -47,13 +47,13 @@ def test_commands_and_scenarios_take_descriptions(descriptions, tmp_path):
 
 def test_a_description_with_arguments_names_its_file_and_them(descriptions):
     descriptions(arm_description="XACRO_PATH = '/a/arm.urdf.xacro'\nXACRO_ARGS = {'dof': '7'}\n")
-    with pytest.raises(ld.ModelError, match=r"arguments; found '/a/arm\.urdf\.xacro' .*'dof': '7'.* or --xacro-arg for each"):
+    with pytest.raises(ld.ModelError, match=r"arguments: got '/a/arm\.urdf\.xacro' .*'dof': '7'.* or --xacro-arg for each"):
         ld.load("robot_descriptions:arm_description")
 
 
 @pytest.mark.parametrize(("module", "message"), [
     ("raise OSError('no network')", "cannot download the description: no network"),
-    ("SRDF_PATH = 'a.srdf'", "the description has no file of a robot; expected a URDF, MJCF or xacro file"),
+    ("SRDF_PATH = 'a.srdf'", "the description has no file of a robot: expected a URDF, MJCF or xacro file"),
 ])
 def test_a_description_that_cannot_be_used_is_an_error(descriptions, module, message):
     descriptions(arm_description=module)
@@ -63,7 +63,7 @@ def test_a_description_that_cannot_be_used_is_an_error(descriptions, module, mes
 
 def test_an_unknown_description_suggests_the_nearest(descriptions):
     descriptions(panda_description="")
-    with pytest.raises(ld.ModelError, match=r"no such description; .*did you mean panda_description"):
+    with pytest.raises(ld.ModelError, match=r"no such description.*did you mean panda_description"):
         ld.load("robot_descriptions:panda_descripton")
 
 

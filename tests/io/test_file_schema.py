@@ -171,7 +171,7 @@ def test_the_default_of_the_schema_is_that_of_the_reader(tmp_path):
 
 # --- each key with a good and a bad value ------------------------------------------------------------------------------
 
-# what a key needs beside it that is not declared
+# what a key needs next to it that is not declared
 _CURVE = {"table": {"yaw": [0, 1], "x": [0, 0]}}
 _NONLINEAR = {"follower": "elbow", "driver": "shoulder"}
 NEEDS = {"coupling.follower": {"driver": "shoulder", "function": "q"}, "coupling.driver": {"follower": "elbow", "function": "q"},
@@ -339,7 +339,7 @@ def test_every_key_is_in_the_documents(kind, pages):
 
 def test_an_unknown_value_of_a_declared_key_is_refused_by_its_bounds(tmp_path):
     (tmp_path / "a").touch()
-    with pytest.raises(ScenarioError, match=r"rho: out of range; found 2; expected a number of at least 0 and at most 1"):
+    with pytest.raises(ScenarioError, match="rho: out of range: expected a number >= 0 and <= 1, got 2"):
         scenario_of({"robot": str(tmp_path / "a"), "duration": 1, "integrator": {"method": "generalized_alpha", "rho": 2}})
 
 

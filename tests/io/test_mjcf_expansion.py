@@ -123,11 +123,12 @@ def test_a_whole_model_is_attached(pair, tmp_path):
 
 
 @pytest.mark.parametrize("bodies, message", [
-    ('<attach model="hnd" body="palm" prefix="x"/>', r"unknown model; found 'hnd'; .* \(did you mean hand\?\)"),
-    ('<attach model="hand" body="plam" prefix="x"/>', r"unknown body; found 'plam'; .* \(did you mean palm\?\)"),
+    ('<attach model="hnd" body="palm" prefix="x"/>', r"unknown model: .*got 'hnd' \(did you mean hand\?\)"),
+    ('<attach model="hand" body="plam" prefix="x"/>', r"unknown body: .*got 'plam' \(did you mean palm\?\)"),
     ('<attach model="hand" body="palm"/>', "the attribute prefix is missing"),
-    ('<attach model="hand" body="palm" prefix="x" frame="f"/>', "unknown attribute; found 'frame'"),
-    ('<attach model="hand" body="palm" prefix="x"/><attach model="hand" body="palm" prefix="x"/>', "the name is taken"),
+    ('<attach model="hand" body="palm" prefix="x" frame="f"/>', "unknown attribute: got 'frame'"),
+    ('<attach model="hand" body="palm" prefix="x"/><attach model="hand" body="palm" prefix="x"/>', "another element has the same "
+                                                                                                   "name"),
 ])
 def test_wrong_attachments(pair, bodies, message):
     with pytest.raises(ModelError, match=message) as error:

@@ -185,27 +185,32 @@ OUT = 'vertex="0 0 0 1 0 0 0 1 0 0 0 1" face="0 1 2  0 1 3  1 2 3  0 2 3"'
 
 
 @pytest.mark.parametrize("mesh, geom, message", [
-    ('<mesh name="n" file="m.stl"/>', "", r"<geom mesh>: unknown mesh; found 'm'; expected the name of a <mesh>"),
-    ('<mesh name="m" file="none.stl"/>', "", "the file of the mesh does not exist, and the mass of a body depends on it; found "
-                                             r"'none.stl'; expected .*none.stl \(an <inertial> of the body needs no mesh\)"),
-    ('<mesh name="m" file="m.dae"/>', "", "the inertia of this kind of mesh is not computed; found 'm.dae'; expected an"),
+    ('<mesh name="n" file="m.stl"/>', "", "<geom mesh>: unknown mesh: expected the name of a <mesh>, got 'm'"),
+    ('<mesh name="m" file="none.stl"/>', "", "the file of the mesh does not exist, and the mass of a body depends on it: "
+                                             "expected "
+                                             r".*none.stl, got 'none.stl' \(an <inertial> of the body needs no mesh\)"),
+    ('<mesh name="m" file="m.dae"/>', "", "the inertia of this kind of mesh is not computed: expected an STL, OBJ or MSH "
+                                          "file, got 'm.dae'"),
     ('<mesh name="m" file="m.stl"/>', "", "m.stl cannot be read as a mesh"),
-    ('<mesh name="m" file="m.obj"/>', "", "the file of the mesh cannot be read; found 'm.obj'; expected an OBJ file"),
-    ('<mesh name="m" file="m.msh"/>', "", "the file of the mesh cannot be read; found 'm.msh'; expected an MSH file"),
-    ('<mesh name="m"/>', "", "a mesh needs a file or vertices; expected 3 numbers for each of at least 4 points"),
-    ('<mesh name="m" builtin="sphere" params="2"/>', "", "the inertia of a mesh by builtin is not computed; found 'sphere'"),
+    ('<mesh name="m" file="m.obj"/>', "", "the file of the mesh cannot be read: expected an OBJ file with at least 4 points, "
+                                          "got 'm.obj'"),
+    ('<mesh name="m" file="m.msh"/>', "", "the file of the mesh cannot be read: expected an MSH file, got 'm.msh'"),
+    ('<mesh name="m"/>', "", "a mesh requires a file or vertices: expected 3 numbers for each of at least 4 points"),
+    ('<mesh name="m" builtin="sphere" params="2"/>', "",
+     "the inertia of a mesh by builtin is not computed: expected a file or vertices, got 'sphere'"),
     ('<mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1" face="0 1 4"/>', "",
-     "wrong value; found '0 1 4'; expected 3 indices from 0 to 3"),
-    (f'<mesh name="m" {FLAT}/>', "", "the points of the mesh have no convex hull; found 'm'; expected points"),
+     "expected 3 indices from 0 to 3 for each triangle, got '0 1 4'"),
+    (f'<mesh name="m" {FLAT}/>', "", "the points of the mesh have no convex hull: expected points that are not in one plane, "
+                                     "got 'm'"),
     (f'<mesh name="m" {FLAT} face="0 1 2"/>', "",
-     "the volume of the mesh is too small, or its triangles face inwards; found 'legacy'"),
+     "the volume of the mesh is too small, or its triangles face inwards: expected a volume above 1e-15, got 'legacy'"),
     (f'<mesh name="m" {OUT} inertia="exact"/>', "",
-     "the triangles of the mesh are not all oriented alike; found 'exact'; expected conv"),
+     "the triangles of the mesh are not all oriented alike: expected convex, legacy or shell, got 'exact'"),
     (f'<mesh name="m" {attributes(stone(8))} maxhullvert="60" inertia="convex"/>', "",
-     "the inertia of a simplified convex hull is not computed; found 60; expected at least its 61 vertices .MuJoCo writes"),
-    (f'<mesh name="m" {OUT} inertia="hollow"/>', "", "wrong value; found 'hollow'; expected one of legacy, exact, convex, shell"),
-    (f'<mesh name="m" {OUT}/>', 'shellinertia="true"', "a hollow shape is not computed; expected inertia of the <mesh>"),
-    (f'<mesh name="m" {OUT}/>', 'fromto="0 0 0 1 0 0"', "fromto is not for meshes; expected pos"),
+     "the inertia of a simplified convex hull is not computed: expected at least its 61 vertices, got 60 .MuJoCo writes"),
+    (f'<mesh name="m" {OUT} inertia="hollow"/>', "", "expected one of legacy, exact, convex, shell, got 'hollow'"),
+    (f'<mesh name="m" {OUT}/>', 'shellinertia="true"', "a hollow shape is not computed: expected inertia of the <mesh>"),
+    (f'<mesh name="m" {OUT}/>', 'fromto="0 0 0 1 0 0"', "fromto does not apply to meshes: expected pos"),
 ])
 def test_what_is_wrong_is_one_line(tmp_path, mesh, geom, message):
     for kind in ("stl", "dae", "obj", "msh"):
@@ -222,8 +227,9 @@ def test_a_missing_reader_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("liedyn.io.robots.mjcf_meshes.find_spec", lambda _: None)
     (tmp_path / "robot.xml").write_text('<mujoco><asset><mesh file="m.stl"/></asset><worldbody><body><joint/>'
                                         '<geom type="mesh" mesh="m"/></body></worldbody></mujoco>')
-    with pytest.raises(ModelError, match=r"<mesh file>: the inertia of a mesh needs trimesh, which is not installed; "
-                                         r"found 'm.stl'; expected an <inertial> of the body \(pip install 'liedyn\[meshes\]'\)"):
+    with pytest.raises(ModelError, match=r"<mesh file>: computing the inertia of this mesh requires trimesh, which is not "
+                                         r"installed: expected an <inertial> of the body, got 'm.stl' \(pip install "
+                                         r"'liedyn\[meshes\]'\)"):
         ld.load_description(tmp_path / "robot.xml")
 
 

@@ -225,7 +225,7 @@ def renamed(robot: Robot, names: dict[str, str]) -> Robot:
 
 
 def test_renamed_links_keep_their_meshes(source, tmp_path):
-    """They were written anew, without meshes and collision shapes, and without a word."""
+    """They were written anew, without meshes and collision shapes, and without a message."""
     robot = renamed(load_description(source), {"base": "foot", "upper": "thigh", "lower": "shin"})
     assert ld.save(robot, tmp_path / "new.urdf") == ()
     gone, new = changed_lines(source, (tmp_path / "new.urdf").read_text(encoding="utf-8"))

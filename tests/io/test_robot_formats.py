@@ -70,7 +70,7 @@ def test_an_added_format_is_simulated_and_converted_by_commands(pendulum, tmp_pa
 
 
 def test_only_formats_with_keys_take_overrides(pendulum):
-    with pytest.raises(ld.ModelError, match="only a robot YAML has keys"):
+    with pytest.raises(ld.ModelError, match="keys can be changed in robot YAML files only"):
         ld.load_description(pendulum, overrides=("mass=1",))
 
 
@@ -167,5 +167,5 @@ def test_actuated_joints_that_cannot_be_are_errors(actuated, words, tmp_path):
 def test_an_actuated_joint_of_a_loops_file_must_exist(tmp_path):
     (tmp_path / "arm.urdf").write_text(URDF % "")
     (tmp_path / "arm.loops.yaml").write_text("actuated: [l]\n")
-    with pytest.raises(ld.ModelError, match=r"arm\.urdf: actuated: unknown joint; found 'l'"):
+    with pytest.raises(ld.ModelError, match=r"arm\.urdf: actuated: unknown joint: expected the name of a moving joint, got 'l'"):
         ld.load(tmp_path / "arm.urdf")

@@ -22,6 +22,7 @@ from liedyn.io.scenarios.scenario import (
     Torque,
 )
 from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of, scenario_of_robot, to_plain
+from messages import has_parts
 
 FULL = """\
 robot: robots/arm.yaml
@@ -116,7 +117,7 @@ def test_a_robot_file_is_simulated_passively(folder):
 
 
 def test_a_robot_is_no_scenario(folder):
-    with pytest.raises(ScenarioError, match=r"arm\.yaml:1: this is a robot, not a scenario; expected the key robot"):
+    with pytest.raises(ScenarioError, match=r"arm\.yaml:1: this is a robot, not a scenario: expected the key robot"):
         read_scenario(folder / "robots/arm.yaml")
 
 
@@ -158,7 +159,7 @@ def test_names_with_dots_that_exist_need_no_quotes(folder):
 
 
 def test_an_override_of_a_parameter_of_the_robot_names_the_command(folder):
-    with pytest.raises(ScenarioError, match=r"robot: has no keys; found .* \(`liedyn batch` varies parameters of a robot\)"):
+    with pytest.raises(ScenarioError, match=r"robot: has no keys: got .* \(`liedyn batch` varies parameters of a robot\)"):
         read_scenario(folder / "s.yaml", ["robot.mass.hand=2"])
 
 
@@ -173,36 +174,39 @@ def test_paths_of_an_override_are_relative_to_the_current_folder(folder, monkeyp
 
 
 @pytest.mark.parametrize("override, message", [
-    ("duration=-1", "override duration=-1: duration: out of range; found -1; expected a number of at least 1e-12"),
-    ("duration=", "override duration=: no value; expected key.path=value"),
+    ("duration=-1", "override duration=-1: duration: out of range: expected a number >= 1e-12, got -1"),
+    ("duration=", "override duration=: no value: expected key.path=value"),
     ("joints.a.torqe=null", "joints.a.torqe: unknown key"),
     ("smapling=null", "override smapling=null: smapling: unknown key"), ("external_forces.9=null", "no such entry"),
-    ("events.go={at: .nan, do: stop}", "events.go.at: not a finite number; found .nan"),
-    ("contacts.links.foot.sphere.radius=0", "contacts.links.foot.sphere.radius: out of range; found 0"),
+    ("events.go={at: .nan, do: stop}", "events.go.at: not a finite number: expected a number >= 0, got .nan"),
+    ("contacts.links.foot.sphere.radius=0", "contacts.links.foot.sphere.radius: out of range … got 0"),
     ("limits.restitution=0.5", "limits.restitution: restitution does not apply to compliant stops"),
-    ("duration", "override duration: not an override; expected key.path=value"),
+    ("duration", "override duration: not an override: expected key.path=value"),
     ("=3", "override =3: not an override"),
     ("", "not an override"),
     ("a..b=3", "not an override"),
-    ("duratoin=3", "override duratoin=3: duratoin: unknown key; expected one of robot, base"),
+    ("duratoin=3", "override duratoin=3: duratoin: unknown key: expected one of robot, base, loops, gravity, "
+                   "inertia_from_meshes, ignore, xacro_args, ignore_mimic, duration, output_step, integrator, passive, seed, "
+                   "initial, joints, contacts, control, sampling, saturate, motors, limits, constraints, constraint_motion, "
+                   "external_forces, actuators, phases, events"),
     ("integrator.stepp=3", "integrator.stepp: unknown key"),
-    ("duration.x=3", "override duration.x=3: duration: has no keys; found 4.0"),
-    ("external_forces.7.until=3", "external_forces: no such entry; found '7'; expected a number from 0 to 1"),
-    ("external_forces.x=3", "external_forces: no such entry; found 'x'"),
-    ("gravity=[0, 0]", "gravity: wrong value; found [0, 0]; expected a list of 3 numbers"),
+    ("duration.x=3", "override duration.x=3: duration: has no keys: got 4.0"),
+    ("external_forces.7.until=3", "external_forces: no such entry: expected a number from 0 to 1, got '7'"),
+    ("external_forces.x=3", "external_forces: no such entry: expected a number from 0 to 1, got 'x'"),
+    ("gravity=[0, 0]", "gravity: expected a list of 3 numbers, got [0, 0]"),
     ("gravity=[0, 0", "not valid YAML"),
     ("joints.a=&x 3", "joints.a"),
     ("joints.a={torque: 3, prescribe: {}}",
-     "joints.a: a joint takes exactly one of torque, prescribe; found torque, prescribe"),
-    ("robot=nowhere.urdf", "override robot=nowhere.urdf: robot: no such robot file; found 'nowhere.urdf'"),
-    ("seed=1.5", "seed: wrong value; found 1.5; expected an integer"),
-    ("passive=1", "passive: wrong value; found 1; expected true or false"),
+     "joints.a: a joint takes exactly one of torque, prescribe: got torque, prescribe"),
+    ("robot=nowhere.urdf", "override robot=nowhere.urdf: robot: no such robot file: got 'nowhere.urdf'"),
+    ("seed=1.5", "seed: expected an integer, got 1.5"),
+    ("passive=1", "passive: expected true or false, got 1"),
 ])
 def test_wrong_overrides_are_named(folder, override, message):
     with pytest.raises(ScenarioError) as caught:
         read_scenario(folder / "s.yaml", [override])
     assert str(caught.value).startswith(f"override {override}")
-    assert message in str(caught.value)
+    assert has_parts(str(caught.value), message)
 
 
 def test_plain_values_read_back_equal(folder):

@@ -1,4 +1,4 @@
-"""Trajectory files: what is read, what is refused and with which words, and that writing is atomic."""
+"""Trajectory files: what is read, errors and their texts, and that writing is atomic."""
 import csv
 import io
 import os
@@ -56,7 +56,7 @@ def test_times_of_a_calendar_become_relative_to_the_first_row_without_loss_of_di
     assert motion.t.tolist() == [0.0, 1e-9] and motion.header["start"] == "1700000000.123456789"
     assert "t = 0 to 1e-09 s" in repr(motion)
     assert read("t,q.a\n1e7,1\n1.1e7,2\n").t.tolist() == [1e7, 1.1e7]
-    assert "found 0.0; expected a time above 1.0" in refused(read, "t,q.a\n1700000000,1\n1700000001,2\n1700000000,3\n")
+    assert "expected a time above 1.0, got 0.0" in refused(read, "t,q.a\n1700000000,1\n1700000001,2\n1700000000,3\n")
 
 
 @pytest.mark.parametrize("content", [
@@ -112,9 +112,9 @@ def test_standard_input(monkeypatch):
     ("t,[rad]\n0,1\n", [":1:", "column 2 has no name", "'[rad]'"]),
     ('t,"q.a\n0,1\n', [":1:", "the line cannot be read: a quotation mark is not closed"]),
     ("# x: y\nt,q.a\n", [":2:", "no rows"]),
-    ("t,q.a\n0,1\n1\n", [":3:", "found 1; expected 2"]),
-    ("t,q.a\n\n0,1\n1,2,3\n", [":4:", "values: 1,2,3; found 3; expected 2"]),
-    ("t,q.a\n0,1,2\n1,2,3\n", [":2:", "values: 0,1,2; found 3; expected 2"]),
+    ("t,q.a\n0,1\n1\n", [":3:", "expected 2, got 1"]),
+    ("t,q.a\n\n0,1\n1,2,3\n", [":4:", "values: 1,2,3: expected 2, got 3"]),
+    ("t,q.a\n0,1,2\n1,2,3\n", [":2:", "values: 0,1,2: expected 2, got 3"]),
     ("t,q.a\n0,1;5\n", [":2: q.a:", "not a number", "'1;5'"]),
     ("t,q.a\n0;0,1;5\n1;0,2;0,3;0\n", [":2: t:", "not a number", "'0;0'"]),
     ("t,q.a\n0,1\n1,two\n", [":3: q.a:", "not a number", "'two'"]),
@@ -127,12 +127,12 @@ def test_standard_input(monkeypatch):
     ("t,q.a\n0,nan\n", [":2: q.a:", "not finite", "nan"]),
     ("t,q.a\n0,1\n\n1,-inf\n", [":4: q.a:", "not finite", "-inf"]),
     ("t,q.a\n0,1e999\n", [":2: q.a:", "not finite"]),
-    ("t,q.a\n0,1\n1,1\n1,1\n", [":4: t:", "time does not increase", "found 1.0; expected a time above 1.0", "`# events: 1`"]),
-    ("# events: 1\nt,q.a\n0,1\n1,1\n0.5,1\n", [":5: t:", "time does not increase", "found 0.5; expected a time above 1.0"]),
-    ("t,q.a\n0,1\n-1,1\n", [":3: t:", "found -1.0; expected a time above 0.0"]),
+    ("t,q.a\n0,1\n1,1\n1,1\n", [":4: t:", "time does not increase", "expected a time above 1.0, got 1.0", "`# events: 1`"]),
+    ("# events: 1\nt,q.a\n0,1\n1,1\n0.5,1\n", [":5: t:", "time does not increase", "expected a time above 1.0, got 0.5"]),
+    ("t,q.a\n0,1\n-1,1\n", [":3: t:", "expected a time above 0.0, got -1.0"]),
     ("t,q.a\n0," + "1" * 1_000_001 + "\n", [":2:", "too long", "at most 1000000"]),
-    ("t,q.a\n0,0,1\n", [":2: the row has the wrong number of values: 0,0,1; found 3; expected 2 (write numbers with a "
-                        "decimal point; commas separate columns)"]),
+    ("t,q.a\n0,0,1\n", [":2: the row has the wrong number of values: 0,0,1: expected 2, got 3 (write numbers with a decimal "
+                        "point; commas separate columns)"]),
 ])
 def test_refused(read, content, words):
     text = refused(read, content)
@@ -147,7 +147,7 @@ def test_two_rows_of_an_event(read):
 def test_the_error_of_a_long_file_names_the_right_line(read):
     rows = [f"{k},{k}" for k in range(5000)]
     rows[4321] = "4321,4321x"
-    assert ":4323: q.a: not a number; found '4321x'" in refused(read, "t,q.a\n" + "\n".join(rows))
+    assert ":4323: q.a: not a number: got '4321x'" in refused(read, "t,q.a\n" + "\n".join(rows))
 
 
 def test_a_found_text_is_cut_short(read):
@@ -164,14 +164,14 @@ def test_missing_file_and_folder(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_a_pipe_is_refused_and_does_not_hang(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(TrajectoryError, match=r"this is a pipe; expected a file \(use - for standard input\)"):
+    with pytest.raises(TrajectoryError, match=r"this is a pipe: expected a file \(use - for standard input\)"):
         read_trajectory(tmp_path / "pipe.csv")
 
 
 def test_a_file_that_is_too_large_is_refused_unread(tmp_path):
     with open(tmp_path / "large.csv", "wb") as file:
         file.truncate(LARGEST_TRAJECTORY + 1)               # a hole: it takes no room on the disk
-    with pytest.raises(TrajectoryError, match=r"large\.csv: the file is too large; expected at most 1000 MB"):
+    with pytest.raises(TrajectoryError, match=r"large\.csv: the file is too large: expected at most 1000 MB"):
         read_trajectory(tmp_path / "large.csv")
 
 
@@ -185,7 +185,7 @@ def test_standard_input_without_end_is_refused(monkeypatch):
 @pytest.mark.parametrize("row", ["0," + "1" * 140_000 + "x", "0,'" + "x" * 200_000], ids=["number", "text"])
 def test_a_cell_that_is_longer_than_pythons_reader_takes(read, row):
     text = refused(read, "t,q.a\n" + row)
-    assert ":2: the row cannot be read: a cell is too long; expected at most 131072 characters" in text and len(text) < 400
+    assert ":2: the row cannot be read: a cell is too long: expected at most 131072 characters" in text and len(text) < 400
 
 
 def test_times_whose_difference_overflows_give_no_warning(read):
@@ -225,7 +225,7 @@ def test_standard_output(capsys):
 def test_an_existing_file_is_replaced_only_by_force(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("mine")
-    with pytest.raises(UsageError, match=r"x\.csv exists already; --force or force=True overwrites it") as caught:
+    with pytest.raises(UsageError, match=r"x\.csv already exists; --force or force=True overwrites it") as caught:
         write_trajectory(path, {}, [0.0], [])
     assert caught.value.exit_status == 2
     assert path.read_text() == "mine"

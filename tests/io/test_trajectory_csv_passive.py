@@ -33,4 +33,4 @@ def test_springs_act_as_the_comment_says(motion, tmp_path, comment, torque):
 
 def test_another_text_is_an_error(motion, tmp_path):
     result = run("inverse", motion("# passive: no\n"), "--robot", tmp_path / "spring.yaml")
-    assert result.exit_code == 3 and "# passive: wrong value; found 'no'; expected true or false" in result.stderr
+    assert result.exit_code == 3 and "# passive: expected true or false, got 'no'" in result.stderr

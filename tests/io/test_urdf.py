@@ -16,7 +16,7 @@ from liedyn.model.validate import validate
 cmeel = pytest.importorskip("cmeel")
 ROBOTS = Path(cmeel.__file__).parents[1] / "cmeel.prefix/share/example-robot-data/robots"
 FILES = sorted(ROBOTS.rglob("*.urdf"))
-# what is refused, and why: both reasons are errors by design
+# errors, and why: both reasons are errors by design
 REFUSED = {"romeo_laas_small.urdf": "the inertia is not positive semidefinite", "ur3.urdf": "no links in this robot"}
 TYPES = {"floating": "free"}
 
@@ -163,7 +163,7 @@ def test_an_axis_without_xyz_is_a_finding(tmp_path):
     robot = read_urdf(tmp_path / "r.urdf")
     assert robot.joints[0].axes == ((1, 0, 0),)
     assert [str(warning) for warning in robot.warnings] == [
-        f"{tmp_path / 'r.urdf'}:4: j: <axis> without xyz; it was taken as 1 0 0 [axis-missing]"]
+        f"{tmp_path / 'r.urdf'}:4: j: <axis> has no xyz; using 1 0 0 [axis-missing]"]
 
 
 def test_nothing_is_printed(tmp_path, capfd):

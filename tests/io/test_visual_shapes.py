@@ -39,7 +39,7 @@ def test_an_invalid_shape_is_left_out_with_a_warning(tmp_path, geometry, xyz, li
     model = model_of(tmp_path, geometry, xyz)
     warning, = (warning for warning in model.warnings if warning.code == "shape-left-out")
     assert f"r.urdf:{line}: " in str(warning)
-    assert f"the shape of this collision is left out: found {found}, expected {expected}" in str(warning)
+    assert f"the shape of this collision is ignored: expected {expected}, got {found}" in str(warning)
     assert [shape.kind for shape in model.description.visuals["arm"].collision] == ["sphere"]
     assert not model.description.visuals["arm"].collision_meshes
 

@@ -74,7 +74,7 @@ def test_lines_of_later_messages_are_those_of_the_file(read):
     wrong = text.replace('type="continuous"', 'type="revolut"')
     with pytest.raises(ld.ModelError, match=r'r\.urdf:16: joint "j": unknown joint type'):
         read(wrong)
-    with pytest.raises(ld.ModelError, match=r"r\.urdf:18: not valid XML: & does not begin an entity"):
+    with pytest.raises(ld.ModelError, match=r"r\.urdf:18: not valid XML: & is not the start of an entity"):
         read(text.replace('xyz="0 1 0"', 'xyz="0 1 &0"'))
     axis = read(text.replace('xyz="0 1 0"', 'xyz="0 2 0"')).warnings[-1]
     assert (axis.code, axis.place.line) == ("axis-not-unit", 18)
@@ -134,19 +134,19 @@ def test_time_is_linear(tmp_path, head, unit):
 # --- errors ----------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("text", "line", "message"), [
-    ('<a b="x & y"/>', 1, "& does not begin an entity (write &amp; for & and &lt; for <)"),
-    ('<a b="&lol"/>', 1, "& does not begin an entity"),
-    ("<a>\nx & y</a>", 2, "& does not begin an entity"),
-    ("<a>x &; y</a>", 1, "& does not begin an entity"),
+    ('<a b="x & y"/>', 1, "& is not the start of an entity (write &amp; for & and &lt; for <)"),
+    ('<a b="&lol"/>', 1, "& is not the start of an entity"),
+    ("<a>\nx & y</a>", 2, "& is not the start of an entity"),
+    ("<a>x &; y</a>", 1, "& is not the start of an entity"),
     ('<a b="&amp;\n&lol;"/>', 2, "undefined entity &lol; (write &amp; for & and &lt; for <)"),
     ("<a>\n&nbsp;</a>", 2, "undefined entity &nbsp;"),
     ('<a b="&#0;"/>', 1, "&#0; is not a character of XML"),
     ('<a\nb="x<y"/>', 2, "< in the value of an attribute (write &lt;, or close the quotation mark)"),
     ('<a b="1>\n<c d="2"/>\n</a>', 1, "< in the value of an attribute (write &lt;, or close the quotation mark)"),
-    ("<a>1 < 2</a>", 1, "< does not begin a tag (write &lt;)"),
-    ("< a/><a/>", 1, "< does not begin a tag"),
-    ("<a><1b/></a>", 1, "< does not begin a tag"),
-    ("<a></ b></a>", 1, "< does not begin a tag"),
+    ("<a>1 < 2</a>", 1, "< is not the start of a tag (write &lt;)"),
+    ("< a/><a/>", 1, "< is not the start of a tag"),
+    ("<a><1b/></a>", 1, "< is not the start of a tag"),
+    ("<a></ b></a>", 1, "< is not the start of a tag"),
     ("<a></a b>", 1, "the tag </a> is not closed with >"),
     ("<a>\n<b\n<c/></a>", 2, "the tag <b> is not closed with >"),
     ("<a><b</a>", 1, "the tag <b> is not closed with >"),
@@ -165,12 +165,12 @@ def test_time_is_linear(tmp_path, head, unit):
     ("text", 1, "text before the first element"),
     ("<?xml version='1.0'?>\n><a/>", 2, "text before the first element"),
     ("text<a/>", 1, "text before the first element"),
-    ("<a/>\ntext", 2, "text or another element after the end of the first one (a file has one root element)"),
+    ("<a/>\ntext", 2, "text or another element after the end of the first one (one root element)"),
     ("<a/><b/>", 1, "text or another element after the end of the first one"),
     ("<a>\n<!-- x", 2, "a comment is not closed with -->"),
     ("<a><![CDATA[x</a>", 1, "a CDATA section is not closed with ]]>"),
     ("<a>]]></a>", 1, "]]> in text (write ]]&gt;)"),
-    ("<a>\n<!- x --></a>", 2, "<! does not begin a comment (write <!-- comment -->)"),
+    ("<a>\n<!- x --></a>", 2, "<! is not the start of a comment (write <!-- comment -->)"),
     ("<a>\n<!-- x <b c='1'> -- y </a>", 2, "a comment is not closed with -->"),
     ("<?1?><a/>", 1, "'1' is not allowed in the tag <?1?>"),
     ('<a b"="m"/>', 1, "the attribute b of <a> has no value"),

@@ -1,4 +1,4 @@
-"""The YAML reader: values with their line and key, and one clear line for everything that it refuses."""
+"""The YAML reader: values with their line and key, and one clear line for everything that it rejects."""
 from __future__ import annotations
 
 import os
@@ -83,28 +83,29 @@ def test_accessors(root):
 
 
 @pytest.mark.parametrize("action, message", [
-    (lambda r: r.get("name").number(), "s.yaml:2: name: wrong value; found sample; expected a number"),
-    (lambda r: r.get("name").number(minimum=0, maximum=1), "expected a number of at least 0 and at most 1"),
-    (lambda r: r.get("gains").text(), "s.yaml:3: gains: wrong value; found {stiff: {kp: 1e-3, kd: -.5, on: true}, list: "),
-    (lambda r: r.get("gains").get("frame").number(), "s.yaml:9: gains.frame: no value; expected a number"),
+    (lambda r: r.get("name").number(), "s.yaml:2: name: expected a number, got sample"),
+    (lambda r: r.get("name").number(minimum=0, maximum=1), "expected a number >= 0 and <= 1"),
+    (lambda r: r.get("gains").text(), "s.yaml:3: gains: expected text, got {stiff: {kp: 1e-3, kd: -.5, on: true}, list: [1, "
+                                      "[2, 3.5E+2, 4]], frame: , words: ['1', yes, 12:30]}"),
+    (lambda r: r.get("gains").get("frame").number(), "s.yaml:9: gains.frame: no value: expected a number"),
     (lambda r: r.get("gains").get("stiff").get("on").number(),
-     "s.yaml:4: gains.stiff.on: wrong value; found true; expected a number"),
-    (lambda r: r.get("gains").get("stiff").get("kp").number(above=1), "found 1e-3; expected a number above 1"),
-    (lambda r: r.get("gains").get("stiff").get("kp").integer(), "found 1e-3; expected an integer"),
-    (lambda r: r.get("gains").get("stiff").get("kp").text(), 'found 1e-3; expected text (write it in "quotes")'),
+     "s.yaml:4: gains.stiff.on: expected a number, got true"),
+    (lambda r: r.get("gains").get("stiff").get("kp").number(above=1), "expected a number > 1, got 1e-3"),
+    (lambda r: r.get("gains").get("stiff").get("kp").integer(), "expected an integer, got 1e-3"),
+    (lambda r: r.get("gains").get("stiff").get("kp").text(), 'expected text, got 1e-3 (write it in "quotes")'),
     (lambda r: r.get("gains").get("list").vector(3),
-     "s.yaml:5: gains.list: wrong value; found [1, [2, 3.5E+2, 4]]; expected a list of 3 numbers"),
+     "s.yaml:5: gains.list: expected a list of 3 numbers, got [1, [2, 3.5E+2, 4]]"),
     (lambda r: r.get("gains").get("list").vector(2),
-     "s.yaml:7: gains.list[1]: wrong value; found [2, 3.5E+2, 4]; expected a number"),
+     "s.yaml:7: gains.list[1]: expected a number, got [2, 3.5E+2, 4]"),
     (lambda r: r.get("name").items(minimum=1), "expected a list of at least 1 values"),
     (lambda r: r.get("gains").get("list").items(maximum=1), "expected a list of 0 to 1 values"),
     (lambda r: r.get("name").boolean(), "expected true or false"),
     (lambda r: r.get("name").mapping(), "expected a mapping (key: value)"),
-    (lambda r: r.get("name").choice(["simple", "b"]), "found sample; expected one of simple, b (did you mean simple?)"),
+    (lambda r: r.get("name").choice(["simple", "b"]), "expected one of simple, b, got sample (did you mean simple?)"),
     (lambda r: r.check_known_keys(["name", "gain"]),
-     "s.yaml:3: gains: unknown key; expected one of name, gain (did you mean gain?)"),
-    (lambda r: r.mapping(["gains"]), "s.yaml:2: name: unknown key; expected one of gains"),
-    (lambda r: r.get("gains").require("zeta", "a number"), "s.yaml:3: gains: the key zeta is missing; expected a number"),
+     "s.yaml:3: gains: unknown key: expected one of name, gain (did you mean gain?)"),
+    (lambda r: r.mapping(["gains"]), "s.yaml:2: name: unknown key: expected one of gains"),
+    (lambda r: r.get("gains").require("zeta", "a number"), "s.yaml:3: gains: the key zeta is missing: expected a number"),
 ])
 def test_wrong_values_name_file_line_key_found_and_expected(root, action, message):
     assert message in refused(lambda: action(root))
@@ -113,13 +114,13 @@ def test_wrong_values_name_file_line_key_found_and_expected(root, action, messag
 @pytest.mark.parametrize("number", [".nan", ".NaN", "nan", ".inf", "-.inf", "inf", "1e999"])
 def test_numbers_that_are_not_finite(number):
     node = parse_yaml(f"a:\n  b: {number}", "s.yaml", ScenarioError).get("a").get("b")
-    assert refused(node.number) == f"s.yaml:2: a.b: not a finite number; found {number}; expected a number"
+    assert refused(node.number) == f"s.yaml:2: a.b: not a finite number: expected a number, got {number}"
 
 
 @pytest.mark.parametrize("text", ["1,5", "'1,5'"])
 def test_a_decimal_comma(text):
     node = parse_yaml(f"a:\n  b: {text}", "s.yaml", ScenarioError).get("a").get("b")
-    assert refused(node.number) == f"s.yaml:2: a.b: wrong value; found {text}; expected a number (write a decimal point: 1.5)"
+    assert refused(node.number) == f"s.yaml:2: a.b: expected a number, got {text} (write a decimal point: 1.5)"
 
 
 @pytest.mark.parametrize("text, message", [
@@ -127,37 +128,37 @@ def test_a_decimal_comma(text):
     ("# only a comment\n", "s.yaml: the file is empty"),
     ("a: 1\nb: 2\na: 3\n", "s.yaml:3: a: duplicate key, first on line 1"),
     ("x: {a: 1, a: 2}", "s.yaml:1: x.a: duplicate key"),
-    ("a: 1\nb: *x\nc: &x 1", "s.yaml:2: b: a YAML alias without an anchor before it; expected an anchor &name before *name"),
-    ("a: &x\n - *x\n", "s.yaml:2: a[0]: a YAML alias of a value that contains it"),
-    ("a: &x 1\n*x : 2\n", "s.yaml:2: a YAML alias as a key; expected a name"),
-    ("a:\n  <<: 1\n", "s.yaml:2: a.<<: wrong value of a YAML merge key; expected an alias of a mapping, or a list"),
+    ("a: 1\nb: *x\nc: &x 1", "s.yaml:2: b: the YAML alias has no anchor before it: expected an anchor &name before *name"),
+    ("a: &x\n - *x\n", "s.yaml:2: a[0]: the YAML alias refers to a value that contains it"),
+    ("a: &x 1\n*x : 2\n", "s.yaml:2: a YAML alias cannot be a key: expected a name"),
+    ("a:\n  <<: 1\n", "s.yaml:2: a.<<: wrong value of a YAML merge key: expected an alias of a mapping, or a list"),
     ("a: &x {b: 1}\nc:\n  <<: [*x, 2]\n", "s.yaml:3: c.<<: wrong value of a YAML merge key"),
-    ("a: &x {b: 1}\nc:\n  <<: *x\n  <<: *x\n", "s.yaml:4: c: a second merge key <<; expected one with a list of aliases"),
-    ("a: &x " + "[" * 30 + "]" * 30 + "\nb: " + "[" * 30 + "*x", "s.yaml:1: too deeply nested; expected at most 50 levels"),
-    (BOMB, "s.yaml:6: l5[6]: YAML aliases add too many values; expected at most 100000"),
-    (MERGE_BOMB, "s.yaml:11: l10.<<: YAML aliases add too many values; expected at most 100000"),
+    ("a: &x {b: 1}\nc:\n  <<: *x\n  <<: *x\n", "s.yaml:4: c: duplicate merge key <<: expected one with a list of aliases"),
+    ("a: &x " + "[" * 30 + "]" * 30 + "\nb: " + "[" * 30 + "*x", "s.yaml:1: too deeply nested: expected at most 50 levels"),
+    (BOMB, "s.yaml:6: l5[6]: YAML aliases add too many values: expected at most 100000"),
+    (MERGE_BOMB, "s.yaml:11: l10.<<: YAML aliases add too many values: expected at most 100000"),
     ("a: !!python/object:os.system x",
-     "s.yaml:1: a: YAML tags are not supported; expected a plain value"),
-    ("--- {a: 1}\n--- {a: 2}\n", "s.yaml:2: a second YAML document; expected one document in a file"),
-    ("a: 1\n2: b\n", 's.yaml:2: a key that is a number; expected a name (write it in quotes)'),
-    ("true: b\n", "s.yaml:1: a key that is a boolean; expected a name (write it in quotes)"),
-    ("0: b\n", "s.yaml:1: a key that is a number; expected a name (write it in quotes)"),              # they were called empty
-    ("false: b\n", "s.yaml:1: a key that is a boolean; expected a name (write it in quotes)"),
-    ("x: {mass: 1,5, com: 0}", "s.yaml:1: x.mass: wrong value; found 1,5; expected a number (write a decimal point: 1.5)"),
-    ("x: {damping: -0,25}", "s.yaml:1: x.damping: wrong value; found -0,25; expected a number (write a decimal point: -0.25)"),
-    ("x: {mass: 1, 5: 0}", "s.yaml:1: x: a key that is a number; expected a name (write it in quotes)"),
-    ("? [a]\n: 1\n", "s.yaml:1: a list as a key; expected a name"),
-    ("a:\n\t- 1\n", "s.yaml:2: not valid YAML: the line is indented with a tab; expected spaces"),
-    ("a:\n  b: 1\n  \tc: 2\n", "s.yaml:3: not valid YAML: the line is indented with a tab; expected spaces"),
-    ("a: [1,\n\t@]\n", "s.yaml:2: not valid YAML: the line is indented with a tab; expected spaces"),
+     "s.yaml:1: a: YAML tags are not supported: expected a plain value"),
+    ("--- {a: 1}\n--- {a: 2}\n", "s.yaml:2: more than one YAML document: expected one document in a file"),
+    ("a: 1\n2: b\n", "s.yaml:2: the key is a number: expected a name (write it in quotes)"),
+    ("true: b\n", "s.yaml:1: the key is a boolean: expected a name (write it in quotes)"),
+    ("0: b\n", "s.yaml:1: the key is a number: expected a name (write it in quotes)"),              # they were called empty
+    ("false: b\n", "s.yaml:1: the key is a boolean: expected a name (write it in quotes)"),
+    ("x: {mass: 1,5, com: 0}", "s.yaml:1: x.mass: expected a number, got 1,5 (write a decimal point: 1.5)"),
+    ("x: {damping: -0,25}", "s.yaml:1: x.damping: expected a number, got -0,25 (write a decimal point: -0.25)"),
+    ("x: {mass: 1, 5: 0}", "s.yaml:1: x: the key is a number: expected a name (write it in quotes)"),
+    ("? [a]\n: 1\n", "s.yaml:1: a list cannot be a key: expected a name"),
+    ("a:\n\t- 1\n", "s.yaml:2: not valid YAML: the line is indented with a tab: expected spaces"),
+    ("a:\n  b: 1\n  \tc: 2\n", "s.yaml:3: not valid YAML: the line is indented with a tab: expected spaces"),
+    ("a: [1,\n\t@]\n", "s.yaml:2: not valid YAML: the line is indented with a tab: expected spaces"),
     ("a:\t[1\n", "s.yaml:1: not valid YAML: while"),
     ("a: 1\n b: 2\n", "s.yaml:2: not valid YAML: "),
     ("a: [1, 2\n", "s.yaml:1: not valid YAML: "),
     ("a: 'never closed\n", "s.yaml:1: not valid YAML: "),
     ("a: \ufffe", "s.yaml:1: a character that YAML does not allow"),
-    ("[" * 100_000, "s.yaml:1: too deeply nested; expected at most 50 levels"),
+    ("[" * 100_000, "s.yaml:1: too deeply nested: expected at most 50 levels"),
     ("- " * 1000, "s.yaml:1: too deeply nested"),
-    ("a: 1\nb: " + "{c: [" * 20_000, "s.yaml:2: too deeply nested; expected at most 50 levels"),
+    ("a: 1\nb: " + "{c: [" * 20_000, "s.yaml:2: too deeply nested: expected at most 50 levels"),
     ("a:\n" + "".join("  " * k + "- \n" for k in range(2000)), "s.yaml:51: too deeply nested"),
     ("a: [\"" + "[" * 60 + "\", '" + "[" * 60 + "'", "s.yaml:1: not valid YAML: "),       # brackets in quotes nest nothing
 ])
@@ -180,27 +181,27 @@ def test_lines_of_aliases_are_those_of_the_text_and_keys_those_of_the_alias():
     assert [str(node.place) for node in (root.get("b"), root.get("b").get("x"), root.get("b").get("y").value[1],
                                          root.get("c").get("y"), root.get("c").get("z"), root.get("d").get("w"))] == [
         "s.yaml:4: b", "s.yaml:2: b.x", "s.yaml:3: b.y[1]", "s.yaml:3: c.y", "s.yaml:6: c.z", "s.yaml:9: d.w"]
-    assert refused(lambda: root.get("b").get("x").boolean()) == "s.yaml:2: b.x: wrong value; found 1; expected true or false"
+    assert refused(lambda: root.get("b").get("x").boolean()) == "s.yaml:2: b.x: expected true or false, got 1"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_a_pipe_is_refused_and_does_not_hang(tmp_path):
     os.mkfifo(tmp_path / "s.yaml")
     text = refused(lambda: read_yaml(tmp_path / "s.yaml", ScenarioError))
-    assert text.endswith("s.yaml: this is a pipe; expected a file (save it to a file first)")
+    assert text.endswith("s.yaml: this is a pipe: expected a file (save it to a file first)")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no device without end")
 def test_a_link_to_a_device_without_end_is_refused_unread(tmp_path):
     (tmp_path / "s.yaml").symlink_to("/dev/zero")
-    assert "s.yaml: this is a device; expected a file" in refused(lambda: read_yaml(tmp_path / "s.yaml", ScenarioError))
+    assert "s.yaml: this is a device: expected a file" in refused(lambda: read_yaml(tmp_path / "s.yaml", ScenarioError))
 
 
 def test_a_file_that_is_too_large_is_refused_unread(tmp_path):
     with open(tmp_path / "s.yaml", "wb") as file:
         file.truncate(10_000_000_000)                       # a hole: it takes no room on the disk
     text = refused(lambda: read_yaml(tmp_path / "s.yaml", ScenarioError))
-    assert text.endswith("s.yaml: the file is too large; expected at most 10 MB")
+    assert text.endswith("s.yaml: the file is too large: expected at most 10 MB")
 
 
 def test_names_with_control_characters_do_not_reach_the_terminal():
@@ -211,17 +212,17 @@ def test_names_with_control_characters_do_not_reach_the_terminal():
 @pytest.mark.parametrize("contents, message", [
     (b"", "the file is empty"),
     (b"  \n", "the file is empty"),
-    (b"\x7fELF\x00\x01", "this is a binary file; expected text in UTF-8"),
-    (b"a: 1\nb: \xff\xfe\n", ":2: this is not a text file; expected text in UTF-8"),
-    ("a: 1\n".encode("utf-16"), "this is a binary file; expected text in UTF-8"),
-    ("a: 1\n".encode("utf-16-le"), "this is a binary file; expected text in UTF-8"),
-    ("a: 1\n".encode("utf-16-be"), "this is a binary file; expected text in UTF-8"),
-    ("a: 1\n".encode("utf-32"), "this is a binary file; expected text in UTF-8"),
-    (b"a: 1\nb: x\x00y\n", "this is a binary file; expected text in UTF-8"),
-    (b"a: 1\nb: \x07\n", ":2: control characters are not allowed; found '\\x07'; expected plain text"),
-    (b"a: 1\nb: \x7f\n", ":2: control characters are not allowed; found '\\x7f'; expected plain text"),
-    ("a: 1\nb: \x9b\n".encode(), ":2: control characters are not allowed; found '\\x9b'; expected plain text"),
-    (b"a: 1\nb: \x1b[31m\n", ":2: control characters are not allowed; found '\\x1b'; expected plain text"),
+    (b"\x7fELF\x00\x01", "this is a binary file: expected text in UTF-8"),
+    (b"a: 1\nb: \xff\xfe\n", ":2: this is not a text file: expected text in UTF-8"),
+    ("a: 1\n".encode("utf-16"), "this is a binary file: expected text in UTF-8"),
+    ("a: 1\n".encode("utf-16-le"), "this is a binary file: expected text in UTF-8"),
+    ("a: 1\n".encode("utf-16-be"), "this is a binary file: expected text in UTF-8"),
+    ("a: 1\n".encode("utf-32"), "this is a binary file: expected text in UTF-8"),
+    (b"a: 1\nb: x\x00y\n", "this is a binary file: expected text in UTF-8"),
+    (b"a: 1\nb: \x07\n", ":2: control characters are not allowed: expected plain text, got '\\x07'"),
+    (b"a: 1\nb: \x7f\n", ":2: control characters are not allowed: expected plain text, got '\\x7f'"),
+    ("a: 1\nb: \x9b\n".encode(), ":2: control characters are not allowed: expected plain text, got '\\x9b'"),
+    (b"a: 1\nb: \x1b[31m\n", ":2: control characters are not allowed: expected plain text, got '\\x1b'"),
 ])
 def test_files_that_are_not_text(tmp_path, contents, message):
     path = tmp_path / "s.yaml"
@@ -232,7 +233,7 @@ def test_files_that_are_not_text(tmp_path, contents, message):
 
 def test_missing_file_directory_and_too_large(tmp_path, monkeypatch):
     assert refused(lambda: read_yaml(tmp_path / "none.yaml", ScenarioError)) == f"{tmp_path / 'none.yaml'}: no such file"
-    assert refused(lambda: read_yaml(tmp_path, ScenarioError)) == f"{tmp_path}: this is a directory; expected a file"
+    assert refused(lambda: read_yaml(tmp_path, ScenarioError)) == f"{tmp_path}: this is a directory: expected a file"
     (tmp_path / "big.yaml").write_text("a: 1\n" * 10)
     monkeypatch.setattr("liedyn.io.yaml_nodes.LARGEST_FILE", 20)
     assert "too large" in refused(lambda: read_yaml(tmp_path / "big.yaml", ScenarioError))

@@ -1,4 +1,4 @@
-"""Eight directions of one state, one direction of eight states, several of each: the same numbers, wherever they stand."""
+"""Eight directions of one state, one direction of eight states, several of each: the same numbers, at any position."""
 import numpy as np
 import pytest
 

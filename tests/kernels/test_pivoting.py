@@ -53,7 +53,7 @@ def pivoted(J, n):
 @pytest.mark.parametrize(("n", "m", "rank"), CASES)
 def test_full_pivoting(n, m, rank, worst):
     M, A, rng = system(n, m, rank, 1)
-    units = 10.0**rng.uniform(-4, 4, n)                                      # rad beside m, light beside heavy
+    units = 10.0**rng.uniform(-4, 4, n)                                      # rad next to m, light next to heavy
     P = M * np.outer(units, units) + 0.1 * rng.standard_normal((n, n)) * np.outer(units, units) * 0.1
     A = A * units
     J = np.block([[P, -A.T], [A, np.zeros((m, m))]])

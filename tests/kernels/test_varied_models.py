@@ -199,7 +199,7 @@ ENTRIES = {
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_entries_of_eight_robots(eight, name, monkeypatch):
-    """Compiled for constants (m, 8), the entry serves a batch of eight states, each of a model of its own."""
+    """Compiled for constants (m, 8), the entry serves a batch of eight states, each of a separate model."""
     module, function = ENTRIES[name]
     models, constants, *states = eight
     alone = [function(model, *(x[k] for x in states)) for k, model in enumerate(models)]

@@ -1,5 +1,5 @@
 """B = (E, f) against 6x6 matrices: what a rigid body's velocity wrench does when its twist changes. All is bilinear, so exact
-but for rounding."""
+except for rounding."""
 import numpy as np
 import pytest
 

@@ -62,7 +62,7 @@ def selection(x, y):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_arithmetic_is_ieee_in_each_lane(kind):
-    """Exact but for division, which may multiply by the reciprocal (1 ulp; not for divisors whose reciprocal overflows),
+    """Exact except for division, which may multiply by the reciprocal (1 ulp; not for divisors whose reciprocal overflows),
     and for the sign of zero."""
     rows = np.vstack([PAIRS, np.random.default_rng(0).standard_normal((100, 2))])
     out = evaluate(arithmetic, rows, 11, kind)

@@ -155,7 +155,7 @@ def test_log_undoes_exp_below_half_a_turn(kind, worst):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_exp_undoes_log_at_any_rotation(kind):
-    """Also at half a turn, where the axis is found but for its sign, and near it. |w| <= pi."""
+    """Also at half a turn, where the axis is found except for its sign, and near it. |w| <= pi."""
     R = np.vstack([Rotation.from_rotvec(ANY).as_matrix(), random_rotations(np.random.default_rng(0), 500),
                    [np.diag(d) for d in ([1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1])]])
     row = evaluate(logarithm, R.reshape(-1, 9), 7, kind)

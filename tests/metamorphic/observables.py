@@ -127,7 +127,7 @@ def actuated(model, s):
 
 def inverse_along_the_motion(model, s, _):
     """The rate of constrained inverse dynamics along a motion of constant forces, which obeys the constraints: a sum that may
-    cancel. Beside it, that along a change of the acceleration."""
+    cancel. Next to it, that along a change of the acceleration."""
     d, a = ld.constrained_forward_derivatives(model, s.q, s.v, s.tau), s.a
     by = ld.constrained_inverse_derivatives(model, s.q, s.v, a, **actuated(model, s))
     return np.stack([by.dtau_dq @ s.v + by.dtau_dv @ a + by.dtau_da @ (d.da_dq @ s.v + d.da_dv @ a),

@@ -111,7 +111,7 @@ def test_samples_of_a_sweep_do_not_depend_on_the_order_of_entries_and_outputs(tm
 
 @pytest.mark.parametrize("name", ["random tree", "random floating tree", "random loops", "five-bar"])
 def test_batches_on_one_and_two_threads(name, monkeypatch):
-    """Each state is computed by itself: the same bits."""
+    """Each state is computed individually: the same bits."""
     monkeypatch.setattr(threads, "cores", lambda: 2)
     monkeypatch.setattr(threads, "_MIN_WORK_PER_THREAD", 1)
     threads._pool.cache_clear()

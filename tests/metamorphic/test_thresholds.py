@@ -1,4 +1,4 @@
-"""Verdicts that must not depend on units or on the place: the same problem in other numbers is accepted or refused alike."""
+"""Verdicts that must not depend on units or on the place: the same problem in other numbers is accepted or rejected alike."""
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -255,7 +255,7 @@ def test_a_slow_curve_of_rotations_is_as_smooth_as_a_fast_one(time):
     np.testing.assert_allclose(slow, fast, atol=1e-13 * np.abs(fast).max())
 
 
-# derivatives, identification, pictures --------------------------------------------------------------------------------------
+# derivatives, identification, plots --------------------------------------------------------------------------------------
 @every_unit
 def test_differences_are_as_sure_in_all_units(units):
     """What derivatives are checked against: not one is off, and none is in doubt."""

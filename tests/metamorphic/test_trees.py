@@ -267,7 +267,7 @@ def test_motions_of_mimic_joints_are_those_of_chained_couplings(way):
 
 
 def unbalanced(model, q, v, a, actuated):
-    """Forces that the multipliers of constrained inverse dynamics leave over, beside the sizes of all."""
+    """Forces that the multipliers of constrained inverse dynamics leave over, next to the sizes of all."""
     found, tree = ld.constrained_inverse_dynamics(model, q, v, a, actuated), model.spanning_tree()
     balance = ld.inverse_dynamics(tree, q, v, a) - found.tau - ld.constraint_jacobian(model, q).T @ found.multipliers
     return np.concatenate([balance, ld.inverse_dynamics(tree, q, v, a)])

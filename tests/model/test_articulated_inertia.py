@@ -208,7 +208,7 @@ def test_the_size_of_a_robot_does_not_matter(scale):
 
 
 def test_long_chains_of_ball_joints_have_inertia():
-    """Rounding in the block that a joint removes grew from joint to joint: 88 links were refused, 150 ended in a LinAlgError."""
+    """Rounding in the block that a joint removes grew from joint to joint: 88 links were an error, 150 ended in a LinAlgError."""
     links = tuple(Link(f"l{k}", 1.0, (0.05, 0.0, 0.0), (0.001, 0.0, 0.0, 0.002, 0.0, 0.003)) for k in range(400))
     joints = tuple(Joint(f"j{k}", "ball", f"l{k - 1}" if k else WORLD, f"l{k}", Pose(translation=(0.1 if k else 0.0, 0.0, 0.0)))
                    for k in range(400))

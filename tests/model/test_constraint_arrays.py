@@ -1,4 +1,4 @@
-"""Closures and couplings: what is refused, and the arrays that kernels read."""
+"""Closures and couplings: errors, and the arrays that kernels read."""
 from __future__ import annotations
 
 import math
@@ -14,6 +14,7 @@ from liedyn.model.description import COUPLING, LOOP_TYPES, Coordinate, Coupling,
 from liedyn.model.links import Link, Pose
 from liedyn.model.validate import validate
 from matrices import pose
+from messages import has_parts
 from zoo import ROBOTS
 
 BODY = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
@@ -53,43 +54,48 @@ def refused(robot):
 
 
 @pytest.mark.parametrize("robot, text", [
-    (with_loop("hinge"), "loop \"tip\", type: unknown type of loop; found 'hinge'; expected one of weld, revolute"),
+    (with_loop("hinge"), 'loop "tip", type: unknown type of loop: expected one of weld, revolute … got \'hinge\''),
     (with_loop("bal"), "(did you mean ball?)"),
-    (with_loop(a="bb"), "loop \"tip\", a: frame a is not on a link of this robot; found 'bb'; expected a link's name or world "
-     "(did you mean"),
-    (with_loop(b="nowhere"), "loop \"tip\", b: frame b is not on a link of this robot; found 'nowhere'"),
-    (with_loop(b="b"), "loop \"tip\", b: the loop joins a link to itself; found 'b'; expected two links"),
-    (with_loop(b="b2"), "loop \"tip\", b: the loop joins two links of one body: there is no moving joint between them; "
-     "found ['b', 'b2']; expected links that move relative to each other"),
+    (with_loop(a="bb"), 'loop "tip", a: frame a is not on a link of this robot: expected a link\'s name or world, got \'bb\' '
+                        "(did you mean"),
+    (with_loop(b="nowhere"), 'loop "tip", b: frame b is not on a link of this robot: expected a link\'s name or world, got '
+                             "'nowhere'"),
+    (with_loop(b="b"), 'loop "tip", b: the loop joins a link to itself: expected two links, got \'b\''),
+    (with_loop(b="b2"), 'loop "tip", b: the loop joins two links of one body: there is no moving joint between them: '
+                        "expected links that move relative to each other, got ['b', 'b2']"),
     (with_loop(pose_a=Pose((2.0, 0, 0, 0, 1, 0, 0, 0, 1))), "loop \"tip\", a: the rotation of the frame is not a rotation "
                                                             "matrix"),
     (with_loop(pose_b=Pose(translation=(0, math.nan, 0))), "loop \"tip\", b: not a finite number in the frame"),
-    (with_loop("revolute", axes=((0, 0, 0),)), 'loop "tip", axis: the axis is the zero vector; found [0.0, 0.0, 0.0]'),
+    (with_loop("revolute", axes=((0, 0, 0),)), 'loop "tip", axis: the axis is the zero vector: expected a non-zero vector, '
+                                               "got [0.0, 0.0, 0.0]"),
     (with_loop("universal", axes=((1, 0, 0), (0, 0, 0))), 'loop "tip", axis: the axis is the zero vector'),
-    (with_loop("universal", axes=((1, 0, 0),)), "wrong number of axes; found 1; expected 2 for a universal closure"),
-    (with_loop("ball", axes=Z), "wrong number of axes; found 1; expected 0 for a ball closure"),
+    (with_loop("universal", axes=((1, 0, 0),)), "wrong number of axes: expected 2 for a universal closure, got 1"),
+    (with_loop("ball", axes=Z), "wrong number of axes: expected 0 for a ball closure, got 1"),
     (with_loop("rolling", radius=0.1, shape="sphere", axes=Z), "expected 0 for a rolling closure of a sphere"),
-    (with_loop("rolling", radius=0.1, shape="cone"), "loop \"tip\", shape: unknown shape; found 'cone'; expected disc or sphere"),
-    (with_loop("distance"), 'loop "tip", length: a distance closure needs a length; found 0.0; expected a number above 0 '
-     "(use ball for points that coincide)"),
-    (with_loop("distance", length=math.inf), 'loop "tip", length: not a finite number in the length; found inf'),
-    (with_loop("rolling", radius=-1.0), 'loop "tip", radius: a rolling closure needs a radius; found -1.0'),
+    (with_loop("rolling", radius=0.1, shape="cone"), 'loop "tip", shape: unknown shape: expected disc or sphere, got \'cone\''),
+    (with_loop("distance"), 'loop "tip", length: a distance closure needs a length: expected a number > 0, got 0.0 (use '
+                            "ball for points that coincide)"),
+    (with_loop("distance", length=math.inf), 'loop "tip", length: not a finite number in the length: got inf'),
+    (with_loop("rolling", radius=-1.0), 'loop "tip", radius: a rolling closure needs a radius: expected a number > 0, '
+                                        "got -1.0"),
     (replace(TREE, loops=(Loop("tip", "weld", "b", "c"),) * 2), 'loop "tip": two constraints are called "tip"'),
     (replace(coupled(("ja", 1.0)), loops=(Loop("gear", "weld", "b", "c"),)),
      'coupling "gear": two constraints are called "gear"'),
     (replace(TREE, loops=(Loop("a\nb", "weld", "b", "c"),)), "a constraint needs a name of printable"),
-    (coupled(), 'coupling "gear", terms: a coupling without terms; found []'),
-    (coupled(("ja", 0.0)), 'coupling "gear", terms: a coupling without terms; found [0.0]; expected at least one coefficient'),
+    (coupled(), 'coupling "gear", terms: the coupling has no terms … got []'),
+    (coupled(("ja", 0.0)), 'coupling "gear", terms: the coupling has no terms: expected at least one coefficient other than '
+                           "0, got [0.0]"),
     (coupled(("ja", 1.0), ("ja", 2.0)),
-     'coupling "gear", terms: the coordinate "ja" appears twice; expected one term per coordinate'),
+     'coupling "gear", terms: the coordinate "ja" appears twice: expected one term per coordinate'),
     (coupled(("ju.1", 1.0), ("ju.1", 2.0)), 'the coordinate "ju.1" appears twice'),
     (coupled(("jx", 1.0)),
-     "coupling \"gear\", terms: unknown joint in a coupling; found 'jx'; expected a joint's name, or joint.label"),
-    (coupled(("ju.3", 1.0)), "found 'ju.3'; expected a joint's name, or joint.label (did you mean ju.2?)"),
+     'coupling "gear", terms: unknown joint in a coupling: expected a joint\'s name, or joint.label, got \'jx\''),
+    (coupled(("ju.3", 1.0)), "expected a joint's name, or joint.label, got 'ju.3' (did you mean ju.2?)"),
     (coupled(("jd", 1.0)), 'joint "jd" cannot be coupled: a ball joint has a quaternion for coordinates'),
-    (coupled(("jd.wx", 1.0)), "unknown joint in a coupling; found 'jd.wx'"),
-    (coupled(("weld", 1.0)), 'joint "weld" cannot be coupled: a fixed joint has no coordinate; expected joints such as revolute'),
-    (coupled(("ju", 1.0)), "joint \"ju\" has 2 coordinates; found 'ju'; expected one of ju.1, ju.2"),
+    (coupled(("jd.wx", 1.0)), "unknown joint in a coupling: expected a joint's name, or joint.label, got 'jd.wx'"),
+    (coupled(("weld", 1.0)), 'joint "weld" cannot be coupled: a fixed joint has no coordinate: expected joints such as '
+                             "revolute or prismatic"),
+    (coupled(("ju", 1.0)), 'joint "ju" has 2 coordinates: expected one of ju.1, ju.2, got \'ju\''),
     (coupled(("ja", math.nan)), 'coupling "gear", terms: not a finite number in the coefficient'),
     (coupled(("ja", 1.0), offset=math.inf), 'coupling "gear", offset: not a finite number in the offset'),
     (mimicking(jb={"mimic": Mimic("jd")}), 'joint "jb", mimic: joint "jd" cannot be coupled: a ball joint'),
@@ -101,7 +107,7 @@ def refused(robot):
      'joint "jb", mimic: two constraints are called "jb"'),
 ])
 def test_errors_name_constraint_found_and_expected(robot, text):
-    assert text in refused(robot)
+    assert has_parts(refused(robot), text)
 
 
 def test_the_ground_is_the_body_of_a_fixed_root():
@@ -271,7 +277,7 @@ def test_a_mimic_by_a_fixed_joint_binds_nothing():
 
 def test_a_mimic_of_a_joint_that_does_not_exist_is_an_error():
     """In a description. Published URDF files have them (hands whose joints are called otherwise): a warning."""
-    with pytest.raises(ModelError, match=r"joint \"jb\", mimic: unknown joint in a coupling; found 'j_a'; .*did you mean ja"):
+    with pytest.raises(ModelError, match=r"joint \"jb\", mimic: unknown joint in a coupling: .*got 'j_a' .*did you mean ja"):
         ld.build(mimicking(jb={"mimic": Mimic("j_a")}))
 
 

@@ -12,6 +12,7 @@ from liedyn.model.coupling_functions import TABLE_HEADER, characteristic_slope, 
 from liedyn.model.description import Coupling, Joint, Mimic, Robot
 from liedyn.model.links import Link
 from loop_reference import function_value
+from messages import has_parts
 
 _POWERS = ("2", "3", "7", "0", "1", "20", "(-1)", "(-3)", "0.5", "1.7", "(-0.3)")
 EXPRESSIONS = [*(f"{name}(0.4*q + 0.3)" for name in UNARY_OPERATIONS if name != "negative"), *(f"(q + 2)**{p}" for p in _POWERS),
@@ -122,18 +123,19 @@ STEEP = table(np.arange(5), [0, 1, 2, 1, 0.5], periodic=True)
 
 @pytest.mark.parametrize("robot, text", [
     (coupled(SINE, terms=[("ja", "ja")]), 'the coordinate "ja" appears twice'),
-    (coupled(SINE, terms=[("jc", "jx")]), "unknown joint in a coupling; found 'jx'"),
-    (coupled(replace(SINE, operations=(("driver", 0.0), ("sine", 0.0)))), "unknown operation of a function; found 'sine'"),
+    (coupled(SINE, terms=[("jc", "jx")]), "unknown joint in a coupling: expected a joint's name, or joint.label, got 'jx'"),
+    (coupled(replace(SINE, operations=(("driver", 0.0), ("sine", 0.0)))), "unknown operation of a function … got 'sine'"),
     (coupled(replace(SINE, operations=(("driver", 0.0), ("add", 0.0)))), "the operations of a function must leave one number"),
     (coupled(replace(SINE, operations=())), "the operations of a function must leave one number"),
-    (coupled(table(X[:3], Y[:3])), "wrong number of points for cubic interpolation; found 3; expected 4 to 2000"),
-    (coupled(table(X[:5], Y[:5], interpolation="quintic")), "for quintic interpolation; found 5; expected 6 to 2000"),
-    (coupled(table(interpolation="linear")), "unknown interpolation; found 'linear'; expected one of cubic, quintic"),
-    (coupled(table([0, 1, 1, 2, 3], Y[:5])), "the driver's positions in a table must increase; found 1.0"),
+    (coupled(table(X[:3], Y[:3])), "wrong number of points for cubic interpolation: expected 4 to 2000, got 3"),
+    (coupled(table(X[:5], Y[:5], interpolation="quintic")), "for quintic interpolation: expected 6 to 2000, got 5"),
+    (coupled(table(interpolation="linear")), "unknown interpolation: expected one of cubic, quintic, got 'linear'"),
+    (coupled(table([0, 1, 1, 2, 3], Y[:5])), "the driver's positions in a table must increase: expected a number > 1, "
+                                             "got 1.0"),
     (coupled(table(y=[*Y[:-1], np.nan])), "not a finite number in the table"),
-    (coupled(STEEP), "the last value of a periodic table must be the first one, or whole turns more; found 0.5; expected 0"),
-    (coupled(STEEP, terms=[("jb", "ja")]), "the last value of a periodic table must be the first one; found 0.5; expected 0"),
-    (coupled(table(units=("m", "rad"))), "the column of the driver has the unit of another quantity; found 'm'; expected rad"),
+    (coupled(STEEP), "the last value of a periodic table must be the first one, or whole turns more: expected 0, got 0.5"),
+    (coupled(STEEP, terms=[("jb", "ja")]), "the last value of a periodic table must be the first one: expected 0, got 0.5"),
+    (coupled(table(units=("m", "rad"))), "the column of the driver has the unit of another quantity: expected rad, got 'm'"),
     (coupled(SINE, SINE, terms=[("jc", "ja"), ("ja", "jc")]), "the follower of coupling cam0 depends on itself"),
     (coupled(SINE, SINE, terms=[("jc", "ja"), ("jc", "jb")]), "the follower of coupling cam1 is also determined by another"),
     (coupled(SINE, joints=(*JOINTS[:2], replace(JOINTS[2], mimic=Mimic("jb")))), None),
@@ -146,7 +148,7 @@ def test_broken_couplings(robot, text):
         return
     with pytest.raises(ld.ModelError) as caught:
         ld.build(robot)
-    assert text in str(caught.value) and "\n" not in str(caught.value)
+    assert has_parts(str(caught.value), text) and "\n" not in str(caught.value)
 
 
 def test_couplings_in_python():
@@ -168,7 +170,7 @@ def test_couplings_in_python():
 def test_broken_couplings_in_python(arguments, text):
     with pytest.raises(ld.ModelError) as caught:
         ld.Coupling("cam", **arguments)
-    assert text in str(caught.value) and "\n" not in str(caught.value)
+    assert has_parts(str(caught.value), text) and "\n" not in str(caught.value)
 
 
 def test_a_robot_without_functions_has_the_arrays_that_it_had():

@@ -1,4 +1,4 @@
-"""Characteristic lengths of loops: by hand, and wherever the robot stands."""
+"""Characteristic lengths of loops: by hand, and at any position."""
 import numpy as np
 import pytest
 

@@ -89,7 +89,7 @@ COUNT = {"revolute": 1, "continuous": 1, "prismatic": 1, "helical": 1, "ball": 1
 
 @pytest.mark.parametrize("kind", MOVING)
 def test_bodies_of_each_joint_type(kind):
-    """Compound joints become screws about the z axes of their own bodies, massless but for the last."""
+    """Compound joints become screws about the z axes of their bodies, massless except for the last."""
     rng = np.random.default_rng(3)
     joint = random_joint(rng, "joint", kind, "root", "child")
     model = ld.build(Robot("one", (random_link(rng, "root"), random_link(rng, "child")), (joint,)))

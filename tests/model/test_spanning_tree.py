@@ -1,4 +1,4 @@
-"""Robots with loops or couplings: functions of the open tree refuse them and name what obeys; `spanning_tree` is the way
+"""Robots with loops or couplings: functions of the open tree raise an error and name what obeys; `spanning_tree` is the way
 around."""
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Descriptions that are refused, those that are doubted, and what validation fills in."""
+"""Descriptions that are errors, those that are doubted, and what validation fills in."""
 from __future__ import annotations
 
 import math
@@ -13,6 +13,7 @@ from liedyn.model.link_tree import build_link_tree, links_by_body, merge_links
 from liedyn.model.links import Link, Pose
 from liedyn.model.validate import validate
 from liedyn.warning_codes import WARNING_CODES
+from messages import has_parts
 
 BALL = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
 A, B, C = (Link(name, 1.0, (0.0, 0.0, 0.0), BALL) for name in "abc")
@@ -66,45 +67,48 @@ def test_validation_twice_changes_nothing():
 
 
 @pytest.mark.parametrize("robot, text", [
-    (replace(CHAIN, base="loose"), "base: unknown base; found 'loose'; expected fixed or floating"),
-    (replace(CHAIN, gravity=(0, 0, math.nan)), "gravity: not a finite number in the gravity; found [0.0, 0.0, nan]"),
+    (replace(CHAIN, base="loose"), "base: unknown base: expected fixed or floating, got 'loose'"),
+    (replace(CHAIN, gravity=(0, 0, math.nan)), "gravity: not a finite number in the gravity: got [0.0, 0.0, nan]"),
     (replace(CHAIN, name="a\nb"), "name: a robot needs a name of printable characters"),
-    (Robot("r", (), ()), "no links in this robot; expected at least one link"),
-    (with_link(mass=-1.0), 'link "c", mass: negative mass; found -1.0; expected zero or more'),
-    (with_link(mass=math.inf), 'link "c", mass: not a finite number in the mass; found inf'),
-    (with_link(com=(0, 0)), 'link "c", com: wrong centre of mass; found [0.0, 0.0]; expected 3 numbers'),
+    (Robot("r", (), ()), "no links in this robot: expected at least one link"),
+    (with_link(mass=-1.0), 'link "c", mass: negative mass: expected zero or more, got -1.0'),
+    (with_link(mass=math.inf), 'link "c", mass: not a finite number in the mass: got inf'),
+    (with_link(com=(0, 0)), 'link "c", com: wrong centre of mass: expected 3 numbers, got [0.0, 0.0]'),
     (with_link(com=("x", 0, 0)), "expected 3 numbers"),
     (with_link(inertia=(1, 0, 0, 1, 0, math.nan)), 'link "c", inertia: not a finite number in the inertia'),
     (with_link(inertia=(1, 0, 0, 1, 0, -1e-6)),
-     'link "c", inertia: the inertia is not positive semidefinite; found [-1e-06, 1.0, 1.0]'),
+     'link "c", inertia: the inertia is not positive semidefinite … got [-1e-06, 1.0, 1.0]'),
     (with_link(name="b"), 'link "b": two links are called "b"'),
     (with_link(name=""), 'link "": a link needs a name'),
     (with_joint(name="j"), 'joint "j": two joints are called "j"'),
-    (with_joint(child="b"), 'joint "k", child: a link cannot be its own child; found \'b\''),
+    (with_joint(child="b"), 'joint "k", child: a link cannot be its own child: got \'b\''),
     (with_joint(parent="c", child="b"), 'link "b" has two parents: it is also the child of joint "j"'),
-    (with_joint(child="d"), 'joint "k", child: the child is not a link of this robot; found \'d\''),
-    (with_joint(parent="bb"), "the parent is not a link of this robot; found 'bb'; expected a link's name (did you mean b?)"),
+    (with_joint(child="d"), 'joint "k", child: the child is not a link of this robot: expected a link\'s name, got \'d\''),
+    (with_joint(parent="bb"), "the parent is not a link of this robot: expected a link's name, got 'bb' (did you mean b?)"),
     (with_joint(child="world"), "the ground cannot be a child"),
-    (with_joint(child="a"), 'joint "j": the joints form a cycle: a -> b -> a; expected a tree'),
-    (replace(CHAIN, joints=(J,)), "link \"c\": not connected: 2 links are not the child of a joint; found ['a', 'c']"),
+    (with_joint(child="a"), 'joint "j": the joints form a cycle: a -> b -> a: expected a tree'),
+    (replace(CHAIN, joints=(J,)), 'link "c": not connected: 2 links are not the child of a joint: expected one root link, '
+                                  "got ['a', 'c']"),
     (replace(CHAIN, joints=(replace(J, parent="world"), K)), 'link "a": the link is not connected'),
     (replace(CHAIN, links=(B, C), joints=(replace(J, parent="world"), K), base="floating"), "a floating base needs a root link"),
     (replace(CHAIN, joints=(replace(J, name="base"), K), base="floating"),
-     'joint "base": a coordinate of the floating base is also called "base"; expected another name'),
-    (with_joint(type="hinge"), "joint \"k\", type: unknown joint type; found 'hinge'; expected one of fixed, revolute"),
-    (with_joint(axes=()), "wrong number of axes; found 0; expected 1 for a joint of type revolute"),
-    (with_joint(axes=((0, 0, 1e-12),)), "the axis is the zero vector; found [0.0, 0.0, 1e-12]; expected a non-zero vector"),
+     'joint "base": a coordinate of the floating base is also called "base": expected another name'),
+    (with_joint(type="hinge"), 'joint "k", type: unknown joint type: expected one of fixed, revolute … got \'hinge\''),
+    (with_joint(axes=()), "wrong number of axes: expected 1 for a joint of type revolute, got 0"),
+    (with_joint(axes=((0, 0, 1e-12),)), "the axis is the zero vector: expected a non-zero vector, got [0.0, 0.0, 1e-12]"),
     (with_joint(axes=((0, math.inf, 0),)), "not a finite number in the axis"),
     (with_joint(type="universal", axes=((1, 0, 0), (2, 1e-9, 0)), coordinates=()), "the two axes are parallel"),
     (with_joint(type="helical", pitch=math.nan), 'joint "k", pitch: not a finite number'),
-    (with_joint(type="euler", axes=(), sequence="zyy", coordinates=()), "wrong sequence of Euler angles; found 'zyy'"),
+    (with_joint(type="euler", axes=(), sequence="zyy", coordinates=()), "wrong sequence of Euler angles … got 'zyy'"),
     (with_joint(type="euler", axes=(), sequence="zy", coordinates=()), "wrong sequence of Euler angles"),
-    (with_joint(type="screws", axes=(), coordinates=()), "wrong number of screws; found 0; expected 1 to 6"),
-    (with_joint(type="screws", axes=(), screws=((1, 0, 0, 0, 0, 0),) * 7, coordinates=()), "found 7; expected 1 to 6"),
+    (with_joint(type="screws", axes=(), coordinates=()), "wrong number of screws: expected 1 to 6, got 0"),
+    (with_joint(type="screws", axes=(), screws=((1, 0, 0, 0, 0, 0),) * 7, coordinates=()), "expected 1 to 6, got 7"),
     (with_joint(type="screws", axes=(), screws=((0,) * 6,), coordinates=()), "a screw is the zero vector"),
-    (with_joint(coordinates=LIMITED * 2), "wrong number of coordinates; found 2; expected 1 for a joint of type revolute"),
-    (with_joint(coordinates=(Coordinate(1, -1),)), 'joint "k", limits: the limits are swapped; found [1, -1]'),
-    (with_joint(coordinates=(Coordinate(math.nan, 1),)), "a limit is not a number; found [nan, 1, inf, inf]"),
+    (with_joint(coordinates=LIMITED * 2), "wrong number of coordinates: expected 1 for a joint of type revolute, got 2"),
+    (with_joint(coordinates=(Coordinate(1, -1),)),
+     'joint "k", limits: the limits are swapped: expected the lower limit first, got [1, -1]'),
+    (with_joint(coordinates=(Coordinate(math.nan, 1),)),
+     "a limit is not a number: expected lower, upper … got [nan, 1, "),
     (with_joint(coordinates=(Coordinate(math.inf),)), "a limit is not a number"),
     (with_joint(type="ball", axes=(), coordinates=(Coordinate(stiffness=1.0),) * 3), "a ball joint has no spring"),
     (with_joint(type="ball", axes=(), coordinates=LIMITED * 3), "a ball joint has no lower and upper limit"),
@@ -120,12 +124,12 @@ def test_validation_twice_changes_nothing():
     (replace(CHAIN, actuators=(Actuator("f", "a"),) * 2), 'two actuators are called "f"'),
 ])
 def test_errors_name_element_found_and_expected(robot, text):
-    assert text in refused(robot)
+    assert has_parts(refused(robot), text)
 
 
 @pytest.mark.parametrize("name", ["damping", "friction", "armature", "stiffness"])
 def test_negative_passive_forces_are_refused(name):
-    text = f'joint "k", {name}: negative {name}; found -1.0; expected zero or more'
+    text = f'joint "k", {name}: negative {name}: expected zero or more, got -1.0'
     assert refused(with_joint(coordinates=(Coordinate(**{name: -1.0}),))) == text
 
 

@@ -48,4 +48,4 @@ def test_an_unknown_word_is_refused():
     done = subprocess.run([sys.executable, "-c", "import liedyn.numba_tools.numba_internals"],
                           env=os.environ | {"LIEDYN_NUMBA_INTERNALS": "plan"}, capture_output=True, text=True, timeout=100,
                           check=False)
-    assert done.returncode == 1 and "LIEDYN_NUMBA_INTERNALS is not known; found 'plan', expected auto or off" in done.stderr
+    assert done.returncode == 1 and "LIEDYN_NUMBA_INTERNALS is not known: expected auto or off, got 'plan'" in done.stderr

@@ -92,7 +92,7 @@ def is_candidate(file: Path) -> bool:
 # one file ---------------------------------------------------------------------------------------------------------------
 
 def row_of(path: str) -> Row:
-    """Return the row of a file. It runs in a process of its own, which a parser may end."""
+    """Return the row of a file. It runs in a separate process, which a parser may end."""
     os.environ["LIEDYN_CODE"] = "generic"
     warnings.simplefilter("ignore")
     text = Path(path).read_bytes()

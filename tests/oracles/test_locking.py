@@ -1,5 +1,5 @@
 """Joints that lock while they move: a planar arm of three joints and an industrial arm of six, as in Müller, Forward Dynamics of
-Variable Topology Mechanisms: The Case of Constraint Activation (arXiv 2604.19419), with numbers of our own.
+Variable Topology Mechanisms: The Case of Constraint Activation (arXiv 2604.19419), with other numbers.
 
 What is known of a lock: impulses act along locked coordinates alone, so that the momenta (M v)_k of all others stay; of all v
 with these momenta and locked coordinates at rest there is one; 1/2 dv^T M dv is lost. Everything here is computed by NumPy from

@@ -99,7 +99,7 @@ def compare(pair, worst, where):
         "forward dynamics with wrenches": (ld.forward_dynamics(model, q, v, tau, f_ext=F),
                                            ld.forward_dynamics(model, many, v, tau, f_ext=F)[4], pair.forward(F)),
     }
-    if model.link_body.min() > 0:                       # MuJoCo counts what stands still
+    if model.link_body.min() > 0:                       # MuJoCo counts what is at rest
         checks |= {
             "energy": (ld.energy(model, q, v), np.transpose(ld.energy(model, many, v))[4], (kinetic, potential)),
             "momentum": (ld.momentum(model, q, v), ld.momentum(model, many, v)[4], np.r_[spin, momentum]),

@@ -1,4 +1,4 @@
-"""Park, Bobrow and Ploen 1995, §4, written out again from the page with matrix exponentials, links and joints of its own kind:
+"""Park, Bobrow and Ploen 1995, §4, written out again from the page with matrix exponentials, separate links and joints:
 (40), (55)-(57), (59), and the 2R example (60)-(64). Nothing of liedyn's algebra is used for it."""
 import numpy as np
 import pytest

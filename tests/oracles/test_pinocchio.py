@@ -41,7 +41,7 @@ def base(request):
 
 @pytest.fixture(scope="module")
 def case(path, base):
-    """Read once for all tests of a robot, which pytest calls one after the other."""
+    """Read once for all tests of a robot, which pytest calls sequentially."""
     return Case(path, base)
 
 
@@ -108,7 +108,7 @@ def check(worst, case, what, ours, theirs, bound=PROMISED, least=0.0):
 
 
 def test_all_robots_are_here():
-    """69 files; two are refused by name, and one has joints without inertia."""
+    """69 files; two are errors by name, and one has joints without inertia."""
     assert len(urdf_files()) == 69 and len(FILES) == 66
     assert {path.stem for path in FILES} >= {name.partition(",")[0] for name in BY_LINES}
 

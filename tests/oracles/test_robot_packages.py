@@ -18,7 +18,7 @@ def generic(monkeypatch):
 
 
 def test_files_of_gymnasium_agree(tmp_path):
-    """All files with which MuJoCo computes, but for those that move in a fluid."""
+    """All files with which MuJoCo computes, except for those that move in a fluid."""
     rows = rows_of("gymnasium", tmp_path, Here())
     assert len(rows) >= 14 and sum(row.agrees for row in rows) >= 13
     for row in rows:

@@ -121,7 +121,7 @@ def test_kinetic_energy_of_a_body():
 
 
 def test_inertia_in_other_frames():
-    """Checks: K1 (21), (22). Of a body whose inertia is given about its centre of mass, along axes of its own."""
+    """Checks: K1 (21), (22). Of a body whose inertia is given about its centre of mass, along separate axes."""
     T, mass, Ic = poses(6, 1)[0], 1.7, np.diag([0.3, 0.4, 0.5])
     R, p = T[:3, :3], T[:3, 3]
     about = R @ Ic @ R.T
@@ -148,7 +148,7 @@ def test_momentum_of_a_body():
 
 
 def test_rates_in_a_moving_frame():
-    """Checks: K1 (25)-(29), Lemma 1, Lemma 2. Differentiated where the axes stand still, and brought back."""
+    """Checks: K1 (25)-(29), Lemma 1, Lemma 2. Differentiated where the axes are at rest, and brought back."""
     V, (X, dX, Y, dY) = some(8, 6), some(9, 4, 6)
     T = lambda t: exp(t * V)                                                                         # noqa: E731
     w, R = V[:3], lambda t: T(t)[:3, :3]

@@ -1,5 +1,5 @@
 """Kim 2012, v2.01 (K2), §3, on a planar five-bar linkage: (54)-(66) evaluated as printed from M, b and the constraints' matrix A.
-What comes before is K1's; every case of §3.1, with what is refused: tests/dynamics/test_constrained_inverse.py."""
+What comes before is K1's; every case of §3.1, with errors: tests/dynamics/test_constrained_inverse.py."""
 from types import SimpleNamespace
 
 import numpy as np

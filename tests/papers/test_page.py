@@ -122,7 +122,7 @@ def imported(tree: ast.AST, modules: set[str]) -> set[str]:
 
 
 def imported_by(command: str) -> set[str]:
-    """Modules that a command's function imports, or what it names of its own module."""
+    """Modules that a command's function imports, or names in its own module."""
     tree = ast.parse((ROOT / f"src/liedyn/cli/{COMMANDS[command]}.py").read_text(encoding="utf-8"))
     parts = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     parts |= {name.asname or name.name: node for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names}

@@ -53,7 +53,7 @@ def wheel(dist) -> zipfile.ZipFile:
 
 @pytest.fixture(scope="module")
 def installed(dist, tmp_path_factory) -> Path:
-    """The Python of a new environment that has the wheel, and the packages of this one but for its liedyn."""
+    """The Python of a new environment that has the wheel, and the packages of this one except for its liedyn."""
     folder = tmp_path_factory.mktemp("environment")
     done = python("-m", "venv", "--without-pip", folder, folder=folder)
     assert done.returncode == 0, done.stderr
@@ -79,7 +79,7 @@ def test_the_metadata_is_valid_and_complete(dist, wheel):
 
 
 def test_links_of_the_long_description_lead_out_of_the_repository(wheel, tmp_path):
-    """Without an address of the repository, there are no links to its files, and no pictures; with it, all have it."""
+    """Without an address of the repository, there are no links to its files, and no plots; with it, all have it."""
     local = re.compile(r"\]\((?!\w+:|#)[^)]+\)")
     text = message_from_bytes(wheel.read(f"liedyn-{liedyn.__version__}.dist-info/METADATA")).get_payload()
     assert text.lstrip().startswith("# liedyn") and local.search((ROOT / "README.md").read_text(encoding="utf-8"))

@@ -50,7 +50,7 @@ def test_envelopes_are_quantiles_over_the_runs(tmp_path):
     number, t, q = (rows[name].to_numpy() for name in ("number", "t[s]", "q.elbow[rad]"))
     curves = q[np.lexsort((t, number))].reshape(len(np.unique(number)), -1)
     want = np.quantile(curves, (0.05, 0.25, 0.5, 0.75, 0.95), axis=0)
-    assert np.allclose(found[0].quantiles[:, ::20], want, atol=1e-12)           # rows stand at every 20th time of the picture
+    assert np.allclose(found[0].quantiles[:, ::20], want, atol=1e-12)           # rows stand at every 20th time of the plot
     written, warnings = plot_batch(tmp_path / "out", tmp_path / "plots", ["png"])
     pictures = ("scatter", "indices", "histograms", "tornado", "envelopes")
     assert {path.name for path in written.paths} == {f"{name}.png" for name in pictures}

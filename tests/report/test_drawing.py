@@ -1,4 +1,4 @@
-"""Drawing in another process gives the same pictures, and its failure is no failure."""
+"""Drawing in another process gives the same plots, and its failure is no failure."""
 import os
 import sys
 from dataclasses import replace

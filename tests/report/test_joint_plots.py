@@ -112,7 +112,7 @@ def test_constant_values(values, expected):
     assert axes.get_ylim() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("values", [np.zeros_like(T), 1e-15 * np.sin(40 * T)])          # rounding errors beside a curve of 1
+@pytest.mark.parametrize("values", [np.zeros_like(T), 1e-15 * np.sin(40 * T)])          # rounding errors next to a curve of 1
 def test_panels_of_zeros_are_listed_and_not_drawn(values):
     figure = draw(series("still", values), series("moving"), *(series("base", 0 * T, "N", x) for x in ("fx", "fy")))
     assert len(figure.axes) == 1 and figure.notes == ["zero, not drawn: still [rad], base [N]"]

@@ -1,4 +1,4 @@
-"""The picture, the table and the folder of a linearization."""
+"""The plot, the table and the folder of a linearization."""
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -118,7 +118,7 @@ def test_the_folder_holds_what_numpy_and_people_read(result, tmp_path):
     told = json.loads((tmp_path / "out/linear.json").read_text())
     assert told == json.loads(json.dumps(summary(result, tmp_path / "out"))) and told["at_rest"] is True
     assert told["modes"][0]["eigenvalue"][0] == pytest.approx(3.97384, abs=1e-5) and told["modes"][1]["time_constant"] is None
-    with pytest.raises(UsageError, match="exists already; --force or force=True overwrites it"):
+    with pytest.raises(UsageError, match="already exists; --force or force=True overwrites it"):
         write_linearization(result, tmp_path / "out")
 
 

@@ -127,11 +127,11 @@ def test_runs_side_by_side_have_names(folder):
     assert found["/two/tf"][0][1]["transforms"][0]["child_frame_id"] == "two/crank"
     assert {one["frame_id"] for one in found["/two/robot"][0][1]["entities"]} == {"two/crank", "two/rod", "two/slider"}
     said = run("replay", "one", "--mcap", "both.mcap")
-    assert said.exit_code == 2 and "both.mcap exists already; --force or force=True overwrites it" in said.stderr
+    assert said.exit_code == 2 and "both.mcap already exists; --force or force=True overwrites it" in said.stderr
 
 
 def test_the_missing_package_is_named(folder, monkeypatch):
     monkeypatch.setattr("liedyn.report.replay.mcap.find_spec", lambda name: None)
     motion("run", 1.0)
     said = run("replay", "run", "--mcap", "run.mcap")
-    assert said.exit_code == 2 and "MCAP files are written by the package mcap: pip install 'liedyn[mcap]'" in said.stderr
+    assert said.exit_code == 2 and "writing MCAP files requires the package mcap: pip install 'liedyn[mcap]'" in said.stderr

@@ -135,7 +135,7 @@ def test_meshes_are_in_the_page_as_they_are_in_the_file(tmp_path, write):
     assert (arm["link"], arm["mesh"], arm["colour"], arm["scale"]) == ("arm", 0, None, [2, -1, 1])
     assert np.allclose(arm["at"], [0, -1, 0, 1, 0, 0, 0, 0, 1, 0.5, 0, 0], atol=1e-9)
     assert scene["collision_meshes"] == []
-    assert {one["covered"] for one in (*scene["solids"], *scene["ellipsoids"])} == {1}    # no box of <collision> beside them
+    assert {one["covered"] for one in (*scene["solids"], *scene["ellipsoids"])} == {1}    # no box of <collision> next to them
 
 
 @pytest.mark.parametrize("hull, numbers, counts", [("hull.stl", [1], [1, 1]), ("box.stl", [0], [1])])
@@ -191,7 +191,7 @@ def obj_of_materials(path):
 
 
 def obj_with_texture(path):
-    """The left half of the picture is red with some noise, the right one blue."""
+    """The left half of the plot is red with some noise, the right one blue."""
     picture = np.zeros((8, 16, 3), np.uint8)
     picture[:, :8, 0], picture[:, 8:, 2], picture[::2, :, 1] = 255, 255, 8
     Image.fromarray(picture).save(path.parent / "picture.png")
@@ -209,7 +209,7 @@ def obj_with(path, uses, coordinates=""):
 
 @pytest.mark.parametrize("write", [ply_of_faces, obj_of_materials, obj_with_texture])
 def test_faces_have_their_own_colours(tmp_path, write):
-    """One side of the box is red and five are blue; colours of a picture that differ little are one."""
+    """One side of the box is red and five are blue; colours of a plot that differ little are one."""
     from liedyn.report.replay.meshes import read_drawn_mesh
     path = tmp_path / f"box.{write.__name__[:3]}"
     write(path)
@@ -237,7 +237,7 @@ def test_what_is_missing_is_said(tmp_path):
     motion(tmp_path, URDF.format("package://boxes/box.stl", "box.stl"))
     (tmp_path / "box.stl").write_text("no mesh")
     said = ok("replay", tmp_path / "run").stderr
-    assert "warning: without meshes: no file for the mesh package://boxes/box.stl" in said
+    assert "warning: the meshes are not drawn: no file for the mesh package://boxes/box.stl" in said
     assert len(ok("replay", tmp_path / "run", "--no-meshes", "--force").stderr.splitlines()) == 1
     (tmp_path / "cart.yaml").write_text("links: {a: {mass: 1, inertia: [1, 1, 1]}}\n"
                                         "joints: {hinge: {type: continuous, parent: world, child: a, axis: [0, 0, 1]}}\n")

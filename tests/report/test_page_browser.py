@@ -88,7 +88,7 @@ def now(page) -> float:
 
 
 def pixels(page) -> np.ndarray:
-    """(h, w, 3) of the picture in the page, as it is drawn at once."""
+    """(h, w, 3) of the plot in the page, as it is drawn at once."""
     text = page.ask("""(() => {
         const { viewer } = replay, { gl, canvas } = viewer.drawing;
         viewer.draw();
@@ -370,7 +370,7 @@ def test_turns_of_a_base_are_angles(page, tmp_path):
 
 
 def test_attached_bodies_planes_and_pictures_without_a_background(motion, page, tmp_path):
-    """A payload rests until it is attached, moves with its link, and disappears; transparent pictures have the colours drawn."""
+    """A payload rests until it is attached, moves with its link, and disappears; transparent plots have the colours drawn."""
     _, model, t, q = motion
     (tmp_path / "run").mkdir()
     write_trajectory(tmp_path / "run" / "trajectory.csv", trajectory_header(model, folder=tmp_path / "run"), t,

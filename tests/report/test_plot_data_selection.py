@@ -55,7 +55,7 @@ def test_quantities_and_joints(quantities, joints, expected):
 
 
 @pytest.mark.parametrize("quantities, joints, message", [
-    (("speed",), (), "there is nothing to plot of speed; there are q, tau, base_path, energy, motion, positions, torques, track"),
+    (("speed",), (), "nothing to plot for speed: expected any of q, tau, base_path, energy, motion, positions, torques, track"),
     ((), ("ankle",), "joint or link"),
 ])
 def test_what_is_not_there_is_named(quantities, joints, message):
@@ -71,7 +71,7 @@ def test_times_cut_everything():
     assert lengths == {7} and data.skeleton.points.shape == (4, 2, 3) and data.skeleton.edges == ((0, 1),)
     assert data.events == ((1.5, "jumps", "flight"),) and data.phase == "stance"
     assert select_times(whole(), None, None).t is T
-    with pytest.raises(UsageError, match=r"there is no row from 3 s; the motion is from 0 to 2 s"):
+    with pytest.raises(UsageError, match=r"no row from 3 s: the motion is from 0 to 2 s"):
         select_times(whole(), 3.0, None)
 
 
@@ -101,9 +101,9 @@ def test_components_of_runs_differ_by_colour_and_pattern():
     assert [line.is_dashed() for line in lines] == [False, False, True, True]
 
 
-@pytest.mark.parametrize("style, width, message", [("poster", None, "no style 'poster'; there are screen and paper"),
-                                                   ("paper", 0.5, "is 1.5 to 40 inches; found 0.5"),
-                                                   ("screen", float("nan"), "found nan")])
+@pytest.mark.parametrize("style, width, message", [("poster", None, "unknown style 'poster': expected screen or paper"),
+                                                   ("paper", 0.5, "must be 1.5 to 40 inches, got 0.5"),
+                                                   ("screen", float("nan"), "got nan")])
 def test_looks_that_do_not_exist(style, width, message):
     assert look_of("paper").width == 3.5 and look_of("screen").width is None and look_of("paper", 7.0).paper
     with pytest.raises(UsageError, match=message):
@@ -129,7 +129,7 @@ def test_the_command_selects_and_compares(folder):
 
 @pytest.mark.parametrize("args, message", [
     (["--joints", "toe"], "toe"), (["--joints", ","], "expected names, separated by commas"),
-    (["--quantities", "v"], "there are q, tau"),
+    (["--quantities", "v"], "expected any of q, tau"),
     (["--from", "9"], "no row from 9"), (["--width", "100"], "1.5 to 40 inches"), (["--style", "poster"], "poster"),
 ])
 def test_options_that_select_nothing(folder, args, message):

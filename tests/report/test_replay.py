@@ -190,7 +190,7 @@ def test_outputs_ghosts_and_refusals(tmp_path, monkeypatch):
     write_run(Path("run"), "cart.yaml", 0.2)
     write_run(Path("other"), "cart.yaml", 0.4)
     assert ok("replay", "run").stderr.startswith("wrote run/replay.html: 13 frames, ")
-    assert "run/replay.html exists already; --force or force=True overwrites it" in run("replay", "run").stderr
+    assert "run/replay.html already exists; --force or force=True overwrites it" in run("replay", "run").stderr
     ok("replay", "run", "--against", "other", "-o", "both.html")
     assert [one["name"] for one in data_of(Path("both.html").read_text())["runs"]] == ["run", "other"]
     shutil.copy("run/trajectory.csv", "motion.csv")

@@ -44,7 +44,7 @@ def test_pages_of_several_results(result, tmp_path):
     data = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert [one["name"] for one in data["runs"]] == ["arm 1", "arm 2"] and data["title"] == "arm"
     assert (data["beside"], data["traces"], data["follow"], data["speed"]) == (True, ["tip"], "arm", 0.5)
-    with pytest.raises(ld.UsageError, match=r"page\.html exists already"):
+    with pytest.raises(ld.UsageError, match=r"page\.html already exists"):
         result.replay(tmp_path / "page.html")
     with pytest.raises(ld.NameLookupError, match="no link 'tup'; did you mean 'tip'"):
         ld.replay_of(result, traces=["tup"])

@@ -64,7 +64,7 @@ def test_a_figure_has_a_panel_for_each_coordinate(model, shape):
 
 
 def test_a_plot_that_does_not_exist(model):
-    with pytest.raises(ld.NameLookupError, match=r"there is no plot 'tau' of this rollout; there are positions, velocities$"):
+    with pytest.raises(ld.NameLookupError, match=r"unknown plot 'tau' of this rollout: expected one of positions, velocities$"):
         rollout(model, (2,)).plot("tau")
     with pytest.raises(ld.NameLookupError, match="forces=True of the rollout adds accelerations and torques"):
         rollout(model, (2,)).plot("torques")
@@ -83,8 +83,8 @@ def test_a_page_shows_the_chosen_runs(model, tmp_path):
     assert [run["name"] for run in shown] == ["run 4", "run 0"]
     with pytest.raises(ld.UsageError, match="exists"):
         runs.replay(tmp_path / "runs.html")
-    for chosen, text in (([6], "there is no run 6; the rollout has 6 runs, from 0 to 5"), ([], "1 to 16 runs; found 0"),
-                         (range(17), "1 to 16 runs; found 17"), ([-1], "there is no run -1")):
+    for chosen, text in (([6], "there is no run 6; the rollout has 6 runs, from 0 to 5"), ([], "1 to 16 runs, got 0"),
+                         (range(17), "1 to 16 runs, got 17"), ([-1], "there is no run -1")):
         with pytest.raises(ld.UsageError, match=text):
             runs.replay(tmp_path / "no.html", runs=chosen)
     with pytest.raises(ld.UsageError, match="against is for results"):

@@ -82,7 +82,7 @@ def test_replay_checks_links_before_an_existing_page(folder):
     (folder / "run/replay.html").touch()
     for option in ("--trace", "--follow"):
         assert "bra" in run("replay", "run", option, "bra").stderr
-    assert "exists already" in run("replay", "run", "--trace", "bar").stderr
+    assert "already exists" in run("replay", "run", "--trace", "bar").stderr
 
 
 def test_a_warning_about_two_trajectories_is_printed_once(folder):
@@ -99,5 +99,5 @@ def test_pictures_are_replaced_only_by_force(folder):
     check_no_plots(Path("out"), ("png",), force=True)
     with pytest.raises(UsageError, match="out already contains plots; --force overwrites them"):
         check_no_plots(Path("out"), ("png",), force=False)
-    with pytest.raises(UsageError, match="is a file; a folder is needed"):
+    with pytest.raises(UsageError, match="is a file: expected a folder"):
         check_no_plots(Path("motion.csv"), ("png",), force=True)

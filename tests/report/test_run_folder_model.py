@@ -67,7 +67,7 @@ def test_a_run_is_read_with_the_model_that_moved(folder, change):
         again = ld.read_trajectory("run/again.csv")
         for name in model.v_names:
             assert again.columns[f"tau.{name}"] == pytest.approx(motion.columns[f"tau.{name}"], abs=1e-12)
-        assert robot_of(again)[1] == ()                            # a file beside the run names the model, too
+        assert robot_of(again)[1] == ()                            # a file next to the run names the model, too
 
 
 @pytest.mark.parametrize("change", [tree_of, heavier, otherwise, without_file])
@@ -110,7 +110,7 @@ def test_the_model_of_a_trajectory_replaces_nothing(folder):
     with pytest.raises(ld.UsageError, match="give the name of a file"):
         made.save("-")
     (folder / "other.model.yaml").write_text("mine")
-    with pytest.raises(ld.UsageError, match=r"other\.model\.yaml exists"):
+    with pytest.raises(ld.UsageError, match=r"other\.model\.yaml already exists"):
         made.save("other.csv")
     assert (folder / "arm.model.yaml").read_text() == TWO and not (folder / "arm.csv").exists() and not Path("other.csv").exists()
     made.save("other.csv", force=True)

@@ -1,4 +1,4 @@
-"""Energy, base path, replay, and saving all pictures."""
+"""Energy, base path, replay, and saving all plots."""
 import warnings
 from itertools import pairwise
 from pathlib import Path

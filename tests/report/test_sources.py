@@ -1,4 +1,4 @@
-"""Several runs in one page: of a batch, and beside each other."""
+"""Several runs in one page: of a batch, and next to each other."""
 import json
 import re
 from pathlib import Path

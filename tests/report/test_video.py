@@ -43,7 +43,7 @@ def program(folder: Path, name: str, text: str, monkeypatch) -> None:
 
 @needs_chromium
 def test_frames_are_drawn_one_by_one(folder, monkeypatch):
-    """Of 0.5 s at 8 frames a second and half the speed: 9 pictures of the size, each another one."""
+    """Of 0.5 s at 8 frames a second and half the speed: 9 plots of the size, each another one."""
     program(folder, "ffmpeg", 'for last; do :; done; echo "$@" > said; exec cat > "$last"', monkeypatch)
     said = ok("replay", "run", "--video", "bar.mp4", "--fps", 8, "--speed", 0.5, "--size", "320x180")
     assert said.stderr == "wrote bar.mp4: 9 frames\n" and not Path("run/replay.html").exists()
@@ -52,7 +52,7 @@ def test_frames_are_drawn_one_by_one(folder, monkeypatch):
     assert {tuple(np.frombuffer(picture[8:16], ">u4")) for picture in pictures} == {(320, 180)}      # of the head of a PNG
     assert "-framerate 8 " in Path("said").read_text()
     said = run("replay", "run", "--video", "bar.mp4")
-    assert said.exit_code == 2 and "bar.mp4 exists already; --force or force=True overwrites it" in said.stderr
+    assert said.exit_code == 2 and "bar.mp4 already exists; --force or force=True overwrites it" in said.stderr
 
 
 @needs_chromium
@@ -86,17 +86,17 @@ def test_missing_programs_and_wrong_names_are_told(folder, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: found.get(name))
     monkeypatch.setattr(video, "find_spec", lambda name: None)
     said = run("replay", "run", "--video", "bar.mp4")
-    assert said.exit_code == 2 and "videos are written by ffmpeg, and there is none on the path; install it" in said.stderr
+    assert said.exit_code == 2 and "videos require ffmpeg, which is not on the path; install it" in said.stderr
     found["ffmpeg"] = "/bin/true"
     said = run("replay", "run", "--video", "bar.mp4", "--fps", 120, "--speed", 0.001)
     assert said.exit_code == 2 and "the video would have 60001 frames, more than 20000" in said.stderr
     found["chromium"] = None
     said = run("replay", "run", "--video", "bar.mp4")
-    assert said.exit_code == 2 and "videos are drawn by Chromium or Chrome, and there is none on the path" in said.stderr
+    assert said.exit_code == 2 and "videos require Chromium or Chrome, which is not on the path" in said.stderr
     said = run("replay", "run", "--video", "bar.avi")
     assert said.exit_code == 2 and "bar.avi is not the name of a video: it must end in .mp4, .webm" in said.stderr
     said = run("replay", "run", "--video", "bar.mp4", "--size", "101x90")
-    assert said.exit_code == 2 and "'101x90' is not a size in even numbers of pixels, such as 1280x720" in said.stderr
+    assert said.exit_code == 2 and "in even numbers of pixels, such as 1280x720, got '101x90'" in said.stderr
 
 
 @needs_chromium
@@ -110,4 +110,4 @@ def test_a_browser_that_ends_at_once_is_told(folder, monkeypatch):
 def test_an_option_in_place_of_the_file_is_named():
     """`-o` was taken as the file, and `v.mp4` was "unexpected"."""
     said = run("replay", ".", "--video", "-o", "v.mp4")
-    assert said.exit_code == 2 and "'--video': the name of a file must follow; found '-o'" in said.stderr
+    assert said.exit_code == 2 and "'--video': expected a file name, got '-o'" in said.stderr

@@ -191,7 +191,7 @@ ENDS = {"impact": {"impact": {"joint": "z", "restitution": 0.5}}, "set": {"set":
 
 @pytest.mark.parametrize("action", ENDS)
 def test_the_last_row_is_after_an_event_at_the_final_time(ball, action):
-    """Of sliders that reach the value at the final time but for rounding; also where each run has its own end."""
+    """Of sliders that reach the value at the final time except for rounding; also where each run has its own end."""
     model, n, step = ball.with_changes(gravity=[0, 0, 0]), 37, 0.01
     v = np.random.default_rng(0).uniform(0.5, 3.0, 3 * RUNS_PER_BLOCK)[:, None]
     q, last = 1.0 - v * n * step, np.where(np.arange(len(v)) % 3 == 2, n + 20, n)
@@ -285,7 +285,7 @@ def test_sides_at_the_start_are_those_of_the_joint_forces(ball, direction):
 
 
 def test_events_at_one_time_are_in_the_order_of_the_file(ball):
-    """A velocity that passes zero at the end of a step but for rounding, and a timed event there."""
+    """A velocity that passes zero at the end of a step except for rounding, and a timed event there."""
     model = ball.with_changes(gravity=[0, 0, 0])
     watched = {"turn": {"when": "v(z)", "direction": "rising", "do": "stop"}}
     timed = {"push": {"at": [0.1], "do": {"set": {"v": {"z": -1.0}}}}}
@@ -434,11 +434,11 @@ def test_a_policy_a_moving_mask_and_durations(pendulum, worst):
 def test_what_goes_wrong_ends_a_run_and_says_why(ball):
     zeno = {"bounce": {"when": "q(z)", "direction": "falling", "do": {"impact": {"joint": "z", "restitution": 0.3}}}}
     found = ld.rollout(ball, [[0.1], [90.0]], [0.0], dt=DT, steps=800, every=100, events=zeno)
-    assert list(found.complete) == [False, True] and "again and again" in found.reasons[0]
-    assert "diverged" not in repr(found) and ", 1 ended early>\n  1 run ended early: events happen again and again" in repr(found)
+    assert list(found.complete) == [False, True] and "repeat indefinitely" in found.reasons[0]
+    assert "diverged" not in repr(found) and ", 1 ended early>\n  1 run ended early: events repeat indefinitely" in repr(found)
     root = {"root": {"when": "sqrt(q(z))", "value": 2.0, "do": "record"}}
     found = ld.rollout(ball, [[0.1], [90.0]], [0.0], dt=DT, steps=300, every=100, events=root)
-    assert list(found.complete) == [False, True] and found.reasons[0] == "what an event reads is not finite"
+    assert list(found.complete) == [False, True] and found.reasons[0] == "the expression of an event is not finite"
     with pytest.raises(UsageError, match="has no derivatives through events"):
         ld.rollout(ball, [[1.0]], [0.0], dt=DT, steps=5, events=root).adjoint(None, np.zeros((1, 6, 1)))
 
@@ -446,8 +446,8 @@ def test_what_goes_wrong_ends_a_run_and_says_why(ball):
 @pytest.mark.parametrize(("event", "error"), [
     ({"when": "q(elbow)", "do": {"lock": "elbow"}}, "the action lock is not supported in a rollout"),
     ({"when": "q(elbow)", "do": {"attach": {"link": "lower", "mass": 1}}}, "the action attach"),
-    ({"when": "touch(lower)", "do": "stop"}, "waiting for touch or lift"),
-    ({"when": "tau(elbow)", "do": "stop"}, "reading generalized forces"),
+    ({"when": "touch(lower)", "do": "stop"}, "touch or lift"),
+    ({"when": "tau(elbow)", "do": "stop"}, "an expression of generalized forces"),
     ({"when": "q(knee)", "do": "stop"}, "knee"),
     ({"when": "sin(t)", "do": "stop"}, "does not depend on the state"),
     ({"when": "q(elbow)", "do": {"impact": {"joint": "elbow"}}}, "restitution 0"),
@@ -455,8 +455,8 @@ def test_what_goes_wrong_ends_a_run_and_says_why(ball):
     ({"when": "q(elbow)", "do": {"impact": {"link": "foot", "restitution": 1}}}, "foot"),
     ({"when": "q(elbow)", "do": {"set": {"q": {"elbow": [1, 2]}}}}, "wrong number of values"),
     ({"when": "q(elbow)"}, "what happens"),
-    ({"at": 0.0105, "do": "stop"}, "not between two steps; expected a multiple of dt = 0.001 s"),
-    ({"at": 0.01, "direction": "rising", "do": "stop"}, "direction belongs to events with when"),
+    ({"at": 0.0105, "do": "stop"}, "not between two steps: expected a multiple of dt = 0.001 s"),
+    ({"at": 0.01, "direction": "rising", "do": "stop"}, "direction applies only to events with when"),
 ])
 def test_bad_events_are_refused(pendulum, event, error):
     with pytest.raises((UsageError, ScenarioError), match=re.escape(error)):
@@ -480,7 +480,7 @@ def test_events_after_the_end_are_told(ball):
 
 
 def test_what_cannot_be_read_at_first_is_waited_for(ball):
-    """sqrt of a height that is 0 but for rounding, and then not; or it ends the run."""
+    """sqrt of a height that is 0 except for rounding, and then not; or it ends the run."""
     root = {"root": {"when": "sqrt(q(z))", "value": 0.2, "do": "record"}}
     found = ld.rollout(ball, [[-1e-18], [-1e-3]], [[3.0], [3.0]], dt=DT, steps=100, events=root)
     assert list(found.complete) == [True, False] or list(found.complete) == [True, True]

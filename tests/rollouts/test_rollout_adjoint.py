@@ -51,7 +51,7 @@ def test_a_cost_changes_as_the_adjoint_says(name, method, worst):
 
 
 def test_accelerations_that_stages_share_do_not_hide_others(worst):
-    """A flywheel beside a pendulum: its acceleration is the same number at each stage of rk4, that of the pendulum is not."""
+    """A flywheel next to a pendulum: its acceleration is the same number at each stage of rk4, that of the pendulum is not."""
     links = tuple(Link(name, 1.0, com=(x, 0.0, 0.0), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
                   for name, x in (("arm", 0.5), ("wheel", 0.0)))
     joints = tuple(Joint(f"{link.name}_joint", "continuous", "world", link.name, axes=((0.0, 1.0, 0.0),),
@@ -159,9 +159,10 @@ def test_variants_and_runs_that_diverge(worst):
 
 
 @pytest.mark.parametrize(("options", "arguments", "error", "message"), [
-    ({"every": 2}, {}, ld.UsageError, r"the adjoint requires the state of each step; found every=2, expected every=1"),
+    ({"every": 2}, {}, ld.UsageError, "the adjoint requires the state of each step: expected every=1, got every=2"),
     ({"tau": lambda t, q, v: v}, {}, ld.UsageError, "the adjoint has no derivatives of a policy; use a Feedback"),
-    ({}, {"d_q": np.zeros((3, 2))}, ld.ShapeError, r"d_q has the wrong shape; found \(3, 2\), expected \(21, 2\)"),
+    ({}, {"d_q": np.zeros((3, 2))}, ld.ShapeError,
+     r"d_q has the wrong shape: expected \(21, 2\): each step and the end, got \(3, 2\)"),
     ({}, {"parameters": ["mass.uper"]}, ld.NameLookupError, "no parameter 'mass.uper'; did you mean 'mass.upper'"),
     ({}, {"parameters": ["origin.elbow.vx"]}, ld.UsageError, "no derivative with respect to 'origin.elbow.vx': it moves a joint"),
 ])

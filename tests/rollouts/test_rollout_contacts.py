@@ -114,7 +114,7 @@ def test_a_step_that_is_too_long_for_one_robot_or_gain_is_reported():
 
 
 @pytest.mark.parametrize(("contacts", "error", "message"), [
-    (3, ld.UsageError, "contacts is a mapping as in a scenario; found int"),
+    (3, ld.UsageError, "contacts is a mapping as in a scenario.*got int"),
     ({"links": {"paw": {"sphere": {"radius": 0.02}}}}, ld.ScenarioError, "paw"),
     ({"links": {"*_foot": {"sphere": {"radius": -1}}}}, ld.ScenarioError, "radius"),
     ({"link": {}}, ld.ScenarioError, "link")])

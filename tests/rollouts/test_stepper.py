@@ -133,12 +133,12 @@ def test_prescribed_accelerations_that_are_the_velocities():
 @pytest.mark.parametrize(("out", "message"), [
     (lambda s: (s.q, s.q), "out v overlaps the state"), (lambda s: (s.q[:], s.v), "out q overlaps the state"),
     (lambda s: (np.zeros((2, 2)),) * 2, "out q and out v overlap"),
-    (lambda s: (np.zeros((2, 2), np.float32), np.zeros((2, 2))), "out q is not an array of float64; found float32"),
-    (lambda s: (np.zeros((2, 2)), [[0, 0], [0, 0]]), "out v is not an array of float64; found list"),
+    (lambda s: (np.zeros((2, 2), np.float32), np.zeros((2, 2))), "out q is not an array of float64: got float32"),
+    (lambda s: (np.zeros((2, 2)), [[0, 0], [0, 0]]), "out v is not an array of float64: got list"),
     (lambda s: (np.zeros((2, 2)), np.broadcast_to(0.0, (2, 2))), "out v is read-only"),
-    (lambda s: (np.zeros((2, 2)), np.zeros(2)), r"out v has the wrong shape; found \(2,\), expected \(2, 2\)"),
-    (lambda s: (np.zeros((2, 2)),), "out is not a pair of arrays; found tuple"),
-    (lambda s: np.zeros((2, 2, 2)), "out is not a pair of arrays; found ndarray")])
+    (lambda s: (np.zeros((2, 2)), np.zeros(2)), r"out v has the wrong shape: expected \(2, 2\), got \(2,\)"),
+    (lambda s: (np.zeros((2, 2)),), r"out is not a pair of arrays: expected \(q, v\), got tuple"),
+    (lambda s: np.zeros((2, 2, 2)), r"out is not a pair of arrays: expected \(q, v\), got ndarray")])
 def test_outputs_that_cannot_hold_the_result_are_refused_before_the_step(out, message):
     stepper = ld.Stepper(ld.load("robots/double_pendulum.yaml"), DT, q0=[0.3, 0.1], runs=2)
     with pytest.raises(ld.ShapeError, match=message):
@@ -150,7 +150,7 @@ def test_unknown_arguments_name_the_nearest():
     model = ld.load("robots/double_pendulum.yaml")
     with pytest.raises(ld.ArgumentError, match=r"^Stepper has no argument 'step'; did you mean 'steps'"):
         ld.Stepper(model, DT, step=3)
-    with pytest.raises(ld.ArgumentError, match=r"^Stepper: model must be a Model or Variants; found Robot \(ld\.build"):
+    with pytest.raises(ld.ArgumentError, match=r"^Stepper: model must be a Model or Variants, got Robot \(ld\.build"):
         ld.Stepper(model.description, DT)
     stepper = ld.Stepper(model, DT)
     with pytest.raises(ld.ArgumentError, match=r"^step has no argument 'ot'; did you mean 'out'"):
@@ -296,14 +296,16 @@ def test_copies_continue_separately(duplicate):
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda s: s.step([0.0], s.v), ld.ShapeError, r"q has the wrong shape; found \(1,\), expected \(…, 2\)"),
-    (lambda s: s.step(np.zeros((3, 2)), s.v), ld.ShapeError, r"found \(3, 2\), expected \(2, 2\) or \(2,\)"),
-    (lambda s: s.step(s.q, s.v, np.zeros((2, 1))), ld.ShapeError, r"tau has the wrong shape; found \(2, 1\)"),
-    (lambda s: s.step(s.q, s.v, np.zeros(2, dtype=complex)), ld.ShapeError, "tau is not an array of real numbers; found complex"),
+    (lambda s: s.step([0.0], s.v), ld.ShapeError, r"q has the wrong shape: expected \(…, 2\), got \(1,\)"),
+    (lambda s: s.step(np.zeros((3, 2)), s.v), ld.ShapeError, r"expected \(2, 2\) or \(2,\), got \(3, 2\)"),
+    (lambda s: s.step(s.q, s.v, np.zeros((2, 1))), ld.ShapeError,
+     r"tau has the wrong shape: expected \(2, 2\) or \(2,\), got \(2, 1\)"),
+    (lambda s: s.step(s.q, s.v, np.zeros(2, dtype=complex)), ld.ShapeError,
+     "tau is not an array of real numbers: got complex128"),
     (lambda s: s.step(s.q, s.v, out=(np.zeros(2), np.zeros((2, 2)))), ld.ShapeError, "out q has the wrong shape"),
     (lambda s: s.reset([2]), ld.UsageError, "rows are indices of runs from 0 to 1, or a mask of 2"),
-    (lambda s: s.reset([0.5]), ld.UsageError, "found float64"),
-    (lambda s: s.reset([0], q=np.zeros((2, 2))), ld.ShapeError, r"found \(2, 2\), expected \(1, 2\) or \(2,\)"),
+    (lambda s: s.reset([0.5]), ld.UsageError, "got float64"),
+    (lambda s: s.reset([0], q=np.zeros((2, 2))), ld.ShapeError, r"expected \(1, 2\) or \(2,\), got \(2, 2\)"),
     (lambda s: s.reset(q=[np.nan, 0.0]), ld.ConfigurationError, r"^q\[0\] .* is not finite"),
     (lambda s: s.reset(v=[np.nan, 0.0]), ld.ConfigurationError, r"^v\[0\] .* is not finite"),
     (lambda s: s.contact_forces, ld.UsageError, "no contacts; create it with `contacts`"),
@@ -317,10 +319,11 @@ def test_errors_of_calls(call, error, message):
 @pytest.mark.parametrize(("options", "error", "message"), [
     ({"method": "euler"}, ld.UsageError, "method must be rk4 or semi_implicit"),
     ({"dt": 0.0}, ld.UsageError, "dt must be a number of seconds > 0"),
-    ({"dt": True}, ld.UsageError, "dt must be a number of seconds > 0; found True"),
+    ({"dt": True}, ld.UsageError, "dt must be a number of seconds > 0, got True"),
     ({"steps": 0}, ld.UsageError, "steps must be an integer >= 1"),
     ({"runs": 0}, ld.UsageError, "runs must be an integer >= 1"),
-    ({"runs": 3, "q0": np.zeros((2, 2))}, ld.ShapeError, r"runs does not match the other arguments; found 3.* theirs are \(2,\)"),
+    ({"runs": 3, "q0": np.zeros((2, 2))}, ld.ShapeError, r"runs does not match the other arguments, whose axes of runs are "
+                                                         r"\(2,\): .*got 3"),
     ({"events": {"low": {"when": "q(elbow)", "do": "stop"}}}, ld.UsageError, "a Stepper has no events; use ld.rollout"),
 ])
 def test_errors_of_arguments(options, error, message):

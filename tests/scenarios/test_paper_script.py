@@ -29,7 +29,7 @@ def script():
 
 @pytest.fixture(scope="module")
 def folder(script, tmp_path_factory):
-    """Made by a process of its own: it keeps to one core."""
+    """Made by a separate process: it keeps to one core."""
     path = tmp_path_factory.mktemp("paper") / "figures"
     done = subprocess.run([sys.executable, script.__file__, "--quick", "-o", path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -100,7 +100,7 @@ def test_command_line_makes_the_same_forces_of_the_reference(folder, tmp_path):
 
 def test_an_earlier_result_is_replaced_by_force_only(script, folder, capsys):
     assert script.main(["--quick", "-o", str(folder)]) == 1
-    assert "exists already; --force or force=True overwrites it" in capsys.readouterr().err
+    assert "already exists; --force or force=True overwrites it" in capsys.readouterr().err
 
 
 def test_without_casadi_it_says_how_to_get_it(script, monkeypatch, capsys):

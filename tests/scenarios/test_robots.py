@@ -121,7 +121,7 @@ def test_the_table_lists_every_robot():
 
 @pytest.mark.parametrize("name", LAYOUT)
 def test_has_no_findings(name):
-    """But for information, such as the contacts of a MuJoCo file, which a scenario describes."""
+    """Except for information, such as the contacts of a MuJoCo file, which a scenario describes."""
     assert [str(one) for one in load(name).warnings if one.level == "warning"] == []
 
 

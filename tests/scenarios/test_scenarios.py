@@ -72,7 +72,7 @@ def test_panda_comes_back_later_with_a_limited_motor():
 
 
 def test_arm_holds_its_posture_on_a_moving_deck():
-    """The deck moves as the file says; what it carries is the weight, but for the motion; the arm gives way by half a degree."""
+    """The deck moves as in the file; it carries the weight, except for the motion; the arm deflects by half a degree."""
     result = run("panda_on_ship")
     deck = Rotation.from_quat(result.q[:, 3:7])
     np.testing.assert_allclose(deck.as_euler("ZYX")[:, 2], 0.21 * np.sin(2 * np.pi * result.t / 8 + 1), atol=1e-12)

@@ -61,7 +61,7 @@ def test_each_group_runs(group):
 
 
 def test_unknown_groups_are_refused(nothing_runs):
-    with pytest.raises(ld.LiedynError, match=r"unknown group of functions 'dynamic'; expected one of dynamics, .*, all"):
+    with pytest.raises(ld.LiedynError, match=r"unknown group of functions 'dynamic': expected one of dynamics, .*, all"):
         ld.warmup(["dynamic"])
     result = run("warmup", "--what", "dynamic")
     assert result.exit_code == 2 and "'dynamic' is not one of 'dynamics'" in result.stderr

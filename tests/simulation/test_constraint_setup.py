@@ -77,8 +77,8 @@ def test_prescribed_positions_that_leave_the_loop_open_are_named(write):
 def test_prescribed_velocities_that_contradict_are_named(write):
     path = write("duration: 1\ninitial: {q: {crank: 1}}\njoints:\n  crank: {prescribe: {velocity: 1}}\n"
                  "  rocker: {prescribe: {velocity: 1}}\n")
-    with pytest.raises(ScenarioError, match=r"the prescribed motion contradicts the constraint pin\.v. at t = 0; "
-                                            r"found 'velocities of crank, rocker with a residual of \d"):
+    with pytest.raises(ScenarioError, match=r"the prescribed motion contradicts the constraint pin\.v. at t = 0.*"
+                                            r"got 'velocities of crank, rocker with a residual of \d"):
         run_scenario(path)
 
 
@@ -86,7 +86,8 @@ def test_a_singular_start_is_refused(write):
     """All bars of a parallelogram in one line: it may continue as one or as an antiparallelogram."""
     path = write("duration: 1\ninitial: {q: {crank: 0, knee: 0, rocker: 0}}\n", PARALLELOGRAM)
     with pytest.raises(ScenarioError, match=r"run\.yaml: initial: the initial configuration is singular: the motion is not "
-                                            r"unique; found '1 independent equations of pin'; expected 2, as in"):
+                                            r"unique: expected 2, as in neighbouring configurations, got '1 independent "
+                                            r"equations of pin'"):
         run_scenario(path)
 
 
@@ -145,7 +146,7 @@ def test_breaks_of_the_schedule_are_met(write):
 
 
 def test_baumgarte_takes_a_residual_away(write):
-    """r'' + 2 f r' + f^2 r = 0 from r0, r' = 0: |r| = |r0| (1 + f t) exp(-f t), but for the square of w / 2f, since the
+    """r'' + 2 f r' + f^2 r = 0 from r0, r' = 0: |r| = |r0| (1 + f t) exp(-f t), except for the square of w / 2f, since the
     components turn with the bars (w)."""
     q = run_scenario(write(SWING + "output_step: 2\n")).q[0]
     given = f"{{crank: {float(q[0])!r}, knee: {float(q[1]) + 1e-5!r}, rocker: {float(q[2])!r}}}"
@@ -203,7 +204,8 @@ def test_a_driven_weld_turns_as_it_is_told(write):
 
 
 def test_an_unknown_drive_and_a_bad_signal_are_named(write):
-    with pytest.raises(ScenarioError, match=r"run\.yaml:3: constraint_motion\.foot: no such driven loop; found 'foot'"):
+    with pytest.raises(ScenarioError, match=r"run\.yaml:3: constraint_motion\.foot: no such driven loop: expected one of "
+                                            r"hand, got 'foot'"):
         run_scenario(write("duration: 1\nconstraint_motion: {foot: {xyz: [0, 0, t]}}\n", HANGING))
     with pytest.raises(ScenarioError, match=r"constraint_motion\.hand\.xyz\[2\]: the z of closure hand is not finite at t = 0"):
         run_scenario(write('duration: 1\nconstraint_motion: {hand: {xyz: [0, 0, "log(t)"]}}\n', HANGING))

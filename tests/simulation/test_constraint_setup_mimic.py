@@ -4,6 +4,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import ModelError
+from messages import has_parts
 
 INERTIA = '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/>'
 LINK = f'<link name="{{}}"><inertial><origin xyz="0 0 0.2"/><mass value="1"/>{INERTIA}</inertial></link>'
@@ -64,15 +65,15 @@ def test_a_prescribed_follower_moves_its_driver(start):
 
 
 @pytest.mark.parametrize(("mimics", "line", "message"), [
-    ({"right": '<mimic joint="right"/>'}, 7, "joint mimics itself; found 'right -> right'"),
+    ({"right": '<mimic joint="right"/>'}, 7, "joint mimics itself … got 'right -> right'"),
     ({"left": '<mimic joint="right" multiplier="2"/>', "right": '<mimic joint="left" multiplier="2"/>'}, 7,
-     "joints mimic each other in a cycle; found 'right -> left -> right'"),
-    ({"left": '<mimic joint="third"/>'}, 3, "joints mimic each other in a cycle; found 'third -> right -> left -> third'")])
+     "joints mimic each other in a cycle … got 'right -> left -> right'"),
+    ({"left": '<mimic joint="third"/>'}, 3, "joints mimic each other in a cycle … got 'third -> right -> left -> third'")])
 def test_cycles_of_mimic_joints_are_an_error(tmp_path, mimics, line, message):
     (tmp_path / "two.urdf").write_text(gripper(**mimics))
     with pytest.raises(ModelError) as error:
         ld.load(tmp_path / "two.urdf")
-    assert f"two.urdf:{line}: " in str(error.value) and message in str(error.value)
+    assert f"two.urdf:{line}: " in str(error.value) and has_parts(str(error.value), message)
 
 
 def test_general_couplings_move_only_their_coordinates(tmp_path):

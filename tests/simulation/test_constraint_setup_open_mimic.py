@@ -1,4 +1,4 @@
-"""A mimic joint that a phase opens moves by itself."""
+"""A mimic joint that a phase opens moves independently."""
 import json
 
 import numpy as np

@@ -17,6 +17,7 @@ from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
 from liedyn.simulation.control.law_derivatives import wrench_force_jacobian
 from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.run import run_scenario
+from messages import has_parts
 from zoo import model_of
 
 TIGHT = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
@@ -208,20 +209,20 @@ def test_touch_and_lift_are_written_as_they_are_read(scenario, tmp_path):
 
 
 @pytest.mark.parametrize("contacts, events, message", [
-    ({"pairs": [["a", "c"]]}, {}, "no such link; found 'c'"),
+    ({"pairs": [["a", "c"]]}, {}, "no such link: expected one of a, b, got 'c'"),
     ({"pairs": [["a", "a"]]}, {}, "the link a cannot touch itself"),
-    ({"pairs": [["a"]]}, {}, "contacts.pairs[0]: wrong value; found ['a']; expected a list of 2 names of links"),
+    ({"pairs": [["a"]]}, {}, "contacts.pairs[0]: expected a list of 2 names of links, got ['a']"),
     ({"links": {"a": {"sphere": {"radius": 0.1}}}}, {}, "the link b of a pair has no shape"),
-    ({"planes": {"deck": {"link": "c"}}}, {}, "no such link; found 'c'"),
-    ({"smooth": 0}, {}, "contacts.smooth: out of range; found 0"),
-    ({}, {"when": "touch(c)"}, "no such link; found 'c'"),
-    ({}, {"when": "touch(a, ground)"}, "no such plane or link; found 'ground'; expected one of "),
+    ({"planes": {"deck": {"link": "c"}}}, {}, "no such link: expected one of a, b, got 'c'"),
+    ({"smooth": 0}, {}, "contacts.smooth: out of range … got 0"),
+    ({}, {"when": "touch(c)"}, "no such link: expected one of a, b, got 'c'"),
+    ({}, {"when": "touch(a, ground)"}, "no such plane or link: expected one of b, a, got 'ground'"),
     ({}, {"when": "touch()"}, "expected touch(link), lift(link), touch(link, plane) or touch(link, link)"),
-    ({}, {"when": {"hit": "a"}}, "events.hit.when.hit: unknown key; expected one of touch, lift"),
+    ({}, {"when": {"hit": "a"}}, "events.hit.when.hit: unknown key: expected one of touch, lift"),
     ({}, {"when": {"touch": "a", "lift": "a"}}, "expected an expression, or touch(link)"),
     ({}, {"when": "lift(a)", "value": 1}, "value does not apply to touch and lift"),
 ])
 def test_what_cannot_touch_is_told(scenario, contacts, events, message):
     with pytest.raises(ScenarioError) as caught:
         prepare(of_two(scenario, **contacts), {"events": {"hit": {**events, "do": "record"}}} if events else ())
-    assert message in str(caught.value) and "\n" not in str(caught.value)
+    assert has_parts(str(caught.value), message) and "\n" not in str(caught.value)

@@ -76,7 +76,7 @@ def test_keys_of_an_added_law():
     found = scenario_of(scenario())
     assert isinstance(found.control, Impedance) and found.control.damping == 2.0
     assert to_plain(scenario_of(to_plain(found))) == to_plain(found)
-    with pytest.raises(ld.ScenarioError, match=r"does not apply to the law gravity_compensation; .*write law: impedance"):
+    with pytest.raises(ld.ScenarioError, match=r"does not apply to the law gravity_compensation: .*write law: impedance"):
         scenario_of({"robot": ROBOT, "duration": 1, "control": {"law": "gravity_compensation", "stiffness": 1.0}})
     with pytest.raises(ld.ScenarioError, match="stiffness"):
         scenario_of({"robot": ROBOT, "duration": 1, "control": {"law": "impedance", "setpoint": {}}})

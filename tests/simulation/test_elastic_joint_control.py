@@ -1,5 +1,4 @@
-"""Laws for robots with elastic joints: Spong's equations, the linear equation of the error, the torque by differences, and what
-is refused.
+"""Laws for robots with elastic joints: Spong's equations, the linear equation of the error, torques by differences, and errors.
 
 The reference is plain NumPy: a textbook arm of two links in a vertical plane, and finite differences along motions.
 """
@@ -193,7 +192,7 @@ def companion(poles) -> np.ndarray:
 
 
 def test_the_error_obeys_its_linear_equation(scenario):
-    """From an initial error, each joint by itself, although the arm is not linear: as the matrix exponential says."""
+    """From an initial error, each joint individually, although the arm is not linear: as the matrix exponential says."""
     result = run_scenario(scenario(more="initial: {q: {m1: 0.6, s2: -0.03}, v: {m1: -1, m2: 0.5}}\n"), ["integrator.step=5e-4"])
     links, rates, force, rate = links_of(result.q[0], result.v[0])
     start = np.array([links, rates, accelerations(links, rates, force), jerks(links, rates, force, rate)]) - references(0.0)[:4]
@@ -288,20 +287,23 @@ def test_a_smooth_motion_of_many_pieces_has_no_jumps(scenario, tmp_path):
 
 CONTROL = "law: feedback_linearization, bandwidth: 20, motion: {m1: 0, m2: 0}"
 BAD_CONTROL = {
-    "no law": ("motion: {m1: 0}, bandwidth: 2", "the key law is missing; expected one of feedback_linearization, computed"),
+    "no law": ("motion: {m1: 0}, bandwidth: 2", "the key law is missing: expected one of feedback_linearization, "
+                                                "computed_torque, task_space, gravity_compensation, state_feedback"),
     "another law": (CONTROL.replace("feedback", "feedbak"), "did you mean feedback_linearization?"),
     "no motion": ("law: computed_torque, bandwidth: 2", "the key motion is missing"),
-    "an unknown key": (CONTROL + ", gain: 3", "gain does not apply to the law feedback_linearization; expected motion"),
-    "no poles": ("law: computed_torque, motion: {m1: 0, m2: 0}", "takes exactly one of bandwidth, poles; found neither"),
-    "both": (CONTROL + ", poles: [-1, -2, -3, -4]", "takes exactly one of bandwidth, poles; found bandwidth and poles"),
-    "a bandwidth of zero": (CONTROL.replace("20", "0"), "out of range; found 0; expected a number above 0"),
+    "an unknown key": (CONTROL + ", gain: 3", "gain does not apply to the law feedback_linearization: expected motion, "
+                                              "bandwidth, poles"),
+    "no poles": ("law: computed_torque, motion: {m1: 0, m2: 0}", "takes exactly one of bandwidth, poles: got neither"),
+    "both": (CONTROL + ", poles: [-1, -2, -3, -4]", "takes exactly one of bandwidth, poles: got bandwidth and poles"),
+    "a bandwidth of zero": (CONTROL.replace("20", "0"), "out of range: expected a number > 0, got 0"),
     "three poles": (CONTROL.replace("bandwidth: 20", "poles: [-1, -2, -3]"), "a list of 4 poles for feedback_linearization"),
     "four for computed torque": ("law: computed_torque, motion: {m1: 0}, poles: [-1, -2, -3, -4]", "a list of 2 poles"),
-    "an unstable pole": (CONTROL.replace("bandwidth: 20", "poles: [-1, -2, 3, -4]"), "unstable pole; found 3"),
+    "an unstable pole": (CONTROL.replace("bandwidth: 20", "poles: [-1, -2, 3, -4]"),
+        "unstable pole: expected a negative pole [1/s], got 3"),
     "a joint left out": (CONTROL.replace(", m2: 0", ""), "the motion of m2 is missing"),
-    "a spring": (CONTROL.replace("m2", "s2"), "s2 is a spring; the motion of its link is named by the motor's joint; "
-                 "found 's2'; expected m2"),
-    "an unknown joint": (CONTROL.replace("m2", "m3"), "no such motor's joint; found 'm3'"),
+    "a spring": (CONTROL.replace("m2", "s2"), "s2 is a spring; the motion of its link is named by the motor's joint: "
+                                              "expected m2, got 's2'"),
+    "an unknown joint": (CONTROL.replace("m2", "m3"), "no such motor's joint: got 'm3'"),
     "a motion of the state": (CONTROL.replace("m2: 0", 'm2: "q"'), "this signal is a function of time only"),
     "no fourth derivative": (CONTROL.replace("m2: 0", 'm2: "sqrt(t)"'), "m2 does not have four finite derivatives at t = 0"),
     "a jump": (CONTROL.replace("m2: 0", "m2: {quintic: [[0, 0], [0.5, 1, 2]]}"), "would start or stop with a velocity jump"),
@@ -322,18 +324,20 @@ def test_bad_values_are_told_with_their_place(scenario, control, message):
 BAD_ROBOT = {
     "a joint without spring": (", stiffness: 150.0", "", "the law requires that all joints are elastic; joint m2 is not, "
                                "because joint s2 behind it has no stiffness"),
-    "damping of the spring": (", stiffness: 150.0", ", stiffness: 150.0, damping: 1", "its spring s2 has damping, friction "
-                              "or armature; expected a motor's joint with armature and, behind a link without mass"),
+    "damping of the spring": (", stiffness: 150.0", ", stiffness: 150.0, damping: 1",
+        "its spring s2 has damping, friction or armature: expected a motor's joint with armature and, behind a link without "
+        "mass, a joint about the same axis with stiffness"),
     "a motor with a spring": (f"damping: {DAMPING[0]}", "stiffness: 3", "joint m1 is not, because it has a spring"),
     "mass between": ("gear_1: {}", "gear_1: {mass: 1, inertia: [1, 1, 1]}", "its link gear_1 has mass, inertia or an act"),
     "another axis": ("child: gear_2, axis: [0, 0, -1]", "child: gear_2, axis: [1, 0, 0]", "joint s2 behind it has another"),
     "opposite": ("child: gear_2, axis: [0, 0, -1]", "child: gear_2, axis: [0, 0, 1]", "joint s2 behind it has another axis"),
     "a ball": ("type: revolute, parent: world, child: gear_1, axis: [0, 1, 0], armature: 0.4, damping: 0.5",
                "type: ball, parent: world, child: gear_1, armature: 0.4", "joint m1 is not, because it is of type ball"),
-    "a loop": ("joints:\n", "couplings: {belt: {terms: {m1: 1, m2: 1}}}\njoints:\n", "robots with loops or couplings; "
-               "found 'belt'"),
+    "a loop": ("joints:\n", "couplings: {belt: {terms: {m1: 1, m2: 1}}}\njoints:\n",
+        "robots with loops or couplings: got 'belt'"),
     "floating": ("links:\n", "base: floating\nlinks:\n  body: {mass: 1, inertia: [1, 1, 1]}\n",
-                 "joint base is not, because it is of type free; expected a motor's joint"),
+                 "joint base is not, because it is of type free: expected a motor's joint with armature and, behind a link "
+                 "without mass, a joint about the same axis with stiffness"),
 }
 
 
@@ -358,5 +362,6 @@ def test_branching_behind_a_motor_is_refused(scenario):
 def test_prescribed_joints_and_passive_false_are_refused(scenario):
     with pytest.raises(ScenarioError, match=r"joint s1 is prescribed, but control drives it \(a torque in `joints` is added"):
         compiled(scenario(CONTROL, more="joints: {s1: {prescribe: {velocity: 0}}}\n"))
-    with pytest.raises(ScenarioError, match="passive: false switches off the springs of the elastic joints; expected passive"):
+    with pytest.raises(ScenarioError, match="passive: false switches off the springs of the elastic joints: expected "
+                                            "passive: true"):
         compiled(scenario(CONTROL, more="passive: false\n"))

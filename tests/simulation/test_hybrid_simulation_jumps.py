@@ -112,7 +112,7 @@ def test_each_kink_that_reaches_the_value(times, signal, right, method):
     ({"quintic": [[0, 0], [1, 1]]}, [], [1.0]), ({"quintic": [[0, 0], [1, 1], [1.5, 1], [2, 0]]}, [2.0], [1.0]),
     ({"quintic": [[0, 0], [0.3, 2], [0.6, 0], [0.9, 2.5], [1.2, 0.5]]}, [0.6, 1.2], [0.3, 0.9])]))
 def test_rests_of_a_curve_are_reached_once(times, curve, rising, falling, method):
-    """v and its rate are zero there, but for the rounding of polynomials."""
+    """v and its rate are zero there, except for the rounding of polynomials."""
     moved = {"joints": {"z": {"prescribe": {"position": curve}}}, "duration": 2.3}
     for direction, right in (("rising", rising), ("falling", falling), ("both", sorted(rising + falling))):
         assert times(moved, "v(z)", 0.0, method, direction) == pytest.approx(right, abs=1e-4)
@@ -120,7 +120,7 @@ def test_rests_of_a_curve_are_reached_once(times, curve, rising, falling, method
 
 @pytest.mark.parametrize(("method", "frequency"), with_methods([(12.751,), (19.602,), (14.451,), (10.909,)]))
 def test_a_passing_at_the_time_of_a_timed_event_happens_once(times, frequency, method):
-    """Times that are equal but for rounding, of a position that is prescribed."""
+    """Times that are equal except for rounding, of a position that is prescribed."""
     turns = np.arange(1, int(2.0 * frequency / np.pi)) * np.pi / frequency
     moved = {"joints": {"z": {"prescribe": {"position": f"sin({frequency}*t)"}}}}
     found = times(moved, "q(z)", 0.0, method, others={"a": {"at": turns.tolist(), "do": "record"}})
@@ -250,9 +250,9 @@ def test_a_force_that_jumps_as_a_stop_lets_go(times, method):
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 def test_a_force_that_chatters(times, method):
-    """A slider that sticks by a law of sign(v): its force jumps to and fro, which is an event each time."""
+    """A slider that sticks by a law of sign(v): its force jumps back and forth, which is an event each time."""
     sticks = torque("-2*sign(v)+.5*sin(3*t)") | {"duration": 1.0, "initial": {"v": {"z": 1.0}}}
-    with pytest.raises(ld.ComputationError, match=r"events happen again and again.*the last one is J .give it a debounce"):
+    with pytest.raises(ld.ComputationError, match=r"events repeat indefinitely.*the last one is J .give it a debounce"):
         times(sticks, "tau(z)", 1.0, method)
     watched = {"when": "tau(z)", "value": 1.0, "debounce": 0.1, "do": "record"}
     assert times(sticks | {"events": {"J": watched}}, "", 0.0, method) == pytest.approx([0.603, 0.703, 0.804, 0.905], abs=5e-3)

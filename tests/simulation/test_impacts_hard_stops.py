@@ -288,7 +288,7 @@ def test_what_leaves_its_stop_is_driven_back_in_turn(simulate, start, restitutio
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "Radau"])
 def test_an_impact_at_the_time_of_another_event_is_listed_as_impact(simulate, method):
-    """Of a ball that reaches the floor each 0.2 s from 0.1 s on, beside a record each 0.1 s."""
+    """Of a ball that reaches the floor each 0.2 s from 0.1 s on, next to a record each 0.1 s."""
     run = simulate(BALL, duration=1.95, gravity=[0, 0, -10], initial={"q": {"z": 0.05}}, integrator={"method": method},
                    limits={"mode": "hard", "restitution": 1}, events={"a": {"every": 0.1, "do": "record"}})
     assert times(run, "limit of z") == pytest.approx(0.1 + 0.2 * np.arange(10), abs=1e-9)

@@ -12,6 +12,7 @@ from liedyn.kernels.constraints.driver import OUT_OF_RANGE
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE
 from liedyn.robot_files import load
 from liedyn.simulation.preparation import prepare
+from messages import has_parts
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 FIVE_BAR = {"robot": str(ROBOTS / "five_bar.yaml"), "duration": 1.0,
@@ -126,19 +127,19 @@ def without_actuated(tmp_path, name):
 
 
 BAD = {
-    "unknown": ({"law": "gravity_compensation"}, "the actuated joints of the robot are not known; expected `joints` of the law "
+    "unknown": ({"law": "gravity_compensation"}, "the actuated joints of the robot are not known: expected `joints` of the law "
                 "with names of joints, or the key `actuated` of the robot file"),
-    "too few": ({"law": "gravity_compensation", "joints": ["left"]}, "gravity compensation does not hold the robot; found 'left; "
+    "too few": ({"law": "gravity_compensation", "joints": ["left"]}, "gravity compensation does not hold the robot … got 'left; "
                 "1 degree of freedom remains'"),
     "too many": ({"law": "gravity_compensation", "joints": ["*"]},
-                 "gravity compensation drives joints that depend on each other, or cannot move; found"),
+                 "gravity compensation drives joints that depend on each other, or cannot move: expected"),
     "motions that depend on each other": (
         {"law": "computed_torque", "motion": {"left": 0, "right": 0, "left_elbow": 0}, "bandwidth": 5},
-        "computed torque drives joints that depend on each other, or cannot move; found 'left, left_elbow, right, 1 more than"),
+        "computed torque drives joints that depend on each other, or cannot move … got 'left, left_elbow, right, 1 more than"),
     "task space": ({"law": "task_space", "link": "tool", "target": {"xyz": [0, 0, 0]}, "bandwidth": 5},
-                   "task_space does not support robots with loops; found 'pin'"),
+                   "task_space does not support robots with loops … got 'pin'"),
     "state feedback": ({"law": "state_feedback", "gain": [[0] * 8] * 2, "joints": ["left", "right"], "setpoint": {}},
-                       "state_feedback does not support robots with loops; found 'pin'"),
+                       "state_feedback does not support robots with loops … got 'pin'"),
 }
 
 
@@ -146,7 +147,7 @@ BAD = {
 def test_a_law_whose_forces_are_not_determined_is_refused(tmp_path, control, message):
     with pytest.raises(ScenarioError) as caught:
         ld.run_scenario({**FIVE_BAR, "robot": without_actuated(tmp_path, "five_bar"), "control": control})
-    assert message in str(caught.value)
+    assert has_parts(str(caught.value), message)
 
 
 RIGID = """
@@ -162,7 +163,7 @@ loops: {pin: {type: revolute, a: {link: a, xyz: [1, 0, 0]}, b: {link: b, xyz: [1
 def test_a_joint_that_loops_fix_is_named(tmp_path):
     (tmp_path / "robot.yaml").write_text(RIGID)
     scenario = {"robot": str(tmp_path / "robot.yaml"), "duration": 0.1, "initial": {"q": {"j": np.pi / 3, "k": 2 * np.pi / 3}}}
-    with pytest.raises(ScenarioError, match="found 'j, free, 1 more than the loops leave independent; j cannot move'"):
+    with pytest.raises(ScenarioError, match="got 'j, free, 1 more than the loops leave independent; j cannot move'"):
         prepare({**scenario, "control": {"law": "gravity_compensation", "joints": ["j", "free"]}}, ())
 
 
@@ -185,7 +186,7 @@ def test_joints_without_motor_are_named(keys, codes):
 def test_laws_refuse_driven_loops(tmp_path):
     text = (ROBOTS / "five_bar.yaml").read_text().replace("pin: {", "pin: {driven: true, ")
     (tmp_path / "robot.yaml").write_text(text)
-    with pytest.raises(ScenarioError, match="gravity_compensation does not support driven loops; found 'pin'"):
+    with pytest.raises(ScenarioError, match=r"gravity_compensation does not support driven loops.*got 'pin'"):
         ld.run_scenario({**FIVE_BAR, "robot": str(tmp_path / "robot.yaml"), "control": {"law": "gravity_compensation"}})
 
 

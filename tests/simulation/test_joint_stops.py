@@ -144,7 +144,7 @@ def test_stops_are_no_part_of_what_motors_give(simulate):
 @pytest.mark.parametrize("limits, text", [
     ("stpo", "limits.*stpo.*did you mean stop"), ({"mode": "hard", "stiffness": 3}, "stiffness does not apply to hard stops"),
     ({"restitution": 0.3}, "restitution does not apply to compliant stops"),
-    ({"stiffness": 1, "sink": 1}, "both stiffness and sink"),
+    ({"stiffness": 1, "sink": 1}, "stiffness and sink cannot be combined"),
     ({"stiffness": -1}, "stiffness"), ({"joints": ["wrist"]}, "joint wrist has no position limits in the robot file"),
     ({"joints": ["elbwo"]}, "did you mean elbow"), (True, "limits"), ({"mode": "hard", "restitution": 1.2}, "restitution")])
 def test_what_cannot_be_is_refused(scenario, limits, text):

@@ -57,7 +57,7 @@ def test_small_limits_are_judged_by_themselves(run):
 
 
 def test_a_motion_up_to_its_limits_is_within_them(run):
-    """The last value is the limit but for its rounding."""
+    """The last value is the limit except for its rounding."""
     effort = float(np.abs(run(SWING).tau[:, 0]).max())
     assert run(SWING, f"{{lower: -1, upper: 2, velocity: 2, effort: {effort!r}}}").limits == ()
 
@@ -113,7 +113,7 @@ def test_limits_are_exceeded_in_one_phase_and_stopped_in_another(run):
     assert one.first == pytest.approx(0.99) and one.worst == pytest.approx(1.2, abs=1e-4)
 
 
-@pytest.mark.parametrize("start, hint", [(90.0, "are the angles in degrees?"), (3.0, None)])
+@pytest.mark.parametrize("start, hint", [(90.0, "check whether the angles are in degrees"), (3.0, None)])
 def test_a_start_far_beyond_limits_may_be_in_degrees(run, start, hint):
     limits = WIDE.replace("-9", "-1").replace("upper: 9", "upper: 1")
     result = run({"initial": {"q": {"shoulder": start}}, "duration": 0.01}, limits)

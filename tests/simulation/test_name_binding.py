@@ -18,8 +18,9 @@ def test_names_that_patterns_select(patterns, indices):
 @pytest.mark.parametrize("pattern, names, message", [
     ("kne", NAMES, "no joint matches 'kne'; did you mean knee?"),
     ("KNEE*x", NAMES, "no joint matches 'KNEE*x'; did you mean knee?"),
-    ("zz", NAMES, "no joint matches 'zz'; there are hip, knee, ankle[1], a*"), ("", NAMES, "no joint matches ''; there are hip"),
-    ("*", [], "no joint matches '*'; there are none"), ("x", [f"q{k}" for k in range(20)], "q11 and 8 more")])
+    ("zz", NAMES, "no joint matches 'zz'; the names are hip, knee, ankle[1], a*"), ("", NAMES, "no joint matches ''; the names "
+                                                                                               "are hip"),
+    ("*", [], "no joint matches '*'; the names are none"), ("x", [f"q{k}" for k in range(20)], "q11 and 8 more")])
 def test_what_is_said_of_a_pattern_that_matches_nothing(pattern, names, message):
     with pytest.raises(UsageError) as caught:
         select(["*", pattern] if names else pattern, names, "joint")
@@ -34,7 +35,7 @@ def test_the_caller_may_raise_its_own_error():
 def test_an_unknown_name_of_a_quantity_suggests_names_of_this_quantity():
     """`q.hip` resembles `p.tip.z` more than any q."""
     names = ("q.shoulder", "q.elbow", "p.tip.x", "p.tip.z")
-    with pytest.raises(UsageError, match=r"no output matches 'q.hip'; there are q\.shoulder, q\.elbow$"):
+    with pytest.raises(UsageError, match=r"no output matches 'q.hip'; the names are q\.shoulder, q\.elbow$"):
         select("q.hip", names, "output")
     with pytest.raises(UsageError, match=r"no output matches 'q.elbwo'; did you mean q\.elbow"):
         select("q.elbwo", names, "output")

@@ -145,7 +145,7 @@ def test_limits_of_the_robot_and_those_next_to_a_move(tmp_path):
 
 @pytest.mark.parametrize("move, more, message", [
     ([[0, 0], [1]], {}, "the position of shoulder has no acceleration limit"),
-    ([[0, 0], [1]], {"limits": {"acceleration": 0}}, "out of range; found 0; expected a number above 0"),
+    ([[0, 0], [1]], {"limits": {"acceleration": 0}}, "out of range: expected a number > 0"),
     ([[0, 0], [1]], {"limits": "fast"}, "expected robot, or a mapping with velocity, acceleration, jerk"),
     ([[0, 0], [0.2, 1], [0.3, 0]], {"limits": {"acceleration": 1}},
      "the motion to point 2 starts at 0.3 s; the motion before it ends at"),

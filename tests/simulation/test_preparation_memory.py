@@ -1,4 +1,4 @@
-"""Runs that cannot end or whose result cannot fit are refused before they start, with the figure."""
+"""Runs that cannot end or whose result cannot fit are errors before they start, with the figure."""
 from collections import namedtuple
 
 import pytest
@@ -40,7 +40,7 @@ def test_a_result_that_does_not_fit_onto_the_disk_is_refused_with_the_figure(fol
 
 
 def test_rows_that_go_to_disk_need_no_memory(folder, monkeypatch):
-    """But for their times, and some of them."""
+    """Except for their times, and some of them."""
     monkeypatch.setattr(preparation, "available_memory", lambda: 200e6)
     result = run("simulate", "long.yaml", "-o", "runs/one", "--dry-run", "--json")
     assert result.exit_code == 0 and '"memory": 104000040' in result.stdout, result.output
@@ -63,10 +63,10 @@ def test_force_long_lets_it_run(folder, monkeypatch):
 
 
 def test_force_long_allows_steps_up_to_those_that_never_end(folder):
-    with pytest.raises(ScenarioError, match=r"too many steps: about 1e\+11, more than 1e\+08; .* at least 0.001 s \(--force"):
+    with pytest.raises(ScenarioError, match=r"too many steps: about 1e\+11, more than 1e\+08: .* at least 0.001 s \(--force"):
         read_scenario("long.yaml", ["output_step=1", "duration=1e5"])
     assert read_scenario("long.yaml", ["output_step=1", "duration=1e5"], long=True).duration == 1e5
-    with pytest.raises(ScenarioError, match=r"about 1e\+13, more than 1e\+12; found 1e-6; expected at least 1e-05 s$"):
+    with pytest.raises(ScenarioError, match=r"about 1e\+13, more than 1e\+12: expected at least 1e-05 s, got 1e-6$"):
         read_scenario("long.yaml", ["output_step=1", "duration=1e7"], long=True)
 
 

@@ -226,7 +226,7 @@ def grab(pose, **phase):
 
 
 def test_a_phase_takes_hold_of_a_base_where_it_is(given):
-    """Released while it moves, grabbed where a free motion would be: no force there, no jump. Elsewhere it is refused."""
+    """Released while it moves, grabbed where a free motion would be: no force there, no jump. Elsewhere it is an error."""
     body = {"name": "body", "base": "floating", "links": {"body": {**BODY, "com": [0, 0, 0]}}}
     throw = {"q": {"base": [0, 0, 1, 0, 0, 0, 1]}, "v": {"base": [0, 0, 2, 0.5, 0, 3]}}
     body["links"]["body"]["inertia"] = [0.2, 0.3, 0.25]

@@ -134,12 +134,12 @@ def test_a_balance_that_is_off_is_said(write):
     result = run_scenario(write("duration: 1\ninitial: {q: {shoulder: 9e11}, v: {elbow: 2}}\n"))
     assert any(note.startswith("the relative error of the energy balance is ") for note in map(str, result.warnings))
     for initial in "{q: {shoulder: 1e300}, v: {elbow: 2}}", "{v: {elbow: -1e12}}":
-        with pytest.raises(ld.ScenarioError, match=r"initial\..*too large to compute with; found -?1[e0].*"):
+        with pytest.raises(ld.ScenarioError, match=r"initial\..*too large: expected .*got -?1[e0].*"):
             run_scenario(write(f"duration: 1\ninitial: {initial}\n"))
 
 
 def test_loading_includes_the_preparation(write, monkeypatch):
-    """Which its caller measures; by a clock that stands still."""
+    """Which its caller measures; by a clock that is at rest."""
     prepared = prepare(write("duration: 0.1\n"), {})
     monkeypatch.setattr("liedyn.simulation.run.time", SimpleNamespace(perf_counter=lambda: 5.0))
     timing = simulate_prepared(prepared, SilentProgress(), loading=0.25).timing

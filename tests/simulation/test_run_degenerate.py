@@ -40,7 +40,7 @@ def test_a_parallelogram_passes_its_flat_configuration(scenario, method, place):
 @PLACE
 @pytest.mark.parametrize(("dt", "method"), [(1e-3, "rk4"), (0.02, "rk4"), (0.02, "semi_implicit")])
 def test_rollouts_pass_the_flat_configuration(place, dt, method):
-    """With 0.02 s a stage of the step falls on it. So does a state of the second run: `semi_implicit` refuses that."""
+    """With 0.02 s a stage of the step falls on it. So does a state of the second run: `semi_implicit` rejects that."""
     model = ld.build(replace(moved(parallelogram(0.4).robot, PLACES[place]), gravity=(0.0, 0.0, 0.0)))
     q = np.array([[-0.51, 0.51, -0.51], [-0.3, 0.3, -0.3]])
     found = ld.rollout(model, q, np.tile([1.0, -1.0, 1.0], (2, 1)), dt=dt, steps=round(1.0 / dt), method=method)

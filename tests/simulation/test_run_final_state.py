@@ -84,12 +84,12 @@ def test_a_trajectory_serves_as_well_and_paths_are_relative_to_the_scenario(fold
 
 
 @pytest.mark.parametrize("overrides, text", [
-    ({"robot": "other.yaml"}, r"on.yaml:5: initial.from: the motion in runs/swing/trajectory.csv is of another robot; "
-                              r"found 'q.hip, v.hip'; expected coordinates of other: q.waist, …"),
-    ({"robot": "more.yaml"}, r"trajectory.csv: column q.wheel: a column is missing; expected one for each coordinate"),
-    ({"initial.from": "runs/swong"}, "override initial.from=.*: no such run folder or trajectory; found 'runs/swong'"),
-    ({"initial.from": "."}, "no such run folder or trajectory; found './trajectory.csv'|found 'trajectory.csv'"),
-    ({"initial.from": "bare.csv"}, "bare.csv has no columns of velocities; expected v.<joint>"),
+    ({"robot": "other.yaml"}, r"on.yaml:5: initial.from: the motion in runs/swing/trajectory.csv is of another robot: "
+                              r"expected coordinates of other: q.waist, …, got 'q.hip, v.hip'"),
+    ({"robot": "more.yaml"}, r"trajectory.csv: column q.wheel: a column is missing: expected one for each coordinate"),
+    ({"initial.from": "runs/swong"}, r"override initial.from=.*: no such run folder or trajectory.*got 'runs/swong'"),
+    ({"initial.from": "."}, r"no such run folder or trajectory.*got './trajectory.csv'|got 'trajectory.csv'"),
+    ({"initial.from": "bare.csv"}, "bare.csv has no columns of velocities: expected v.<joint>"),
     ({"joints": {"hip": {"prescribe": {"position": 0}}}},
      r"on.yaml:5: initial.from \(runs/swing/trajectory.csv\): the initial value contradicts the prescribed motion: hip is pre"),
 ])

@@ -116,7 +116,7 @@ def test_a_resumed_run_is_the_undisturbed_one(scenario, in_pieces, integrator, l
                                                      ({"method": "generalized_alpha"}, 40, "first")],
                          ids=["rk4", "dopri5", "rodas5p", "generalized_alpha"])
 def test_a_sampled_controller_goes_on(scenario, in_pieces, integrator, looks, hold):
-    """With its integrals and torques that wait for their delay; beside friction whose switches are located."""
+    """With its integrals and torques that wait for their delay; next to friction whose switches are located."""
     pid = {"pid": {"kp": 9, "ki": 4, "kd": 1, "target": 0.2}}
     given = scenario(json.dumps(ARM), **SWING, integrator=integrator, sampling={"rate": 90, "delay": 0.004, "hold": hold},
                      joints={"shoulder": {"torque": pid}, "elbow": {"torque": "-0.4*sign(v) + sin(9*t)"}})
@@ -208,7 +208,7 @@ def test_constraints_go_on_as_they_were(in_pieces):
 
 
 def test_rows_on_disk_are_those_in_memory(scenario, tmp_path, monkeypatch):
-    """Looked at in blocks, too: energies and checks but for rounding."""
+    """Looked at in blocks, too: energies and checks except for rounding."""
     given = scenario(json.dumps(ARM), **EVENTS, integrator={"method": "dopri5"}, external_forces=[
         {"link": "lower", "wrench": [0, 0, 0, 1, 0, 0]}])
     alone = ld.run_scenario(given)

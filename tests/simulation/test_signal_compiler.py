@@ -1,4 +1,4 @@
-"""Expressions: what they mean, and that everything else is refused."""
+"""Expressions: what they mean, and that everything else is an error."""
 import math
 import re
 
@@ -10,6 +10,7 @@ from liedyn.errors import Place, ScenarioError
 from liedyn.kernels.simulation import signals as code
 from liedyn.model.expression_parser import MAX_LENGTH
 from liedyn.simulation.signals.expression import SignalProgram, compile_expression
+from messages import has_parts
 
 PLACE = Place("s.yaml", 7, "joints.elbow.torque")
 
@@ -66,12 +67,12 @@ def test_state_is_refused_where_only_time_counts(text):
 
 def test_names_that_are_expected_are_those_that_are_allowed():
     for allowed, names in ((True, "t, pi, e, q, v, q(joint), v(joint), x(link)"), (False, "t, pi, e")):
-        with pytest.raises(ScenarioError, match=re.escape(f"unknown name abc; found 'abc'; expected {names}, or a function: ")):
+        with pytest.raises(ScenarioError, match=re.escape(f"unknown name abc: expected {names}, or a function: ")):
             compiled("abc", state_allowed=allowed)
 
 
 HOSTILE = [
-    ("t.real", "attribute access is not allowed in an expression; found 't.real'"),
+    ("t.real", "attribute access is not allowed in an expression … got 't.real'"),
     ("t.__class__.__bases__", "attribute access"),
     ("sin.__globals__", "attribute access"),
     ("().__class__", "attribute access"),
@@ -86,11 +87,11 @@ HOSTILE = [
     ("os", "unknown name os"),
     ("foo", "unknown name foo"),
     ("sine(t)", "(did you mean sin?)"),
-    ("sen(t)", "unknown function sen; found 'sen(t)'; expected t, pi, e, q, v, q(joint), v(joint), x(link), or a function: sin"),
+    ("sen(t)", "unknown function sen: expected t, pi, e, q, v, q(joint), v(joint), x(link), or a function: sin"),
     ("sen(t)", "(did you mean sin?)"),
     ("time", "unknown name time"),
     ("T", "unknown name T"),
-    ("t < 1", "a comparison is not allowed in an expression; found 't < 1' (step(x) is 1 where x >= 0, else 0; "
+    ("t < 1", "a comparison is not allowed in an expression … got 't < 1' (step(x) is 1 where x >= 0, else 0; "
      "an event has value and direction)"),
     ("t == t", "a comparison"),
     ("t is t", "a comparison"),
@@ -123,14 +124,14 @@ HOSTILE = [
     ("sin(t\u200b)", "the character '\\u200b' is not allowed"),
     ("t\u202e+1", "is not allowed"),
     ("٣*t", "the character '٣' is not allowed"),
-    ("9**9**9", "not a finite number; found '9**9**9'"),
+    ("9**9**9", "not a finite number … got '9**9**9'"),
     ("9**9**9**9**9**9", "not a finite number"),
-    ("1e999", "not a finite number; found '1e999'"),
+    ("1e999", "not a finite number … got '1e999'"),
     ("-1e999*t", "not a finite number"),
     ("9" * 900, "not a finite number"),
     ("1e308*10", "not a finite number"),
-    ("t + 1/0", "a division by zero; found '1/0'"), ("t/(2 - 2)", "a division by zero; found 't/(2 - 2)'"),
-    ("t*log(0)", "not a finite number; found 'log(0)'"),
+    ("t + 1/0", "a division by zero … got '1/0'"), ("t/(2 - 2)", "a division by zero … got 't/(2 - 2)'"),
+    ("t*log(0)", "not a finite number … got 'log(0)'"),
     ("sqrt(-1)", "not a finite number"),
     ("(-8)**(1/3)", "not a finite number"),
     ("0**-1", "not a finite number"),
@@ -141,17 +142,17 @@ HOSTILE = [
     ("True", "a logical value is not allowed"),
     ("None", "None is not allowed"),
     ("...", "Ellipsis is not allowed"),
-    ("t % 2", "the remainder % is not allowed in an expression; found 't % 2' (x - y*floor(x/y))"),
+    ("t % 2", "the remainder % is not allowed in an expression … got 't % 2' (x - y*floor(x/y))"),
     ("t // 2", "use floor(x/y)"),
-    ("t ^ 2", "a power is written x**y"),
+    ("t ^ 2", "write powers as x**y"),
     ("t @ t", "the operator @ is not allowed"),
     ("1 << 99999999", "the operator << is not allowed"),
     ("~t", "the operator ~ is not allowed"),
-    ("2t", "(a product is written with *)"),
+    ("2t", "(write products with *)"),
     ("2(t)", "a call of something that is not a function"),
     ("sin t", "not an expression"),
     ("sin", "the function sin needs an argument: sin(…)"),
-    ("sin()", "wrong arguments of sin; found 'sin()'; expected 1 argument"),
+    ("sin()", "wrong arguments of sin: expected 1 argument, got 'sin()'"),
     ("sin(t, t)", "expected 1 argument"),
     ("atan2(t)", "expected 2 arguments"),
     ("clip(t, 1)", "expected 3 arguments"),
@@ -162,11 +163,11 @@ HOSTILE = [
     ("t(1)", "unknown function t"),
     ("pi()", "unknown function pi"),
     ("sin(t)(t)", "a call of something that is not a function"),
-    ("q()", "q(…) takes the name of a joint; found 'q()'; expected q(joint)"),
+    ("q()", "q(…) takes the name of a joint: expected q(joint), got 'q()'"),
     ("q((0))", "q(…) takes the name of a joint"),
     ("q(sin(t))", "q(…) takes the name of a joint"),
     ("q(knee)(knee)", "a call of something that is not a function"),
-    ("q(knee).real", "attribute access is not allowed in an expression; found 'q(knee).real'"),
+    ("q(knee).real", "attribute access is not allowed in an expression … got 'q(knee).real'"),
     ("", "the expression is empty"),
     ("  \n ", "the expression is empty"),
     ("(t", "not an expression: '(' was never closed"),
@@ -175,13 +176,13 @@ HOSTILE = [
     ("import os", "not an expression: invalid syntax"),
     ("(yield t)", "Yield is not allowed"),
     ("(await t)", "Await is not allowed"),
-    ("-" * 60 + "t", "too deeply nested; found"),
+    ("-" * 60 + "t", "too deeply nested: expected"),
     ("-" * 999 + "t", "too deeply nested"),
     ("sin(" * 60 + "t" + ")" * 60, "too deeply nested"),
     ("t**" * 60 + "t", "too deeply nested"),
     ("(" * 400 + "t" + ")" * 400, "not an expression: too many nested parentheses"),
     ("[" * 400, "not an expression"),
-    ("t" * 1001, "the expression is too long; found 1001; expected at most 1000 characters"),
+    ("t" * 1001, "the expression is too long: expected at most 1000 characters, got 1001"),
     ("t" * 10_000_000, "the expression is too long"),
 ]
 
@@ -191,7 +192,7 @@ def test_everything_else_is_refused(text, message):
     with pytest.raises(ScenarioError) as caught:
         compiled(text)
     error = str(caught.value)
-    assert message in error
+    assert has_parts(error, message)
     assert error.startswith("s.yaml:7: joints.elbow.torque: ")
     assert "\n" not in error and len(error) < 500
     assert error.isprintable()
@@ -199,7 +200,7 @@ def test_everything_else_is_refused(text, message):
 
 
 def test_an_error_does_not_show_the_quotes_that_we_put_in():
-    with pytest.raises(ScenarioError, match=re.escape("found 'q(knee)[0]'")):
+    with pytest.raises(ScenarioError, match=re.escape("got 'q(knee)[0]'")):
         compiled("q(knee)[0]")
 
 

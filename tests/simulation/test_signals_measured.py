@@ -202,9 +202,9 @@ def test_a_prescribed_motion_that_an_event_would_tear_is_refused(simulate):
 
 # refusals ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("keys, message", [
-    ({"joints": {"elbow": {"torque": "z(hand)"}}}, "no such link; found 'hand'"),
-    ({"joints": {"elbow": {"torque": "z"}}}, r"unknown name z; .* \(did you mean z\(link\)\?\)"),
-    ({"joints": {"elbow": {"torque": "z(lower, 1)"}}}, "wrong arguments of z; found .z.lower, 1"),
+    ({"joints": {"elbow": {"torque": "z(hand)"}}}, r"no such link.*got 'hand'"),
+    ({"joints": {"elbow": {"torque": "z"}}}, r"unknown name z: .* \(did you mean z\(link\)\?\)"),
+    ({"joints": {"elbow": {"torque": "z(lower, 1)"}}}, r"wrong arguments of z.*got .z.lower, 1"),
     ({"joints": {"elbow": {"torque": "z(lower, 0, t, 0)"}}}, "the point of z.lower, …. must be three numbers"),
     ({"joints": {"elbow": {"torque": "wx(lower, 0, 0, 1)"}}}, "wrong arguments of wx"),
     ({"joints": {"elbow": {"prescribe": {"velocity": "z(lower)"}}}}, "z may not be used here: this signal is a"),
@@ -213,7 +213,7 @@ def test_a_prescribed_motion_that_an_event_would_tear_is_refused(simulate):
     ({"joints": {"elbow": {"torque": {"pd": {"kp": 1, "kd": 1, "target": "wy(lower)"}}}}}, "the time derivative of the target"),
     ({"joints": {"elbow": {"torque": "t_phase"}}}, "times relative to a phase require phases"),
     ({"joints": {"elbow": {"torque": "since(hit)"}}}, "times relative to an event require events"),
-    ({"joints": {"elbow": {"torque": "since(hit)"}}, "events": {"hat": {"at": 1, "do": "stop"}}}, "no such event; found 'hit'"),
+    ({"joints": {"elbow": {"torque": "since(hit)"}}, "events": {"hat": {"at": 1, "do": "stop"}}}, r"no such event.*got 'hit'"),
     ({"joints": {"elbow": {"torque": {"spline": [[0, 0], [1, 1]], "from": "phase"}}}}, "times relative to a phase require"),
     ({"joints": {"elbow": {"torque": {"from": "phase"}}}}, "a signal takes exactly one of quintic, spline, sine, csv"),
 ])

@@ -124,7 +124,7 @@ def test_switches_at_the_start_take_the_side_of_the_motion(run, method):
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "RK45"])
 def test_sticking_does_not_cut_for_ever(run, method):
-    """Pulled by half of the friction, the mass stops at t = 2 and q = 1 and stays there but for first order: a step's length."""
+    """Pulled by half of the friction, the mass stops at t = 2 and q = 1 and stays there to first order: a step's length."""
     result = run("0.5-sign(v)", method=method, duration=3, initial="{v: {x: 1}}")
     assert abs(result.q[-1, 0] - 1) < 2e-3 and abs(result.v[-1, 0]) < 2e-3
     assert "the torque of x switches too often from t = 2 s (sticking" in str(result.warnings[0])

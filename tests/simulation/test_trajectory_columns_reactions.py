@@ -254,7 +254,7 @@ def test_frames_of_closure_wrenches():
     on = ld.constraint_wrenches(model, q, motion.multipliers)
     C = ld.link_pose(model, q, "coupler")
     assert relative(C[:3, :3] @ on[model.link_index("coupler")][3:], -f) < 1e-13
-    with pytest.raises(ld.ShapeError, match="frame must be one of local, local_world_aligned, world; found 'link'"):
+    with pytest.raises(ld.ShapeError, match="frame must be one of local, local_world_aligned, world, got 'link'"):
         ld.closure_wrenches(model, q, motion.multipliers, frame="link")
 
 

@@ -11,7 +11,7 @@ ROBOTS = Path(__file__).parents[2] / "robots"
 
 
 def plain(value):
-    """Arrays and fields of results, as lists of decimal numbers that give back the same bits."""
+    """Arrays and fields of results, as lists of decimal numbers that return the same bits."""
     if isinstance(value, np.ndarray):
         return [repr(float(x)) for x in value.ravel()]
     if isinstance(value, tuple | list):

@@ -28,8 +28,8 @@ def full(upper) -> np.ndarray:
 
 
 class PinocchioBridge:
-    """Pinocchio's model of a URDF file (or text, or its model) beside ours. Its velocity is S(q) v: a permutation but for planar
-    joints, whose velocity it writes in the moving frame."""
+    """Pinocchio's model of a URDF file (or text, or its model) next to ours. Its velocity is S(q) v: a permutation except for
+    planar joints, whose velocity it writes in the moving frame."""
 
     def __init__(self, source, model):
         import pinocchio as pin

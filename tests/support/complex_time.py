@@ -6,7 +6,7 @@
 No difference is taken: the error is that of the values, 1e-16 of the largest on the circle, times k!/rho^k.
 
 The velocities are polynomials in time; coordinates of 1-DoF joints are their integrals, poses of ball and free joints the power
-series that solves dT/dt = T [V]. Inverse dynamics is analytic in all of them but for friction, whose root has branches where a
+series that solves dT/dt = T [V]. Inverse dynamics is analytic in all of them except for friction, whose root has branches where a
 velocity is +-i FRICTION_SPEED: passive forces are left out.
 """
 from math import factorial

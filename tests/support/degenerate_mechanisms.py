@@ -180,7 +180,7 @@ class Dense(NamedTuple):
 
     M: np.ndarray
     A: np.ndarray         # (rank, nv) a basis of the equations
-    U: np.ndarray         # (m, rank) the equations are U A but for rounding
+    U: np.ndarray         # (m, rank) the equations are U A except for rounding
 
 
 def dense(case: Placed) -> Dense:

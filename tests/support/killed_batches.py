@@ -81,7 +81,7 @@ def killed(sweep: str, folder: Path, kills: int, seed: int, dask: bool = False) 
 
 
 class Cluster:
-    """A scheduler and two workers, each a process of its own."""
+    """A scheduler and two workers, each a separate process."""
 
     def __init__(self, place: Path):
         self.place, self.port = place, 20000 + os.getpid() % 20000

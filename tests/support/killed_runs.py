@@ -2,7 +2,7 @@
 
     python tests/support/killed_runs.py SCENARIO KILLS [SEED]
 
-Each attempt is a process of its own (a fork of this one, which has compiled everything) that SIGKILL ends at a random moment:
+Each attempt is a separate process (a fork of this one, which has compiled everything) that SIGKILL ends at a random moment:
 while it computes, writes a checkpoint, or writes its result. A run that comes to its end is compared, and another one begins.
 Prints what happened; status 1 where a file differs.
 """

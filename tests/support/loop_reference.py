@@ -1,6 +1,6 @@
 """Constrained dynamics by plain matrices: rows from body Jacobians of links, gamma by differences along the motion, and
 accelerations, multipliers, forces from dense equations and singular values. M, b and Jacobians are liedyn's, held to
-references of their own in `identities`; nothing here comes from its kernels of constraints."""
+their references in `identities`; nothing here comes from its kernels of constraints."""
 from __future__ import annotations
 
 import numpy as np

@@ -220,7 +220,7 @@ def anywhere(case: Looped, seed: int = 0, size=()):
 
 # planar linkages --------------------------------------------------------------------------------------------------
 def n_bar(n: int, closure="weld", repeated=1, q=None):
-    """n revolute joints about z, one after the other from the ground, and a closure of the last link on it: a weld leaves n - 3
+    """n revolute joints about z, sequentially from the ground, and a closure of the last link on it: a weld leaves n - 3
     degrees of freedom, a revolute closure n - 2. Model and a configuration that is closed."""
     rng = np.random.default_rng([n, 7])
     links = tuple(random_link(rng, f"bar{k}") for k in range(n))

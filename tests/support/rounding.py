@@ -1,4 +1,4 @@
-"""Arrays that two ways of computing give: equal but for rounding, which compilers and processors may do in another order."""
+"""Arrays that two ways of computing give: equal except for rounding, which compilers and processors may do in another order."""
 import numpy as np
 
 # Of the largest number of the array: a thousand roundings, or one that cond(M) of the test robots, up to 1e4, magnifies.

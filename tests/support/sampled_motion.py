@@ -33,7 +33,7 @@ def noisy(model, q, size: float):
 
 
 def record(path, model, t, extra=(), **arrays):
-    """A file of these arrays: q, v, a, d1a, tau, …, beside more columns (name, unit, array)."""
+    """A file of these arrays: q, v, a, d1a, tau, …, next to more columns (name, unit, array)."""
     write_trajectory(path, trajectory_header(model, folder=path.parent), t, [*motion_columns(model, **arrays), *extra],
                      force=True)
     return path

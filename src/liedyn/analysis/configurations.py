@@ -545,5 +545,5 @@ def _normalized(model: Model, name: str, values: list[float]) -> list[float]:
         return values
     norm = math.hypot(*values[-4:])
     if abs(norm - 1.0) > _UNIT_NORM:
-        raise ConfigurationError(f"the quaternion x y z w of joint {name} has norm {norm:.7g}; expected 1")
+        raise ConfigurationError(f"the quaternion x y z w of joint {name} has norm {norm:.7g}: expected 1")
     return [*values[:-4], *(x / norm for x in values[-4:])]

@@ -312,7 +312,7 @@ def _check_smooth(smooth: float | str | None) -> float | str | None:
         return None
     if smooth == "auto" or (isinstance(smooth, (int, float)) and 0.0 < smooth < math.inf):
         return smooth
-    raise UsageError(f"smooth is {smooth!r}; expected 'auto', a positive number of seconds, or None")
+    raise UsageError(f"smooth is {smooth!r}: expected 'auto', a positive number of seconds, or None")
 
 
 def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options,
@@ -675,7 +675,7 @@ def parameters_of(  # noqa: PLR0913 - options of the command
     kinds = None if not joints else tuple(kind for kind in joints if kind != "none")
     if trajectory is None:
         if robot is None:
-            raise UsageError("a robot file or a trajectory file is needed")
+            raise UsageError("expected a robot file or a trajectory file")
         model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, **(reading or {}))
         if not model.nv:
             raise ModelError(f"the robot {model.name} has no moving joint: no force depends on its parameters")

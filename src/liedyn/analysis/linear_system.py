@@ -124,7 +124,7 @@ class LinearSystem(Immutable):
         from scipy.linalg import expm
 
         if not 0.0 < h < np.inf:
-            raise UsageError(f"the step of the discretization must be a positive number of seconds; found {h:g}")
+            raise UsageError(f"the step of the discretization must be a positive number of seconds, got {h:g}")
 
         n, m = self.B.shape
         block = np.zeros((n + m, n + m))

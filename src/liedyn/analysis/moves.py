@@ -88,7 +88,7 @@ class Move(Immutable):
     def trajectory(self, step: float = 0.01) -> Trajectory:
         """Return the motion as a trajectory with columns q, v and a: rows every `step` seconds, and one at the end."""
         if not 0.0 < step < np.inf:
-            raise UsageError(f"step must be a number of seconds > 0; found {step!r}")
+            raise UsageError(f"step must be a number of seconds > 0, got {step!r}")
         if self.duration / step > MAX_ROWS:
             raise UsageError(f"step {step:g} s needs more than {MAX_ROWS} rows; increase it")
         t = np.round(step * np.arange(max(np.ceil(self.duration / step * (1.0 - _AT_LIMIT)), 1.0)), 12)
@@ -148,7 +148,7 @@ def plan_move(model: Model, target: ArrayLike | Mapping[str, Any], q0: ArrayLike
     array([2., 1.])
     """
     if duration is not None and not 0.0 < duration < np.inf:
-        raise UsageError(f"duration must be a number of seconds > 0; found {duration!r}")
+        raise UsageError(f"duration must be a number of seconds > 0, got {duration!r}")
     if model.nc and not model.has_only_couplings:
         raise ModelError(f"plan_move does not support robots with loops ({model.name})",
                          hint="simulate a scenario that prescribes independent joints with `move`")
@@ -294,7 +294,7 @@ def _configuration(model: Model, q: ArrayLike | Mapping[str, Any] | None, name: 
             if joint not in model.joint_names:
                 raise _unknown_joint(name, str(joint), model)
             if followers[model.v_index(joint)].any():
-                raise UsageError(f"{name}: joint {joint} follows other joints; expected values of those only")
+                raise UsageError(f"{name}: joint {joint} follows other joints: expected values of those only")
             place = model.q_index(joint)
             out[place] = as_array(np.atleast_1d(values), f"{name}[{joint!r}]", (place.stop - place.start,))
         check_finite(name, out, model.q_names)
@@ -303,7 +303,7 @@ def _configuration(model: Model, q: ArrayLike | Mapping[str, Any] | None, name: 
         return follow_couplings(model, default)[0] if model.nc else default
     x = as_array(q, name, (model.nq,))
     if x.ndim != 1:
-        raise UsageError(f"{name} must be one configuration; found an array of shape {x.shape}")
+        raise UsageError(f"{name} must be one configuration, got an array of shape {x.shape}")
     check_finite(name, x, model.q_names)
     return checked_motion(model, x)[0] if model.nc else x
 
@@ -340,7 +340,7 @@ def _positive(value: Any, name: str) -> float:
     except (TypeError, ValueError):
         number = np.nan
     if not number > 0.0:
-        raise UsageError(f"{name} must be a number > 0; found {value!r}")
+        raise UsageError(f"{name} must be a number > 0, got {value!r}")
     return number
 
 
@@ -358,7 +358,7 @@ def _check_position_limits(model: Model, q: Array) -> None:
 def _unknown_joint(argument: str, name: str, model: Model) -> NameLookupError:
     hint = nearest(name, model.joint_names)
     return NameLookupError(f"{argument}: the robot has no moving joint {name!r}" + (f" ({hint})" if hint else
-                           f"; expected one of {list_names(model.joint_names, 8)}"))
+                           f": expected one of {list_names(model.joint_names, 8)}"))
 
 
 def _along(x: Array, directions: Array, name: str) -> Array:

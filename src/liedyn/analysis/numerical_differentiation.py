@@ -119,7 +119,7 @@ def spline_derivatives(t: Array, x: Array, highest: int, fit: SmoothingFit) -> A
         for k in range(highest + 1):
             out[:, k, samples == each] = spline(t, nu=k)
     if not np.isfinite(out).all():
-        raise TrajectoryError(f"derivative {highest} overflows; are the times in seconds?")
+        raise TrajectoryError(f"derivative {highest} overflows: check whether the times are in seconds")
     return out
 
 

@@ -128,7 +128,7 @@ def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
 def check_time(scenario: Scenario, at: float) -> None:
     """Raise UsageError for a time outside the run."""
     if not 0.0 <= at <= scenario.duration:
-        raise UsageError(f"the run lasts from 0 to {scenario.duration:g} s; found at = {at:g} s")
+        raise UsageError(f"at must be from 0 to {scenario.duration:g} s, got {at:g} s")
 
 
 def state_at(setup: LinearizationSetup, at: float,
@@ -390,7 +390,7 @@ def past_events(setup: LinearizationSetup, at: float, options: Options,
     assert final is not None                                   # the simulation has run
     if hybrid_simulation.actions.stopped:
         raise UsageError(
-            f"the run ends at t = {final.t:g} s, by the event {hybrid_simulation.occurred_events[-1].name}; found t = {at:g} s")
+            f"the run ends at t = {final.t:g} s, by the event {hybrid_simulation.occurred_events[-1].name}, before at = {at:g} s")
     if mode.resting:
         names = ", ".join(dict.fromkeys(stop.name for stop in mode.resting))
         raise UsageError(f"{names} rests at its hard stop at t = {at:g} s, where no linear system exists, since it can move in "

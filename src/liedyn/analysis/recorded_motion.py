@@ -249,7 +249,7 @@ def motion_of_arrays(model: Model, t: ArrayLike, q: ArrayLike | None, v: ArrayLi
     """
     times = as_array(t, "t", ())
     if times.ndim != 1 or not len(times):
-        raise ShapeError(f"t has the wrong shape; found {times.shape}, expected (N,) with at least one time")
+        raise ShapeError(f"t has the wrong shape: expected (N,) with at least one time, got {times.shape}")
     positions = _samples(q, "q", len(times), model.nq)
     if positions is None:
         raise missing_array("q")
@@ -283,7 +283,7 @@ def _samples(x: ArrayLike | None, name: str, rows: int, columns: int) -> Array |
         return None
     array = as_array(x, name, (rows, columns))
     if array.ndim != 2:
-        raise ShapeError(f"{name} has the wrong shape; found {array.shape}, expected ({rows}, {columns})")
+        raise ShapeError(f"{name} has the wrong shape: expected ({rows}, {columns}), got {array.shape}")
     return array
 
 

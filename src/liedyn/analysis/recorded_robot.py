@@ -240,8 +240,8 @@ def base_warnings(model: Model, trajectory: Trajectory) -> list[LiedynWarning]:
     if frame is None or base is None or base.child == frame:
         return []
     return [LiedynWarning("other-base-frame",
-                          f"{trajectory.source or 'the trajectory'} has the motion of the frame {frame} as that of the base, "
-                          f"which is the link {base.child} of the robot {model.name}")]
+                          f"{trajectory.source or 'the trajectory'} contains the motion of frame {frame}, but the base of the "
+                          f"robot {model.name} is link {base.child}")]
 
 
 def attached_warnings(trajectory: Trajectory) -> list[LiedynWarning]:

@@ -89,7 +89,7 @@ def unit_warnings(model: Model, t: Array, q: Array, v: Array | None, a: Array | 
     if reason:
         units = {kind: _IN_DEGREES[kind] for kind in _kinds_in_degrees(model, t, q, v, a)}
         conversion = conversion_hint(model, trajectory, units) if trajectory else ""
-        warnings.append(LiedynWarning("degrees", f"are the angles in degrees? {reason}; "
+        warnings.append(LiedynWarning("degrees", f"the angles seem to be in degrees: {reason}; "
                                       f"{conversion or 'the columns must be in rad'}"))
     return warnings
 
@@ -233,7 +233,7 @@ def _time_warning(t: Array, unit: str, trajectory: Trajectory | None, *, measure
         remedy = f"convert them with {columns_option({'t': f't[{unit}]'})}"
     reason = (f"velocities are {_TIME_UNITS[unit]:g} times the rates of the positions" if measured else
               f"the median step is {np.median(np.diff(t)):.4g} s")
-    return LiedynWarning("time-unit", f"are the times in {unit}? {reason}; {remedy}")
+    return LiedynWarning("time-unit", f"the times seem to be in {unit}: {reason}; {remedy}")
 
 
 # units of angles --------------------------------------------------------------------------------------------------------

@@ -358,8 +358,8 @@ class NoisySamples:
             x = self.noise["q"]
             worst = int(np.argmax(x))
             out.append(LiedynWarning("position-noise",
-                                     f"noise found in the positions: {x[worst]:.2g} "
-                                     f"{self.model.q_units[worst] or '(quaternion)'} at most ({self.model.q_names[worst]})"))
+                                     f"estimated noise of the positions: at most {x[worst]:.2g} "
+                                     f"{self.model.q_units[worst] or '(quaternion)'} ({self.model.q_names[worst]})"))
         if self.rows > 1:
             omitted = len(self.t) - (self.inner.stop - self.inner.start)
             out.append(LiedynWarning("forces-filtered",

@@ -197,7 +197,7 @@ def verify_rows(model: Model, request: DerivativeRequest, motion: SampledMotion,
     text = f"maximum relative difference from extrapolated differences, on {len(rows)} row{'s' * (len(rows) > 1)}: " \
            f"{result[worst].off:.1e} ({worst})"
     if not result[worst].sound:
-        raise CheckFailed(f"{text}; expected at most {MAX_EXCESS:g}; nothing is written")
+        raise CheckFailed(f"{text}: expected at most {MAX_EXCESS:g}; nothing is written")
     uncertainty = max(result.values(), key=lambda comparison: comparison.doubt)
     if uncertainty.doubt > MAX_EXCESS:
         text += f"; where the mass matrix is nearly singular, finite differences are accurate to {uncertainty.doubt:.0e} only"

@@ -532,7 +532,7 @@ def higher_order_along(model: Model, trajectory: Trajectory, order: int, *, of: 
     passive = trajectory.passive
     request = HigherOrderRequest(of, order, prescribed_of(model, of, patterns), wrench_components(model, trajectory), passive)
     chains = _chains(model, trajectory, request, q)
-    with show.stage("deriving what the file lacks"), naming(trajectory):
+    with show.stage("differentiating the recorded motion"), naming(trajectory):
         rows, warnings = knot_spacings(t, chains, smooth)
     header = header_along(model, trajectory, passive)
     fits = [SmoothingFit(rows)]
@@ -542,7 +542,7 @@ def higher_order_along(model: Model, trajectory: Trajectory, order: int, *, of: 
         fits += SmoothingFit(rows).checks()
 
     def compute(fit: SmoothingFit) -> tuple[State, Array, Array]:
-        with show.stage("deriving what the file lacks"):
+        with show.stage("differentiating the recorded motion"):
             state = _state(model, chains, t, fit)
         with show.stage("computing"):
             return state, *_compute(model, request, state, show)

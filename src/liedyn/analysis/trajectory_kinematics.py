@@ -142,7 +142,7 @@ def kinematics_request(model: Model, patterns: Sequence[str], point: Sequence[fl
         raise UsageError(f"--point is in the axes of one link; there are {len(links)}: {', '.join(links)}")
     p = np.array((0.0, 0.0, 0.0) if point is None else point, dtype=float)
     if p.shape != (3,) or not np.isfinite(p).all():
-        raise UsageError(f"--point: expected three finite numbers [m]; found {' '.join(map(str, p))}")
+        raise UsageError(f"--point: expected three finite numbers [m], got {' '.join(map(str, p))}")
     if jacobian:
         count = 6 * model.nv * len(links)
         length = 6 * sum(len(f"jacobian.{link}.wx/{name}[m/rad],") for link in links for name in model.v_names)

@@ -83,7 +83,7 @@ class ResultStore:
         if resume:
             return self.description()
         if not force:
-            raise UsageError(f"{self.folder} exists already; --resume computes the missing runs, --force starts over")
+            raise UsageError(f"{self.folder} already exists; --resume computes the missing runs, --force starts over")
         with translate_os_errors(self.folder):
             for path in sorted(self.folder.iterdir(), key=lambda path: path.name == MARK):            # the mark goes last
                 remove(path)
@@ -107,8 +107,8 @@ class ResultStore:
         description: dict[str, Any] = content if isinstance(content, dict) else dict.fromkeys(_KEYS, content)
         for key, (is_valid, expected) in _KEYS.items():
             if not isinstance(content, dict) or (key in description and not is_valid(description[key])):
-                raise UsageError(f"{self.folder / MARK} is damaged: {key}: found {json.dumps(description[key])[:60]}, expected "
-                                 f"{expected} (--force starts over)")
+                raise UsageError(f"{self.folder / MARK} is damaged: {key}: expected {expected}, "
+                                 f"got {json.dumps(description[key])[:60]} (--force starts over)")
         return description
 
     def write_description(self, description: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:                       # they import NumPy and Numba
 def _shard(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d+)/(\d+)", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
-        raise click.BadParameter(f"{text!r} is not a shard I/N, such as 2/5.")
+        raise click.BadParameter(f"expected a shard I/N, such as 2/5, got {text!r}.")
     return int(match[1]), int(match[2])
 
 
@@ -57,7 +57,7 @@ def batch(sweep: str, output: str | None, overrides: tuple[str, ...], dry_run: b
     from liedyn.io.sweep_file import read_sweep
 
     if sum((dry_run, rerun is not None, bool(shard or resume or scheduler))) > 1:
-        raise click.UsageError("--dry-run and --rerun cannot be combined, neither with each other nor with --shard, --resume or "
+        raise click.UsageError("--dry-run and --rerun cannot be combined with each other, or with --shard, --resume or "
                                "--scheduler.")
     if force and (resume or shard):
         raise click.UsageError("--force cannot be combined with --resume or --shard, which keep existing results.")
@@ -129,7 +129,7 @@ def _print_summary(outcome: SweepOutcome, folder: Path, console: Console) -> Non
     console.message(f"{outcome.computed} runs in {outcome.seconds:.2f} s{reused}{f': {counts}' if counts else ''}")
     if outcome.missing:
         console.warn(LiedynWarning("missing-chunks",
-                                   f"{outcome.missing} chunks of other shards are missing: the last shard writes the table"))
+                                   f"{outcome.missing} chunks of other shards are missing; the last shard writes the table"))
         return
     if outcome.table.n_with_warning:
         console.warn(LiedynWarning("suspicious-runs",

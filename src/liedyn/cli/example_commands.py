@@ -37,7 +37,7 @@ def demo(name: str | None, output: str | None, no_open: bool, force: bool, as_js
     folder = Path(output or Path("runs", f"demo_{name}"))
     page = folder / "replay.html"
     if page.is_file() and not force:
-        console.message(f"{folder} exists already; --force computes it again")
+        console.message(f"{folder} already exists; --force runs the example again")
         if as_json:
             console.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
     else:

@@ -127,25 +127,25 @@ ignore_mimic_option = click.option("--ignore-mimic", is_flag=True, help="Leave o
 IGNORE_MIMIC = "ignore_mimic=true"           # the override of a scenario that does the same
 
 
-def _positive_number(text: str, message: str) -> float:
-    """Return the number of a text, or raise with the text and a message."""
+def _positive_number(text: str, expected: str) -> float:
+    """Return the number of a text, or raise an error that names the expected value."""
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     if not 0.0 < number < math.inf:
-        raise click.BadParameter(f"{text!r} is {message}.")
+        raise click.BadParameter(f"expected {expected}, got {text!r}.")
     return number
 
 
 def _density(text: str) -> float:
-    return _positive_number(text, "not a positive number [kg/m^3]")
+    return _positive_number(text, "a positive number [kg/m^3]")
 
 
 def _xacro_args(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     for text in values:
         if "=" not in text:
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE.")
+            raise click.BadParameter(f"expected NAME=VALUE, got {text!r}.")
     return dict(text.split("=", 1) for text in values)
 
 
@@ -191,7 +191,7 @@ def seconds_or(*words: str) -> Callable[[str], float | str]:
     def read(text: str) -> float | str:
         if text in words:
             return text
-        return _positive_number(text, f"neither a positive number of seconds nor {' or '.join(map(repr, words))}")
+        return _positive_number(text, f"a positive number of seconds, or {' or '.join(map(repr, words))}")
     return read
 
 
@@ -199,7 +199,7 @@ def _checked_override(text: str) -> str:
     from liedyn.io.yaml_values import is_override
 
     if not is_override(text):
-        raise click.UsageError(f"-S {text}: not an override; expected -S key.path=value")
+        raise click.UsageError(f"-S {text}: expected -S key.path=value")
     return text
 
 
@@ -248,7 +248,7 @@ def along_command(short_help: str, *options: Decorator, check: Callable[..., obj
 
             target = _default_output(trajectory, compute.__name__) if output is None else output
             if as_json and target == "-":
-                raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
+                raise click.UsageError("--json and a CSV cannot both be written to stdout; name a file with -o.")
 
             def check_arguments() -> None:
                 from liedyn.analysis.recorded_robot import robot_of

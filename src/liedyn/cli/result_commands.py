@@ -44,7 +44,7 @@ def _comma_separated(_context: click.Context, _parameter: click.Parameter, text:
 
 _style_option = click.option(
     "--style", type=click.Choice(["screen", "paper"]), default="screen", show_default=True,
-    help="paper: for print, in 8 points, without titles, with patterns of lines that survive grey print; PDF and SVG.")
+    help="paper: for print, with 8-point text, line patterns that stay distinct in grey, and no titles; PDF and SVG.")
 _width_option = click.option(
     "--width", type=float, metavar="INCHES",
     help="Width of the figures, such as 3.5 or 7 for one or two columns of a page. Default: by the content, with --style paper "
@@ -66,8 +66,8 @@ _width_option = click.option(
 @_width_option
 @click.option("--joints", callback=_comma_separated, metavar="NAMES", help="Joints or links to draw: names or patterns, "
               "separated by commas, such as 'elbow,wrist*'.")
-@click.option("--quantities", callback=_comma_separated, metavar="NAMES", help="What to draw: starts of columns or names of "
-              "figures, separated by commas, such as q,tau,energy. Default: all.")
+@click.option("--quantities", callback=_comma_separated, metavar="NAMES", help="Prefixes of columns, or names of figures, "
+              "to draw, separated by commas, such as q,tau,energy. Default: all.")
 @click.option("--from", "start", type=float, metavar="SECONDS", help="First time to draw.")
 @click.option("--until", "end", type=float, metavar="SECONDS", help="Last time to draw.")
 @click.option("--plane", type=click.Choice(["xy", "xz", "yz"]), default=None, help="Draw the mechanism to scale in this plane of "
@@ -153,7 +153,7 @@ def _report_plots(written: SavedPlots, warnings: Sequence[LiedynWarning], as_jso
 def _size(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{2,4})x(\d{2,4})", text)
     if match is None or int(match[1]) % 2 or int(match[2]) % 2:
-        raise click.BadParameter(f"{text!r} is not a size in even numbers of pixels, such as 1280x720.")
+        raise click.BadParameter(f"expected WIDTHxHEIGHT in even numbers of pixels, such as 1280x720, got {text!r}.")
     return int(match[1]), int(match[2])
 
 
@@ -163,7 +163,7 @@ class _NamedFile(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path. Raise click.BadParameter if the next option stands in its place."""
         if os.fspath(value).startswith("-"):
-            self.fail(f"the name of a file must follow; found '{value}'.", param, ctx)
+            self.fail(f"expected a file name, got '{value}'.", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -219,7 +219,7 @@ def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOpti
 
     page = output or (page_output(trajectory) if video is mcap is None else None)
     if as_json and page == "-":
-        raise click.UsageError("-o - and --json both write to stdout.")
+        raise click.UsageError("-o - and --json cannot be combined: both write to stdout.")
     options = ReplayOptions("", traces, follow, is_batch(trajectory) if side_by_side is None else side_by_side, speed)
     choices, progress = [run for run in runs.split(",") if run], console.progress.update
 

@@ -76,7 +76,7 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, reading
       liedyn check robots/delta.yaml --loops robots/delta_guided.loops.yaml
     """
     if loops and len(robots) > 1:
-        raise click.UsageError(f"--loops needs exactly one robot; found {len(robots)}.")
+        raise click.UsageError(f"--loops requires exactly one robot, got {len(robots)}.")
     from liedyn.report.robot_summary import examine, raise_for_warnings
 
     summaries = [examine(robot, base, loops, reading) for robot in robots]
@@ -189,11 +189,11 @@ def convert(source: str, output: str, format: str | None, fix: tuple[str, ...], 
     """
     if source == "-" or Path(source).suffix.lower() == ".csv" or is_bag_file(source):
         if format is not None or lossy or loops or fix:
-            raise click.UsageError("--to, --fix, --lossy and --loops are options for robots.")
+            raise click.UsageError("--to, --fix, --lossy and --loops apply to robot files only.")
         _convert_trajectory(source, output, robot, columns, bag, base, reading, force=force, as_json=as_json, console=console)
         return
     if robot is not None or columns is not None or any(bag.values()):
-        raise click.UsageError("--robot, --columns and options for ROS bags are options for trajectories.")
+        raise click.UsageError("--robot, --columns and options for ROS bags apply to trajectories only.")
     from liedyn.io.atomic_output import STDIO
     from liedyn.robot_files import convert as convert_description
     from liedyn.robot_files import format_of, load_description, write
@@ -201,7 +201,7 @@ def convert(source: str, output: str, format: str | None, fix: tuple[str, ...], 
     if (output == STDIO) != (format is not None):
         raise click.UsageError("--to is required with `-o -` and not allowed otherwise: the ending of FILE gives the format.")
     if output == STDIO and as_json:
-        raise click.UsageError("`-o -` and --json would both write to stdout.")
+        raise click.UsageError("`-o -` and --json cannot be combined: both write to stdout.")
     path = Path(output)
     description = load_description(source, base, loops, **reading)
     if fix:
@@ -233,7 +233,7 @@ def _convert_trajectory(source: str, output: str, robot: str | None, columns: st
     if output != "-" and Path(output).suffix.lower() != ".csv":
         raise click.UsageError(f"-o {output}: a trajectory is written as CSV; give a name that ends in .csv.")
     if output == "-" and as_json:
-        raise click.UsageError("`-o -` and --json would both write to stdout.")
+        raise click.UsageError("`-o -` and --json cannot be combined: both write to stdout.")
     trajectory, warnings = converted(source, output, robot, base=base, columns=columns, bag=bag, reading=reading)
     trajectory.save(output, force=force)
     console.warn(*warnings)

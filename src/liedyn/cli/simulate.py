@@ -125,7 +125,7 @@ def _conflict(folder: Path) -> str:
 
     if is_unfinished(folder):
         return f"the run in {folder} is not finished; --resume continues it, --force starts over"
-    return f"{folder} exists already; --force overwrites it" if (folder / "run.json").is_file() else ""
+    return f"{folder} already exists; --force overwrites it" if (folder / "run.json").is_file() else ""
 
 
 def _simulate(scenario: str, overrides: list[str], console: Console, strict: bool, force_long: bool, folder: Path,

@@ -218,8 +218,8 @@ def derivatives(model: Model, motion: Trajectory, function: str, prescribed: tup
 @columns_option
 @bag_options
 @click.option("--smooth", type=seconds_or("auto", "none"), metavar="auto|SECONDS|none",
-              help="How to compute v and a if TRAJECTORY has none: with least-squares splines of this knot spacing (auto, the "
-                   "default: the one with the smallest estimated error), or with splines through every row (none).")
+              help="Knot spacing of the least-squares splines that give v and a if TRAJECTORY has none. Default: auto, the "
+                   "spacing with the smallest estimated error. none: splines through every row.")
 @click.option("--with", "joints", multiple=True, type=click.Choice(["armature", "damping", "friction", "stiffness", "none"]),
               help="Joint parameters to include; may be repeated. Others keep the values of the robot file. Default: those "
                    "that the robot file has.")
@@ -228,7 +228,7 @@ def derivatives(model: Model, motion: Trajectory, function: str, prescribed: tup
 @click.option("--tolerance", type=click.FloatRange(0, 1, max_open=True), metavar="X",
               help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10.")
 @click.option("-o", "--output", type=click.Path(), metavar="FILE",
-              help="CSV to write in addition to the table, with --quiet instead of it; `-` writes the CSV to stdout instead.")
+              help="CSV to write in addition to the table (--quiet omits the table); `-` writes it to stdout instead.")
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def parameters(robot: str, trajectory: str | None, columns: str | None, bag: BagOptions,                             # noqa: PLR0913
                smooth: float | str | None, joints: tuple[str, ...], offset: bool, tolerance: float | None, output: str | None,
@@ -254,7 +254,7 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
     if "none" in joints and len(joints) > 1:
         raise click.UsageError("--with none cannot be combined with another --with.")
     if as_json and output == "-":
-        raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
+        raise click.UsageError("--json and a CSV cannot both be written to stdout; name a file with -o.")
 
     def check_arguments() -> None:
         from liedyn.analysis.recorded_robot import robot_of

@@ -177,7 +177,7 @@ def is_enabled(varying: tuple[int, ...] = ()) -> bool:
     """
     code = os.environ.get("LIEDYN_CODE") or "auto"
     if code not in ("auto", "generic"):
-        raise UsageError(f"LIEDYN_CODE must be auto or generic; found {code[:40]!r} (unset it for auto)")
+        raise UsageError(f"LIEDYN_CODE must be auto or generic, got {code[:40]!r} (unset it for auto)")
     return code == "auto" and (bool(varying) or not _only_generic.get()) and is_supported()
 
 

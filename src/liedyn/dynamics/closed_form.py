@@ -142,7 +142,7 @@ class ProductOfExponentials(Immutable):
             return np.eye(6)
         path = self.path(j)
         if i not in path:
-            raise ShapeError(f"Ad_j^i needs a block i above j or j itself; found i = {i}, j = {j}, whose path is {path}")
+            raise ShapeError(f"Ad_j^i needs a block i above j or j itself: got i = {i}, j = {j}, whose path is {path}")
         return adjoint(inverse(product(self.exponentials[path[path.index(i):]])))
 
     def below(self, j: int, k: int) -> int | None:

@@ -67,7 +67,7 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: Corioli
         return evaluate(model, ("coriolis_matrix", method), coriolis_matrices, coriolis_workspace_size, {"q": q, "v": v},
                         (model.nv, model.nv), static_arguments=(_METHODS[method],))
     if method != "factorized":
-        raise ShapeError(f"method must be one of {', '.join(_METHODS)}, factorized; found {method!r}")
+        raise ShapeError(f"method must be one of {', '.join(_METHODS)}, factorized, got {method!r}")
     lead, states = broadcast_states(model, {"q": q, "v": v})
     matrices = [closed_form(model, x).coriolis_matrix(y) for x, y in zip(states["q"], states["v"], strict=True)]
     return np.reshape(matrices, (*lead, model.nv, model.nv))

@@ -219,7 +219,7 @@ def parameter_derivatives(  # noqa: PLR0913 - independent options of a public ca
         reduced_model(model, "parameter_derivatives")
     names = parameter_names(model) if names is None else (names,) if isinstance(names, str) else tuple(names)
     if of not in ("inverse", "forward", "hybrid") or (of == "hybrid") != (prescribed is not None):
-        raise ShapeError(f"of must be 'inverse', 'forward', or 'hybrid' with prescribed; found {of!r} with"
+        raise ShapeError(f"of must be 'inverse', 'forward', or 'hybrid' with prescribed, got {of!r} with"
                          f"{'out' if prescribed is None else ''} prescribed")
     rows = np.zeros((len(names), sum(tangent_sizes(model))))
     for row, name in zip(rows, names, strict=True):
@@ -315,7 +315,7 @@ def _parameter_tangents(model: Model,
     if not parameters and (parameters is None or isinstance(parameters, Mapping)):
         return None, None
     if not isinstance(parameters, Mapping):
-        raise ShapeError(f"parameters must be a mapping from names to rates; found {type(parameters).__name__}")
+        raise ShapeError(f"parameters must be a mapping from names to rates, got {type(parameters).__name__}")
     inputs = {name: as_array(x, f"parameters[{name!r}]", ()) for name, x in parameters.items()}
     for name, x in inputs.items():
         check_finite(f"parameters[{name!r}]", x, n_axes=0)

@@ -74,7 +74,7 @@ def _coordinates(model: Model, name: str, x: ArrayLike) -> Array:
     """Return the coordinates of a joint. Their values are checked where its pose is computed."""
     size, values = len(model.q_names[model.q_index(name)]), np.atleast_1d(np.asarray(x, dtype=float))
     if values.shape != (size,):
-        raise ShapeError(f"fix_joints: the joint {name} has {size} coordinate{'s' * (size > 1)}; found {values.shape}")
+        raise ShapeError(f"fix_joints: the joint {name} has {size} coordinate{'s' * (size > 1)}: got {values.shape}")
     return values
 
 

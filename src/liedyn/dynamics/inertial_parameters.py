@@ -214,7 +214,7 @@ def joint_parameter_kinds(model: Model, passive: bool, joints: Sequence[str] | N
     if joints is not None:
         for kind in joints:
             if kind not in JOINT_PARAMETERS:
-                raise NameLookupError(f"no joint parameter {kind!r}; there are {', '.join(JOINT_PARAMETERS)}")
+                raise NameLookupError(f"unknown joint parameter {kind!r}: expected one of {', '.join(JOINT_PARAMETERS)}")
         return tuple(kind for kind in JOINT_PARAMETERS if kind in joints)
     parameters = _joint_parameter_values(model)
     return tuple(kind for kind in (JOINT_PARAMETERS if passive else JOINT_PARAMETERS[:1]) if parameters[kind].any())

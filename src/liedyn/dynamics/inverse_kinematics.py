@@ -166,7 +166,7 @@ def inverse_kinematics(model: Model, tasks: Tasks, q0: ArrayLike | None = None, 
         raise ShapeError(f"path: expected targets (N, …) with one leading axis, found leading axes {equations.lead}")
     guess, lead = _guess(model, q0, equations.lead, limits)
     if path and guess.shape[0] != 1:
-        raise ShapeError(f"path: q0 is the guess of the first target; found {len(guess)} guesses, expected ({model.nq},)")
+        raise ShapeError(f"path: q0 is the guess of the first target: expected ({model.nq},), got {len(guess)} guesses")
     count = int(np.prod(lead, dtype=int))
     if equations.lead != lead:
         size = equations.target.shape[1]

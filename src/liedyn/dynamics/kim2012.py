@@ -141,7 +141,7 @@ class KimTables:
         for b in links:
             b.prescribed = bool(mask[b.at].all())                                                 # a fixed joint, too
             if mask[b.at].any() and not b.prescribed:
-                raise ShapeError("all coordinates of a joint must be prescribed, or none; found some of them prescribed")
+                raise ShapeError("all coordinates of a joint must be prescribed, or none of them")
             b.AI, b.pAI, b.AB, b.pAB = b.I, b.pI, b.B, b.pB
         for b in links[::-1]:                                                                           # backward
             if b.prescribed:

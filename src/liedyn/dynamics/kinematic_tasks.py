@@ -141,9 +141,9 @@ def task_list(tasks: Tasks) -> list[Task]:
     out = list(tasks)
     for task in out:
         if not isinstance(task, Task):
-            raise UsageError(f"tasks: expected a dict {{link: pose or position}} or ld.Task objects; found {type(task).__name__}")
+            raise UsageError(f"tasks: expected a dict {{link: pose or position}} or ld.Task objects, got {type(task).__name__}")
     if not out:
-        raise UsageError("tasks: nothing to reach; expected a dict {link: pose or position} or a list of ld.Task")
+        raise UsageError("tasks: nothing to reach: expected a dict {link: pose or position} or a list of ld.Task")
     return out
 
 
@@ -162,7 +162,7 @@ def task_equations_of(model: Model, tasks: Sequence[Task], posture: tuple[Array,
     blocks = [block for k in order for block in _blocks(model, tasks[k], k)]
     priorities = [tasks[block.task].priority for block in blocks]
     if len(set(priorities)) > MAX_LEVELS - 2:
-        raise UsageError(f"tasks: at most {MAX_LEVELS - 2} different priorities; found {len(set(priorities))}")
+        raise UsageError(f"tasks: at most {MAX_LEVELS - 2} different priorities, got {len(set(priorities))}")
     length, nc, nv = model_scales(model).length, model.nc, model.nv
     labels = tuple(task.label for task in tasks)
     motion = constraint_motion_array(model, constraint_motion)
@@ -225,7 +225,7 @@ def _blocks(model: Model, task: Task, k: int) -> list[Block]:
     goals = [name for name in _GOALS if getattr(task, name) is not None]
     place = f"task {task.label}: "
     if not goals:
-        raise UsageError(f"{place}no goal; expected one of {', '.join(_GOALS)}")
+        raise UsageError(f"{place}no goal: expected one of {', '.join(_GOALS)}")
     if ("centre_of_mass" in goals) != (task.link is None) or (task.link is None and len(goals) > 1):
         raise UsageError(f"{place}" + ("centre_of_mass is a goal of the whole robot: leave out the link and other goals"
                                        if "centre_of_mass" in goals else "expected the name of a link"))
@@ -292,7 +292,7 @@ def _orientation_target(task: Task, place: str) -> list[tuple[int, Array]]:
     if shape[-1:] == (4,):
         u = _finite(task, "orientation", place, (4,))
         return [(ORIENTATION, _normalized(u, f"{place}orientation"))]
-    raise ShapeError(f"{place}orientation has the wrong shape; found {shape}, expected (…, 4) or (…, 3, 3)")
+    raise ShapeError(f"{place}orientation has the wrong shape: expected (…, 4) or (…, 3, 3), got {shape}")
 
 
 def _pose_target(task: Task, place: str) -> list[tuple[int, Array]]:
@@ -306,7 +306,7 @@ def _pose_target(task: Task, place: str) -> list[tuple[int, Array]]:
         x = _finite(task, "pose", place, (7,))
         p, u = x[..., :3], _normalized(x[..., 3:], f"{place}pose")
     else:
-        raise ShapeError(f"{place}pose has the wrong shape; found {shape}, expected (…, 4, 4), or (…, 7) for x y z and a "
+        raise ShapeError(f"{place}pose has the wrong shape, got {shape}: expected (…, 4, 4), or (…, 7) for x y z and a "
                          "quaternion x y z w")
     return [(POSITION, _joined(_finite(task, "point", place, (3,)), p)), (ORIENTATION, u)]
 

@@ -579,8 +579,8 @@ def _series(model: Model, entry: EntryPoint, q: ArrayLike, v_derivatives: ArrayL
     """
     v = as_array(v_derivatives, "v_derivatives", (model.nv,))
     if v.ndim < 2 or v.shape[-2] == 0:
-        raise ShapeError(f"v_derivatives has the wrong shape; found {v.shape}, expected (…, r + 1, {model.nv}): the velocity and "
-                         "its derivatives to order r")
+        raise ShapeError(f"v_derivatives has the wrong shape: expected (…, r + 1, {model.nv}), the velocity and "
+                         f"its derivatives to order r, got {v.shape}")
     m = v.shape[-2]
     shapes = tuple((m + more, *shape) for more, *shape in shapes)
 

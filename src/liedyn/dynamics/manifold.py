@@ -126,8 +126,8 @@ def _generator(rng: np.random.Generator | int) -> np.random.Generator:
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
-        raise ConfigurationError(f"rng is not a random generator or a seed; found {rng!r}, expected "
-                                 "numpy.random.default_rng(0) or an integer of at least 0") from None
+        raise ConfigurationError("rng is not a random generator or a seed: expected "
+                                 f"numpy.random.default_rng(0) or an integer >= 0, got {rng!r}") from None
 
 
 def _random_configuration(model: Model, rng: np.random.Generator, lead: tuple[int, ...]) -> Array:

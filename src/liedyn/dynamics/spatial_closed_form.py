@@ -202,7 +202,7 @@ class SpatialClosedForm(Immutable):
         It differs from Lemma 1 by the skew form of each body: Ploen's C~ there, I ad_V - ad_V^T I here. Both are skew and give
         -ad*_V I V for the twist V itself. The floating base's coordinates must be the body ones."""
         if self.constant.any():
-            raise ShapeError("Ploen's matrix belongs to the base's body coordinates; found base_frame='world'")
+            raise ShapeError("Ploen's matrix requires body coordinates of the base, got base_frame='world'")
         to_body = adjoint(inverse(self.poses))
         back, screws = block_diagonal(to_body), [X @ S for X, S in zip(to_body, self.screws, strict=True)]
         form = back.T @ skew_forms(self.rigid, (back @ self.twists(v)).reshape(-1, 6), screws) @ back
@@ -426,16 +426,16 @@ def _arguments(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike | None = 
     F = V if wrenches is None else _taylor("wrenches", wrenches)
     common_leading_axes(("base", T, 2), ("twists", V, 2), *[("wrenches", F, 2)] * (wrenches is not None))
     if V.shape[-2] < F.shape[-2] - 1:
-        raise ShapeError(f"wrenches to order {F.shape[-2] - 1} require twists to order {F.shape[-2] - 2} at least; "
-                         f"found {V.shape[-2]} of them, expected {F.shape[-2] - 1}")
+        raise ShapeError(f"wrenches to order {F.shape[-2] - 1} require twists to order {F.shape[-2] - 2} at least: "
+                         f"expected {F.shape[-2] - 1} derivatives, got {V.shape[-2]}")
     return T, V, F
 
 
 def _taylor(name: str, x: ArrayLike) -> Array:
     derivatives = as_array(x, name, (6,))
     if derivatives.ndim < 2:
-        raise ShapeError(f"{name} has the wrong shape; found {derivatives.shape}, expected (…, k, 6): derivatives of order "
-                         "0 … k - 1")
+        raise ShapeError(f"{name} has the wrong shape: expected (…, k, 6), derivatives of order 0 … k - 1, "
+                         f"got {derivatives.shape}")
     check_finite(name, derivatives, n_axes=2)
     return derivatives / _factorials(derivatives.shape[-2])
 
@@ -450,10 +450,10 @@ def _pose(base: ArrayLike) -> Array:
         T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = rotation(q[..., 3:]), q[..., :3], 1.0
         return T
     if q.shape[-2:] != (4, 4):
-        raise ShapeError(f"base has the wrong shape; found {q.shape}, expected a pose (…, 4, 4) or coordinates (…, 7)")
+        raise ShapeError(f"base has the wrong shape: expected a pose (…, 4, 4) or coordinates (…, 7), got {q.shape}")
     R = q[..., :3, :3]
     error = np.abs(R @ R.swapaxes(-1, -2) - np.eye(3)).max(initial=0.0)
     if not (error < QUATERNION_TOLERANCE and np.isfinite(q).all() and (np.linalg.det(R) > 0).all()):
-        raise ConfigurationError(f"base is not a pose; found a rotation R with |R R^T - 1| = {error:.3g}, "
-                                 f"expected it within {QUATERNION_TOLERANCE:g}, right-handed, and all numbers finite")
+        raise ConfigurationError("base is not a pose: expected finite numbers and a right-handed rotation R with "
+                                 f"|R R^T - 1| within {QUATERNION_TOLERANCE:g}, got {error:.3g}")
     return q

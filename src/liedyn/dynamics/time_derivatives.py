@@ -47,10 +47,10 @@ def derivative_rows(x: ArrayLike, name: str, nv: int, min_rows: int) -> int:
     try:
         shape = np.shape(x)
     except ValueError:                                   # ragged lists
-        raise ShapeError(f"{name} is not an array of numbers; found {type(x).__name__}") from None
+        raise ShapeError(f"{name} is not an array of numbers: got {type(x).__name__}") from None
     if len(shape) < 2 or shape[-1] != nv or shape[-2] < min_rows:
-        raise ShapeError(f"{name} has the wrong shape; found {shape}, expected (…, rows, {nv}) with {min_rows} or more rows of "
-                         "derivatives")
+        raise ShapeError(f"{name} has the wrong shape: expected (…, rows, {nv}) with {min_rows} or more rows of "
+                         f"derivatives, got {shape}")
     if shape[-2] - min_rows > MAX_ORDER:
         raise ShapeError(f"{name} goes to order {shape[-2] - min_rows}; the highest order is {MAX_ORDER}")
     return int(shape[-2])
@@ -92,7 +92,7 @@ def motion_to_body_coordinates(model: Model, pose: Array, joint: ModelJoint, v: 
 def check_base_prescription(prescribed: Mask) -> None:
     """Raise ShapeError unless the mask (6,) of a base in spatial coordinates prescribes all coordinates or none."""
     if prescribed.any() and not prescribed.all():
-        raise ShapeError('with base_frame="world" all six coordinates of the base are prescribed or none; found '
+        raise ShapeError('with base_frame="world" all six coordinates of the base must be prescribed, or none, got '
                          f"{int(prescribed.sum())} of them")
 
 
@@ -291,7 +291,7 @@ def higher_order_hybrid_dynamics(  # noqa: PLR0913 - independent options of a pu
     mask = as_mask(prescribed, model.nv)
     rows = derivative_rows(a_derivatives, "a_derivatives", model.nv, 1)
     if derivative_rows(tau_derivatives, "tau_derivatives", model.nv, 1) != rows:
-        raise ShapeError(f"a_derivatives has {rows} rows and tau_derivatives {np.shape(tau_derivatives)[-2]}; expected the same "
+        raise ShapeError(f"a_derivatives has {rows} rows and tau_derivatives {np.shape(tau_derivatives)[-2]}: expected the same "
                          "number")
     inputs = {"q": q, "v": v, "a_derivatives": a_derivatives, "tau_derivatives": tau_derivatives}
     return _hybrid(model, None, inputs, mask, rows, _Options(f_ext_derivatives, f_ext_frame, bool(passive), base_frame))

@@ -53,12 +53,12 @@ def read_parameters(model: Model, arrays: Mapping[str, ArrayLike]) -> ParameterV
     Raises NameLookupError, ShapeError, UsageError or ModelError.
     """
     if not isinstance(arrays, Mapping) or not arrays:
-        raise UsageError("the parameters of variants are arrays by name; found "
-                         f"{'nothing' if isinstance(arrays, Mapping) else type(arrays).__name__}, expected for example "
-                         "{'mass.hand': masses, 'friction.*': frictions}")
+        raise UsageError("the parameters of variants are arrays by name: expected for example "
+                         "{'mass.hand': masses, 'friction.*': frictions}, "
+                         f"got {'nothing' if isinstance(arrays, Mapping) else type(arrays).__name__}")
     for key in arrays:
         if not isinstance(key, str):
-            raise NameLookupError(f"the name of a parameter is text; found {type(key).__name__} {key!r}")
+            raise NameLookupError(f"the name of a parameter is text: got {type(key).__name__} {key!r}")
     known = parameter_names(model)
     base = {name for name in known if _is_of_base(model, name)}
     rules = {key: _match(key, known, base) for key in arrays}
@@ -67,7 +67,7 @@ def read_parameters(model: Model, arrays: Mapping[str, ArrayLike]) -> ParameterV
     count = next(iter(sizes.values()), 1)
     for key, size in sizes.items():
         if size != count:
-            raise ShapeError(f"the parameters have values for different numbers of robots; found {next(iter(sizes))}: {count}, "
+            raise ShapeError(f"the parameters have values for different numbers of robots: got {next(iter(sizes))}: {count}, "
                              f"{key}: {size}")
     selected: dict[str, tuple[tuple[int, int], str, Array]] = {}
     for key, (names, is_group) in rules.items():
@@ -119,12 +119,12 @@ def _columns(key: str, array: ArrayLike, names: tuple[str, ...], is_group: bool)
     try:
         x = np.asarray(array, dtype=float)
     except (TypeError, ValueError):
-        raise ShapeError(f"{key} is not an array of numbers; found {type(array).__name__}") from None
+        raise ShapeError(f"{key} is not an array of numbers: got {type(array).__name__}") from None
     if x.ndim == 2 and x.shape[1] == len(names):
         return x
     if x.ndim > 1 or is_group:
         expected = f"(N, {len(names)})" if is_group else f"(N,) or (N, {len(names)})"
-        raise ShapeError(f"{key} has the wrong shape; found {x.shape}, expected {expected} for N robots: {list_names(names, 6)}")
+        raise ShapeError(f"{key} has the wrong shape: expected {expected} for N robots ({list_names(names, 6)}), got {x.shape}")
     return np.broadcast_to(x.reshape(-1, 1), (x.size, len(names)))
 
 

@@ -149,7 +149,7 @@ class Variants:
     def _set_parameters(self, model: Model | Sequence[Model], arrays: Mapping[str, ArrayLike]) -> None:
         """Set the robots that differ from a model in parameters."""
         if not isinstance(model, Model):
-            raise UsageError("parameters are those of one model; found several models, expected ld.Variants(model, {…})")
+            raise UsageError("parameters are those of one model: expected ld.Variants(model, {…}), got several models")
         parameters = read_parameters(model, arrays)
         if moves_frames(parameters):
             models = models_of(model, parameters)
@@ -255,7 +255,7 @@ class Variants:
         def __getattr__(self, name: str):
             if name.startswith("_"):
                 raise AttributeError(name)
-            raise _NoFunctionError(f"no function {name!r} for variants; there are {', '.join(FUNCTIONS)}")
+            raise _NoFunctionError(f"unknown function {name!r} of variants: expected one of {', '.join(FUNCTIONS)}")
 
     def _run(self, model: Model, entry: EntryPoint, size: int, static_arguments: Arguments, arrays: Arguments,
              count: int | None, states: slice | None) -> int:
@@ -265,7 +265,7 @@ class Variants:
             return robots._run(model, entry, size, static_arguments, arrays, count, None) if len(robots) else batch_blocks.OK
         given_states, count = ("one state", 1) if count is None else (f"{count} states", count)
         if count != len(self):
-            raise ShapeError(f"there are {len(self)} variants; found {given_states}, expected arrays with {len(self)} states")
+            raise ShapeError(f"there are {len(self)} variants: expected arrays with {len(self)} states, got {given_states}")
         if is_enabled() and have_state_rows(nonempty_arrays(arrays), count):
             generated = generated_batch_function(
                 model, specialization_of(entry, size, static_arguments, arrays, self._varying_indices))

@@ -576,7 +576,7 @@ class GeneralizedAlphaStepper(ImplicitStepper):
 def method_parameters(rho: float, step: float) -> np.ndarray:
     """Return the parameters of second order for the spectral radius rho (Chung, Hulbert 1993), the step and the tolerances."""
     if not 0.0 <= rho <= 1.0:
-        raise UsageError(f"rho, the spectral radius at infinity, must lie between 0 and 1; found {rho:g}")
+        raise UsageError(f"rho, the spectral radius at infinity, must lie between 0 and 1, got {rho:g}")
     m, f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
     gamma = 0.5 + f - m
     return np.array([m, f, 0.25 * (gamma + 0.5)**2, gamma, step, _CLOSURE_TOLERANCE, _BALANCE_TOLERANCE, 0.0])

@@ -176,7 +176,7 @@ class InitialValueProblem:
     def elimination(self) -> ReducedModel | None:
         """The robot whose couplings the right-hand side eliminates; None if it solves for multipliers, or has no constraints.
 
-        Without projections, couplings that are open at the start stay so. Two coordinates of a coupling that are both prescribed
+        Without projections, couplings stay open if they start open. Two coordinates of a coupling that are both prescribed
         have separate forces, and their motions may contradict each other.
         """
         options = self.constraints

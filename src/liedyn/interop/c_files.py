@@ -56,7 +56,7 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
     if model.nc:
         reduced_model(model, function)
     if path is not None and (path.suffix != ".c" or not path.stem.isidentifier() or not path.stem.isascii()):
-        raise UsageError(f"{path} is not the name of a C file; expected a name of letters, digits and _, and the ending .c")
+        raise UsageError(f"{path} is not the name of a C file: expected a name of letters, digits and _, and the ending .c")
     if path is None:
         path = Path(path_part(identifier(f"{model.name}_{function}")) + ".c")
     compute, names, quantity, variables = FUNCTIONS[function]

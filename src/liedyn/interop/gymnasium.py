@@ -102,7 +102,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Any]):
         self.metadata = {"autoreset_mode": _autoreset_mode(autoreset_mode)}
         self._reward, self._terminated, self._initial, self._observation = reward, terminated, initial, observation
         if duration is not None and not duration > 0.0:
-            raise UsageError(f"duration must be a positive time [s] or None; found {duration}")
+            raise UsageError(f"duration must be a positive time [s] or None, got {duration}")
         self._duration = np.inf if duration is None else duration * (1.0 - 1e-9)
         self._coordinates = _controlled_coordinates(self.model, joints)
         self._is_setpoint = _check_action(self.model, action, self._coordinates, feedback)
@@ -121,8 +121,8 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Any]):
         super().reset(seed=seed)
         mask = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, dtype=bool)))
         if mask.shape != (self.num_envs,) or mask.dtype != bool:
-            raise ShapeError(f"reset_mask is not a mask of the environments; found {mask.dtype} {mask.shape}, expected bool "
-                             f"({self.num_envs},)")
+            raise ShapeError(f"reset_mask is not a mask of the environments: expected bool ({self.num_envs},), "
+                             f"got {mask.dtype} {mask.shape}")
         self._start_episodes(np.flatnonzero(mask))
         self._is_reset = True
         return self._observe(self.stepper.q, self.stepper.v), {}
@@ -134,7 +134,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Any]):
         stepper = self.stepper
         values = np.asarray(actions, dtype=float)
         if values.shape != self.action_space.shape:
-            raise ShapeError(f"actions have the wrong shape; found {values.shape}, expected {self.action_space.shape}")
+            raise ShapeError(f"actions have the wrong shape: expected {self.action_space.shape}, got {values.shape}")
         clipped = np.clip(values, self._action_box.low, self._action_box.high)
         previous = stepper.q.copy(), stepper.v.copy()
         self._apply(clipped)
@@ -146,7 +146,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Any]):
         if self._terminated is not None:
             ends = self._result("terminated", self._terminated(q, v))
             if ends.dtype != bool:
-                raise ShapeError(f"the result of terminated has the wrong type; found {ends.dtype}, expected bool")
+                raise ShapeError(f"the result of terminated has the wrong type: expected bool, got {ends.dtype}")
             terminations |= ends
         truncations = (stepper.t >= self._duration) & ~terminations
         observations, infos = self._observe(q, v), _failures(failed)
@@ -188,15 +188,15 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Array, Array, Any]):
         """Return the observations (N, …) in these states as a new array."""
         values = np.concatenate([q, v], axis=1) if self._observation is None else np.asarray(self._observation(q, v))
         if values.shape != self.observation_space.shape:
-            raise ShapeError(f"the result of observation has the wrong shape; found {values.shape}, expected "
-                             f"{self.observation_space.shape}")
+            raise ShapeError("the result of observation has the wrong shape: expected "
+                             f"{self.observation_space.shape}, got {values.shape}")
         return np.array(values, dtype=self.observation_space.dtype)
 
     def _result(self, name: str, x: ArrayLike) -> Any:
         """Return the result (N,) of a function as an array."""
         values: Any = np.asarray(x)
         if values.shape != (self.num_envs,):
-            raise ShapeError(f"the result of {name} has the wrong shape; found {values.shape}, expected ({self.num_envs},)")
+            raise ShapeError(f"the result of {name} has the wrong shape: expected ({self.num_envs},), got {values.shape}")
         return values
 
 
@@ -206,7 +206,7 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
         return AutoresetMode(mode)
     except ValueError:
         modes = ", ".join(str(x.value) for x in AutoresetMode)
-        raise UsageError(f"autoreset_mode must be one of {modes}; found {mode!r}") from None
+        raise UsageError(f"autoreset_mode must be one of {modes}, got {mode!r}") from None
 
 
 def _controlled_coordinates(model: Model, joints: Patterns | None) -> Integers:
@@ -223,7 +223,7 @@ def _controlled_coordinates(model: Model, joints: Patterns | None) -> Integers:
 def _check_action(model: Model, action: str, coordinates: Integers, feedback: Feedback | None) -> bool:
     """Return whether actions are setpoints, or raise UsageError."""
     if action not in ("force", "setpoint"):
-        raise UsageError(f"action must be force or setpoint; found {action!r}")
+        raise UsageError(f"action must be force or setpoint, got {action!r}")
     if action == "setpoint" and feedback is None:
         raise UsageError("actions that are setpoints require `feedback`, for example ld.Feedback.pd(kp, kd, q)")
     angular = {k for joint in model.joints if joint.kind != ONE_DOF for k in range(joint.v.start, joint.v.stop)}

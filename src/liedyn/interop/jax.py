@@ -73,7 +73,7 @@ def _spread(model: Model, steps: int, q0: jax.Array, v0: jax.Array, tau: jax.Arr
     for name, x, shape in arguments:
         last = x.shape[-len(shape):]
         if x.ndim < len(shape) or last[-1] != shape[-1] or (len(shape) == 2 and last[0] not in (1, steps)):
-            raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected (…, {', '.join(map(str, shape))})")
+            raise ShapeError(f"{name} has the wrong shape: expected (…, {', '.join(map(str, shape))}), got {x.shape}")
     lead = jnp.broadcast_shapes(*(x.shape[:-len(shape)] for _, x, shape in arguments))
     kind = jnp.result_type(q0, v0, tau, 0.0)                   # integers become floating-point numbers
     return [jnp.broadcast_to(x, (*lead, *shape)).astype(kind) for _, x, shape in arguments]

@@ -34,7 +34,7 @@ def check_output(path: str | Path, *, force: bool = False) -> None:
         return
     path = Path(path)
     if path.is_dir():
-        raise UsageError(f"{path} is a folder; a file name is needed")
+        raise UsageError(f"{path} is a folder: expected the name of a file")
     if not path.parent.is_dir():
         raise UsageError(f"{path} cannot be written: the folder {path.parent} does not exist")
     if path.is_file() and not force:
@@ -74,11 +74,11 @@ def check_folder(path: str | Path, *, mark: str, force: bool = False) -> None:
             raise UsageError(f"{path} cannot be written: {above} is not a folder")
         return
     if not path.is_dir():
-        raise UsageError(f"{path} is a file; a folder is needed")
+        raise UsageError(f"{path} is a file: expected a folder")
     if not any(path.iterdir()):
         return
     if not (path / mark).is_file():     # --force must not empty somebody's home
-        raise UsageError(f"{path} contains other files and no {mark}, so it is not replaced; give another folder")
+        raise UsageError(f"{path} contains other files and no {mark}, so it is not replaced; choose another folder")
     if not force:
         raise _exists(path)
 
@@ -148,7 +148,7 @@ def path_part(text: str) -> str:
 
 
 def _exists(path: str | Path) -> UsageError:
-    return UsageError(f"{path} exists already; --force or force=True overwrites it")
+    return UsageError(f"{path} already exists; --force or force=True overwrites it")
 
 
 @contextmanager
@@ -259,7 +259,7 @@ def remove(part: Path) -> None:
             shutil.rmtree(part, ignore_errors=True)
         else:
             part.unlink(missing_ok=True)
-    except KeyboardInterrupt:               # it takes a moment, and a moment later nobody would do it
+    except KeyboardInterrupt:               # short, and not possible later
         remove(part)
         raise
 

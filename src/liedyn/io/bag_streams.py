@@ -83,7 +83,7 @@ def checked_order(stream: Stream, report: BagReport) -> Stream:
     steps = np.diff(stream.stamps)
     if (steps < 0).any():
         k = int(np.argmax(steps < 0)) + 1
-        raise report.error("stamps go back: messages are out of order, or a clock was set back",
+        raise report.error("time stamps decrease: messages are out of order, or a clock was set back",
                            f"message {k + 1} of {stream.name}", found=f"{-steps[k - 1] / 1e9:.9g} s before message {k}",
                            expected="increasing stamps", hint="--log-times (or log_times=True) uses the times of the recorder")
     table = np.column_stack(list(stream.columns.values())) if stream.columns else np.zeros((len(stream.stamps), 0))
@@ -95,7 +95,7 @@ def checked_order(stream: Stream, report: BagReport) -> Stream:
                            found=f"the time of message {k}", expected="increasing times")
     if equal.any():
         report.add_warning("repeated-messages",
-                           f"messages of {stream.name} that repeat the one before are not read: {int(equal.sum())}")
+                           f"repeated messages of {stream.name} are not read: {int(equal.sum())}")
     return stream.rows(~equal)
 
 
@@ -126,7 +126,7 @@ def merged_streams(streams: Sequence[Stream], report: BagReport, *, interpolate:
     """
     begin, end = max(stream.stamps[0] for stream in streams), min(stream.stamps[-1] for stream in streams)
     if begin > end:
-        raise report.error("the topics have no common interval of time", found=_listing(streams),
+        raise report.error("the topics have no common time interval", found=_listing(streams),
                            expected="topics that were recorded at the same time",
                            hint="do the publishers use one clock? See --log-times (or log_times=True)")
     common = [stream.rows((stream.stamps >= begin) & (stream.stamps <= end)) for stream in streams]

@@ -42,7 +42,7 @@ def checked_unit(text: str, place: Place) -> Unit:
     if unit is None:
         raise TrajectoryError("unknown unit", place=place, found=text,
                               expected="a unit such as deg, rpm, deg/s, mm, N m, ms or mA",
-                              hint="a name with brackets is written in quotes" if text.isdigit() else nearest(text, UNITS))
+                              hint="write a name with brackets in quotes" if text.isdigit() else nearest(text, UNITS))
     return unit
 
 
@@ -171,13 +171,13 @@ class _EntryParser(ExpressionParser):
                 raise
             raise self.error("not an expression of a column",
                              expected="a column with numbers and + - * /, such as (pos_3 - 2048)*0.088[deg]",
-                             hint="names with other characters than letters, digits, _ and . are written in quotes") from None
+                             hint="write names with characters other than letters, digits, _ and . in quotes") from None
         return value
 
     def _with_placeholders(self) -> tuple[str, str]:
         """Return the expression with placeholders for names and units, and with names in quotes where they need them."""
         whole = _LAST_UNIT.fullmatch(self.written)
-        assert whole is not None, "the pattern matches every text"
+        assert whole is not None, "the pattern matches all columns"
         for name, unit in ((self.written, ""), (whole["name"], whole["unit"] or "")):
             if name and self.columns.find(name, self.place) is not None and not (unit and unit_of(unit[1:-1]) is None):
                 return self._name(name) + (self._unit(unit) if unit else ""), written(name) + unit
@@ -205,7 +205,7 @@ class _EntryParser(ExpressionParser):
 
     def _not_affine(self, message: str) -> InputError:
         return self.error(message, expected="one column with constant factors and offsets",
-                          hint="compute other expressions before, as a column of the CSV")
+                          hint="compute other expressions beforehand, as a column of the CSV")
 
     def not_supported(self, node: ast.expr, part: ast.AST, otherwise: str | None = None) -> InputError:      # noqa: ARG002
         return self._not_affine("not an affine expression")
@@ -214,7 +214,7 @@ class _EntryParser(ExpressionParser):
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
             value: Affine = self.value_of(node.value, depth + 1)
             if value.exponents is not None:
-                raise self.error("two units", expected="one unit, behind the column or behind the expression in parentheses")
+                raise self.error("two units", expected="one unit, after the column or after the expression in parentheses")
             return value.in_unit(self.units[int(str(node.slice.value))])
         result: Affine = super().value_of(node, depth)
         return result
@@ -258,7 +258,7 @@ class _EntryParser(ExpressionParser):
     def _sum(self, x: Affine, y: Affine, *, subtract: bool) -> Affine:
         if x.exponents != y.exponents:
             raise self.error("a sum of different units",
-                             expected="one unit, behind the sum in parentheses, as in (pos_3 - 90)[deg]")
+                             expected="one unit, after the sum in parentheses, as in (pos_3 - 90)[deg]")
         if x.column is None and y.column is None:
             return replace(x, number=x.number - y.number if subtract else x.number + y.number)
         if x.column is not None:

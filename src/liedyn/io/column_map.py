@@ -203,7 +203,7 @@ def _split(text: str) -> Iterator[Entry]:
     for part in parts:
         target = part[0].strip()
         if len(part) < 2 or not target:
-            hint = "names with commas are written in quotes" if len(parts) > 1 and len(part) < 2 else None
+            hint = "write names with commas in quotes" if len(parts) > 1 and len(part) < 2 else None
             raise TrajectoryError("not an entry of a map", place=Place(SOURCE), found="=".join(part).strip(), expected=_EXPECTED,
                                   hint=hint)
         if target[0] == target[-1] and target[0] in "\"'" and len(target) > 1:
@@ -331,16 +331,19 @@ def _resolved(entry: Entry, column_map: ColumnMap, columns: FileColumns, used_na
     read  indices of columns that other entries read; `*` alone does not match them, nor names of a trajectory
     """
     if entry.target.count("*") != 1:
-        raise TrajectoryError("a pattern has one *", place=entry.place, found=entry.target, expected="a target such as q.*")
+        raise TrajectoryError("a pattern must contain exactly one *",
+                              place=entry.place, found=entry.target, expected="a target such as q.*")
     names = _wildcards(entry)
     if len(names) != 1:
-        raise TrajectoryError("the expression of a pattern has one name with *", place=entry.place, found=entry.text,
+        raise TrajectoryError("the expression of a pattern must contain exactly one name with *",
+                              place=entry.place, found=entry.text,
                               expected='an expression such as *[deg], pos_*[deg] or "position[*]"[deg]',
-                              hint="names with other characters than letters, digits, _ and . are written in quotes")
+                              hint="write names with characters other than letters, digits, _ and . in quotes")
     match, pattern = names[0], names[0]["name"].strip("\"'")
     if pattern.count("*") != 1:
-        raise TrajectoryError("a pattern has one *", place=entry.place, found=pattern, expected="a name such as pos_*",
-                              hint="write blanks around the sign * of a product")
+        raise TrajectoryError("a pattern must contain exactly one *", place=entry.place, found=pattern,
+                              expected="a name such as pos_*",
+                              hint="write spaces around the * of a product")
     begin, end = pattern.split("*")
     matching = [name for k, name in enumerate(columns.names)
                 if len(name) > len(begin) + len(end) and name.startswith(begin) and name.endswith(end)
@@ -387,7 +390,7 @@ def _bound(entry: Entry, columns: FileColumns, units: Mapping[str, Entry]) -> tu
                                   found=header, expected="a unit in brackets, or a factor", hint=nearest(header, UNITS))
     if value.exponents == CURRENT and kind.endswith(("tau", "fext")):
         if not value.scaled:
-            raise TrajectoryError("a current is not a force", place=entry.place, found=entry.text,
+            raise TrajectoryError("a current cannot be used as a force", place=entry.place, found=entry.text,
                                   expected="the product with a torque constant, such as current_3[mA]*0.12")
         value = replace(value, exponents=None)
     unit = unit_name(value.exponents or NUMBER)

@@ -54,7 +54,7 @@ def copy_examples(folder: str | Path, *, force: bool = False) -> Sequence[Path]:
         changed = [path for path, content in contents.items() if path.exists() and path.read_bytes() != content]
         if changed and not force:
             names = list_names([str(path) for path in changed], 3)
-            raise UsageError(f"files with another content exist already: {names}; --force or force=True overwrites them")
+            raise UsageError(f"files with other contents already exist: {names}; --force or force=True overwrites them")
         for path, content in contents.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)

@@ -58,7 +58,7 @@ def read_mesh(file: Path, face_colours: bool = False, texture: Texture | None = 
                     used, corners = np.unique(faces, return_inverse=True) if face_colours else (slice(None), faces)
                     parts.setdefault(colour, []).append((points[used], corners.reshape(-1, 3)))
     except Exception as problem:                               # of many readers; their texts may quote the file, which may be any
-        raise ComputationError(f"{file} cannot be read as a mesh: {type(problem).__name__}; expected an STL, OBJ, DAE, PLY or "
+        raise ComputationError(f"{file} cannot be read as a mesh ({type(problem).__name__}): expected an STL, OBJ, DAE, PLY or "
                                "glTF file") from None
     joined = [_joined(group, colour) for colour, group in parts.items()]
     if not joined or not all(np.isfinite(part.points).all() for part in joined):

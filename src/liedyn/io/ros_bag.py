@@ -134,7 +134,7 @@ class _Reading(BagReport):
     def messages(self, requested: Sequence[str]) -> tuple[dict[str, str], dict[str, list[_Message]]]:
         """Return {topic: type} in the order of reading, and the messages of each topic that is read."""
         if find_spec("rosbags") is None:
-            raise UsageError("ROS bags are read by the package rosbags: pip install 'liedyn[bags]'")
+            raise UsageError("reading ROS bags requires the package rosbags: pip install 'liedyn[bags]'")
         try:
             return self._messages(requested)
         except (LiedynError, MemoryError):
@@ -142,10 +142,10 @@ class _Reading(BagReport):
         except Exception as error:           # of damaged files: of rosbags, its parsers, decompressors and SQLite
             folder = Path(self.path).is_dir()
             if "Profile" in str(error) or "Serialization format" in str(error):
-                raise self.error("the messages are not of ROS", found=str(error), expected="messages of ROS 2 in CDR",
+                raise self.error("the messages are not ROS messages", found=str(error), expected="ROS 2 messages in CDR encoding",
                                  hint="MCAP files for Foxglove have other messages") from None
             raise self.error("the bag cannot be read", found=str(error) or type(error).__name__,
-                             expected="a complete bag with messages of ROS",
+                             expected="a complete bag with ROS messages",
                              hint=_FOLDER if folder else _FILES.get(Path(self.path).suffix)) from None
 
     def _messages(self, requested: Sequence[str]) -> tuple[dict[str, str], dict[str, list[_Message]]]:
@@ -170,7 +170,7 @@ class _Reading(BagReport):
                 kind = types[each.topic]
                 digest = store.generate_msgdef(kind)[1] if ros1 else store.hash_rihs01(kind)
                 if each.digest and each.digest != digest:
-                    raise self.error("the type of the topic is not that of ROS", each.topic, found=each.digest,
+                    raise self.error("the definition of the message type is not that of ROS", each.topic, found=each.digest,
                                      expected=f"{_short(kind)} {digest}")
             messages: dict[str, list[_Message]] = {topic: [] for topic in selected}
             for connection, log, data in reader.messages(read) if read else ():
@@ -412,7 +412,8 @@ def _table(reading: _Reading, streams: list[Stream], interpolate: bool, topics: 
     names = [name for stream in streams for name in stream.columns]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
-        raise reading.error("two topics have the same quantity", found=repeated, expected="topics of different joints and links")
+        raise reading.error("two topics contain the same quantity", found=repeated,
+                            expected="topics of different joints and links")
     moving = [stream for stream in streams if not stream.constant]
     times, columns = merged_streams(moving, reading, interpolate=interpolate)
     start = int(times[0])

@@ -249,7 +249,7 @@ def _distribution(kind: str, values: Any, node: Node) -> Distribution:
         if low >= high:
             raise node.problem("the bounds are not in order", found=node.excerpt(), expected="[low, high] with low below high")
         if kind == "log_uniform" and low <= 0:
-            raise node.problem("the logarithm needs bounds above 0", found=node.excerpt())
+            raise node.problem("a logarithmic distribution requires bounds above 0", found=node.excerpt())
         return Distribution(kind, low, high)
     low, high = values.pop("low", -math.inf), values.pop("high", math.inf)
     if low >= high:
@@ -416,8 +416,8 @@ def read_sweep(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> S
     kind = SWEEP.value(nodes, "job", SIMULATE)
     texts = override_texts(overrides, ScenarioError)
     if kind != SIMULATE and texts:
-        raise ScenarioError("there is no scenario to override", place=Place(os.fspath(path)), found=texts[0],
-                            expected=f"no overrides for the job {kind}")
+        raise ScenarioError("overrides do not apply to this job", place=Place(os.fspath(path)), found=texts[0],
+                            expected=f"none for the job {kind}")
     values = SWEEP.values(root)
     job = _job(kind, root, values) if kind != SIMULATE else None
     if job:
@@ -436,7 +436,7 @@ def _job(kind: str, root: Node, values: dict[str, Any]) -> TrajectoryJob:
     if "hybrid" in (kind, values.get("function")):
         root.require("prescribed", "names or patterns of joints")
     elif kind == "derivatives" and "prescribed" in values:
-        raise root.value["prescribed"].problem("prescribed does not apply", expected="function: hybrid")
+        raise root.value["prescribed"].problem("prescribed does not apply to this function", expected="function: hybrid")
     if "wrenches" in values and (values.get("order") or "smooth" in values):
         raise root.value["wrenches"].problem("wrenches cannot be combined with order and smooth")
     return TrajectoryJob(kind, **{field.name: values[field.name] for field in fields(TrajectoryJob) if field.name in values})
@@ -447,7 +447,7 @@ def _of_files(parameter: SweepParameter, folder: str) -> SweepParameter:
     if parameter.key != "trajectory":
         return parameter
     if not isinstance(parameter.values, tuple) or not all(isinstance(x, str) for x in parameter.values):
-        raise ScenarioError("trajectories are files", place=parameter.place.at("list"), expected="a list of paths")
+        raise ScenarioError("a trajectory must be a path", place=parameter.place.at("list"), expected="a list of paths")
     paths = tuple(os.path.normpath(os.path.join(folder, os.path.expanduser(x))) for x in parameter.values)
     for written, path in zip(parameter.values, paths, strict=True):
         if not os.path.isfile(path):
@@ -467,7 +467,7 @@ def _check_combination(root: Node, nodes: dict[str, Node], sweep: Sweep) -> None
         if count > _IN_MEMORY and sweep.sampling != "random":
             needed = f"the points of {nodes['sampling'].excerpt()} need {8e-9 * count:.3g} GB of memory"
             raise nodes["samples"].problem(needed, found=count,
-                                           expected=f"at most {_IN_MEMORY:.0e} numbers", hint="sampling: random needs none")
+                                           expected=f"at most {_IN_MEMORY:.0e} numbers", hint="sampling: random has no limit")
         return
     for key in ("samples", "sampling"):
         if key in nodes:

@@ -199,7 +199,7 @@ def read_trajectory(path: str | Path, *, columns: MapArgument | None = None, top
     if is_bag(path):
         table = read_bag(str(path), topics=topics, base_frame=base_frame, interpolate=interpolate, log_times=log_times)
     elif topics or base_frame or interpolate or log_times:
-        raise UsageError(f"{path} is no ROS bag: topics, base_frame, interpolate and log_times have no effect")
+        raise UsageError(f"{path} is not a ROS bag: topics, base_frame, interpolate and log_times have no effect")
     else:
         table = read_table(str(path), TrajectoryError, largest=LARGEST_TRAJECTORY, standard_input=True)
     header, warnings = table.comments, table.warnings if isinstance(table, BagTable) else ()
@@ -216,7 +216,7 @@ def read_trajectory(path: str | Path, *, columns: MapArgument | None = None, top
         raise TrajectoryError("time is not in seconds", place=table.place(column="t"), found=time.unit, expected="t[s]",
                               hint=f"convert it with {columns_option({'t': 't'})}" if unit_of(time.unit) else None)
     if not len(table.lines):
-        raise TrajectoryError("there are column names but no rows", place=table.place())
+        raise TrajectoryError("the file has column names but no rows", place=table.place())
     values = table.parse_numbers(() if mapping else MAY_BE_EMPTY, {column.index for column in bound if column.index is not None}
                                  if mapping else None)
     t = time.values(values)

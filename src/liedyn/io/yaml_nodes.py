@@ -223,13 +223,9 @@ class Node:
 
     def number(self, *, minimum: float | None = None, above: float | None = None, maximum: float | None = None) -> float:
         """Return a finite number that is at least `minimum`, larger than `above` and at most `maximum`."""
-        expected = "a number"
-        if above is not None:
-            expected += f" above {above:g}"
-        if minimum is not None:
-            expected += f" of at least {minimum:g}"
-        if maximum is not None:
-            expected += f"{' and' if minimum is not None else ' of'} at most {maximum:g}"
+        lower = (">", above) if minimum is None else (">=", minimum)
+        bounds = [f"{sign} {bound:g}" for sign, bound in (lower, ("<=", maximum)) if bound is not None]
+        expected = " ".join(["a number", " and ".join(bounds)]) if bounds else "a number"
         if self.kind != "number":
             raise self.wrong(expected)
         if not math.isfinite(self.value):
@@ -359,7 +355,7 @@ class _TreeBuilder:
         while event := self.next():
             if isinstance(event, yaml.DocumentStartEvent):
                 if root is not None:
-                    raise self.refuse(event, "", "a second YAML document", expected="one document in a file")
+                    raise self.refuse(event, "", "more than one YAML document", expected="one document in a file")
                 root = self.node(self.next(), "")
         return root
 
@@ -395,7 +391,7 @@ class _TreeBuilder:
                 node.value.append(self.node(event, f"{key}[{len(node.value)}]"))
             elif _is_merge_key(event):
                 if defaults is not None:
-                    raise self.refuse(event, key, "a second merge key <<", expected="one with a list of aliases")
+                    raise self.refuse(event, key, "duplicate merge key <<", expected="one with a list of aliases")
                 defaults = self.defaults(event, key)
             else:
                 name_line = event.start_mark.line + 1
@@ -409,10 +405,10 @@ class _TreeBuilder:
     def alias(self, event: yaml.AliasEvent, key: str, key_line: int | None) -> Node:
         """Return a copy of the value of an anchor."""
         if event.anchor not in self.anchors:
-            raise self.refuse(event, key, "a YAML alias without an anchor before it", expected="an anchor &name before *name")
+            raise self.refuse(event, key, "the YAML alias has no anchor before it", expected="an anchor &name before *name")
         anchor = self.anchors[event.anchor]
         if anchor is None:
-            raise self.refuse(event, key, "a YAML alias of a value that contains it")
+            raise self.refuse(event, key, "the YAML alias refers to a value that contains it")
         node, size = anchor
         self.add_aliased(size, event, key)
         copy, line = self.copy(node, key), event.start_mark.line + 1
@@ -458,13 +454,13 @@ class _TreeBuilder:
         if not isinstance(event, yaml.ScalarEvent):
             kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
             kind = "YAML alias" if isinstance(event, yaml.AliasEvent) else kind
-            raise self.refuse(event, mapping.key, f"a {kind} as a key", expected="a name")
+            raise self.refuse(event, mapping.key, f"a {kind} cannot be a key", expected="a name")
         self.check_no_tag(event, mapping.key)
         kind, name = _resolve(event)
         if kind != "text" or not name:
             self.check_decimal_point(event, mapping)
             options = {"hint": "write it in quotes"} if event.value else {}
-            message = f"a key that is {'empty' if name in ('', None) else f'a {kind}'}"
+            message = f"the key is {'empty' if name in ('', None) else f'a {kind}'}"
             raise self.refuse(event, mapping.key, message, expected="a name", **options)
         if event.anchor:
             self.anchors[event.anchor] = self.scalar(event, name, None), 1

@@ -78,7 +78,7 @@ def undefined_function(couplings: Sequence[FunctionCoupling], q: Array, names: S
         bad = np.isfinite(x) & ~np.isfinite(evaluate(coupling.program, x)[:order + 1]).all(axis=0)
         if bad.any():
             return (f"the function of coupling {coupling.name}{', or its derivative,' if order else ''} is not finite at "
-                    f"{names[coupling.driver.q]} = {x[bad][0]:.6g}; expected values of {names[coupling.driver.q]} in its domain")
+                    f"{names[coupling.driver.q]} = {x[bad][0]:.6g}: expected values of {names[coupling.driver.q]} in its domain")
     return None
 
 

@@ -59,13 +59,13 @@ def curve_joint(name: str, parent: str, child: str, coordinate: str, functions: 
         raise ModelError("not a component of the pose", place=place, found=coordinate, expected="one of " + ", ".join(CURVE_AXES),
                          hint=nearest(coordinate, CURVE_AXES))
     if (functions is None) == (table is None):
-        raise ModelError("a curve needs functions or a table", place=place, expected="one of functions, table")
+        raise ModelError("a curve requires functions or a table", place=place, expected="one of functions, table")
     components = {} if functions is None else \
         {component: read_expression(text, name, place) for component, text in functions.items()}
     if table is not None:
         columns = {component: as_floats(x) for component, x in table.items()}
         if coordinate not in columns or len({len(column) for column in columns.values()}) != 1:
-            raise ModelError("a table of a curve has columns of one length, also one of the coordinate", place=place,
+            raise ModelError("wrong columns in the table of a curve", place=place,
                              found=", ".join(f"{component}: {len(x)} numbers" for component, x in columns.items()),
                              expected=f"a column {coordinate}")
         components = {component: CouplingFunction(points=tuple(zip(columns[coordinate], x, strict=True)),
@@ -88,7 +88,7 @@ def along_curve(driver: Joint, coordinate: str, functions: Mapping[str, Coupling
     Raises ModelError without functions.
     """
     if not functions:
-        raise ModelError("a curve without other components", place=element_location(driver),
+        raise ModelError("the curve has no other components", place=element_location(driver),
                          hint="a single component is a joint of another type")
     used = [component for component in CURVE_AXES if component in functions or component == coordinate]
     names = {component: driver.name if component == coordinate else f"{driver.name}.{component}" for component in used}

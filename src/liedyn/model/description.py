@@ -180,7 +180,7 @@ class Joint:
         set_fields(self, origin=as_pose(origin, element_location(self, "origin"), "origin"),
                    axes=as_vectors(axes) if axis is None else (as_floats(axis),))
         if axis is not None and np.size(axes):
-            raise ModelError("both axis and axes", place=element_location(self, "axis"), expected="one of them",
+            raise ModelError("axis and axes cannot be combined", place=element_location(self, "axis"), expected="one of them",
                              hint="dataclasses.replace takes axes=[…]")
         if type == "helical" and pitch is None:
             raise ModelError("a helical joint needs a pitch", place=element_location(self, "pitch"),
@@ -411,7 +411,7 @@ class Loop:
                    pose_b=as_pose(pose_b, element_location(self, "b"), "frame"),
                    axes=as_vectors(axes) if axis is None else (as_floats(axis),))
         if axis is not None and np.size(axes):
-            raise ModelError("both axis and axes", place=element_location(self, "axis"), expected="one of them",
+            raise ModelError("axis and axes cannot be combined", place=element_location(self, "axis"), expected="one of them",
                              hint="dataclasses.replace takes axes=[…]")
 
 

@@ -127,7 +127,7 @@ def as_elements(values: Iterable[Any], kind: type, owner: str, name: str) -> tup
     elements = tuple(values) if is_sequence else ()
     for element in elements if is_sequence else (values,):
         if not is_sequence or not isinstance(element, kind):
-            raise ArgumentError(f"{owner}: {name} must be a sequence of {kind.__name__}; found {type(element).__name__} "
+            raise ArgumentError(f"{owner}: {name} must be a sequence of {kind.__name__}, got {type(element).__name__} "
                                 f"{element!r:.60}")
     return elements
 

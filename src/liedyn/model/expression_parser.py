@@ -28,7 +28,7 @@ _NOT_SUPPORTED = {
     ast.GeneratorExp: ("a comprehension", None), ast.List: ("a list", None), ast.Tuple: ("a list", "write decimals with a point"),
     ast.Set: ("a set", None), ast.Dict: ("a mapping", None), ast.Starred: ("an unpacking", None),
     ast.JoinedStr: ("text", None), ast.Not: ("a logical operation", None), ast.Mod: ("the remainder %", "x - y*floor(x/y)"),
-    ast.FloorDiv: ("the operator //", "use floor(x/y)"), ast.BitXor: ("the operator ^", "a power is written x**y"),
+    ast.FloorDiv: ("the operator //", "use floor(x/y)"), ast.BitXor: ("the operator ^", "write powers as x**y"),
 } | {getattr(ast, name): (f"the operator {sign}", None) for name, sign in
      (("MatMult", "@"), ("LShift", "<<"), ("RShift", ">>"), ("BitOr", "|"), ("BitAnd", "&"), ("Invert", "~"))}
 
@@ -107,7 +107,7 @@ class ExpressionParser:
                 warnings.simplefilter("ignore")
                 return ast.parse(self.text, mode="eval").body
         except SyntaxError as problem:
-            hint = "a product is written with *" if re.search(r"\d\s*[A-Za-df-z(]", self.text) else None
+            hint = "write products with *" if re.search(r"\d\s*[A-Za-df-z(]", self.text) else None
             raise self.error(f"not an expression: {problem.msg}", hint=hint) from None
         except (RecursionError, MemoryError):
             raise self._too_deep() from None

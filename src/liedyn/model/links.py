@@ -221,15 +221,16 @@ class Link:
         set_fields(self, name=name, place=place, shapes=as_elements(shapes, Shape, "Link", "shapes"))
         if shape is not None:
             if not isinstance(shape, Shape):
-                raise ArgumentError(f"Link: shape must be a Shape; found {type(shape).__name__} {shape!r:.60}")
+                raise ArgumentError(f"Link: shape must be a Shape, got {type(shape).__name__} {shape!r:.60}")
             if self.shapes:
-                raise ModelError("both a shape and shapes", place=element_location(self, "shape"), expected="one of them")
+                raise ModelError("shape and shapes cannot be combined",
+                                 place=element_location(self, "shape"), expected="one of them")
             set_fields(self, shapes=(self._centred(shape, com),))
         for part in self.shapes:
             check_shape(part, element_location(self, "shape"))
         if self.shapes and inertia is None:
             if com is not None and shape is None:
-                raise ModelError("both com and shapes", place=element_location(self, "com"), found=com,
+                raise ModelError("com and shapes cannot be combined", place=element_location(self, "com"), found=com,
                                  expected="one of them: the shapes determine the centre of mass")
             mass, computed, entries = uniform_body(self.shapes, as_float(mass), as_float(density),
                                                    element_location(self, "shape"))

@@ -171,4 +171,4 @@ def check_shape(shape: Shape, place: Place) -> None:
 
 def _check_positive(value: Any, place: Place, quantity: str) -> None:
     if not isinstance(value, float) or not 0 < value < math.inf:
-        raise ModelError(f"wrong {quantity}", place=place, found=value, expected="a number above 0")
+        raise ModelError(f"wrong {quantity}", place=place, found=value, expected="a number > 0")

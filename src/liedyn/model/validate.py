@@ -181,7 +181,7 @@ def _validate_loop(loop: Loop, tree: LinkTree, body_of: dict[str, str]) -> Loop:
         check_finite((value,), 1, element_location(loop, name), name)
         if name in type_.parameters and not value > 0:
             raise ModelError(f"a {loop.type} closure needs a {name}", place=element_location(loop, name), found=value,
-                             expected="a number above 0",
+                             expected="a number > 0",
                              hint="use ball for points that coincide" if name == "length" else None)
     return replace(loop, axes=axes)
 
@@ -234,7 +234,7 @@ def _validate_coupling(coupling: Coupling, coordinates: dict[str, tuple[str, str
     if coupling.function is not None:
         _check_function(coupling, terms, joints)
     elif not any(terms.values()):
-        raise ModelError("a coupling without terms", place=place, found=[term[2] for term in coupling.terms],
+        raise ModelError("the coupling has no terms", place=place, found=[term[2] for term in coupling.terms],
                          expected="at least one coefficient other than 0")
     check_finite((coupling.offset,), 1, element_location(coupling, "offset"), "offset")
     return replace(coupling, terms=tuple((*coordinate, c) for coordinate, c in terms.items()), offset=float(coupling.offset))
@@ -267,7 +267,7 @@ def _check_function(coupling: Coupling, terms: Mapping[tuple[str, str], float], 
     for (x, _), (following, _) in zip(function.points, function.points[1:], strict=False):
         if not following > x:
             raise ModelError("the driver's positions in a table must increase", place=place, found=following,
-                             expected=f"a number above {x:g}")
+                             expected=f"a number > {x:g}")
     units = [unit_of_coordinate(joints, *coordinate) for coordinate in terms]
     for unit, declared, name in zip(units[::-1], function.units, ("driver", "follower"), strict=True):
         if declared and declared != unit:
@@ -395,7 +395,7 @@ def _check_inertia(links: list[Link], body: Body) -> None:
         link = min(links, key=lambda link: principal_inertias(symmetric_matrix(link.inertia))[0])
         values = [float(f"{x:.4g}") for x in principal_inertias(symmetric_matrix(link.inertia))]
         raise ModelError("the inertia is not positive semidefinite", place=element_location(link, "inertia"),
-                         found=values, expected="principal inertias of at least zero")
+                         found=values, expected="principal inertias >= 0")
 
 
 def _validate_joint(joint: Joint) -> Joint:

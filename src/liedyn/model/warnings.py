@@ -92,7 +92,7 @@ def _table_warnings(coupling: Coupling, robot: Robot) -> Iterator[LiedynWarning]
     low, high = function.points[0][0], function.points[-1][0]
     limits, slack = sides[names[0]][1], UNIT_ROUNDING * (high - low)
     if reason := _units_of_table(function, names, sides):
-        yield _warning("table-units", coupling, f"is the table in rad and m? {reason}; give its columns units, "
+        yield _warning("table-units", coupling, f"the table does not seem to be in rad and m: {reason}; give its columns units, "
                        'such as "driver[deg]" or, of a curve, "yaw[deg]"', "function")
     elif not function.periodic and not (limits.lower >= low - slack and limits.upper <= high + slack):
         yield _warning("coupling-beyond-table", coupling, f"straight lines continue the table beyond {low:g} to {high:g} "
@@ -118,22 +118,22 @@ def _joint_warnings(joint: Joint, followers: set[str]) -> Iterator[LiedynWarning
     yield from _axis_warnings(joint)
     distance = math.hypot(*joint.origin.translation)
     if distance > _FAR_ORIGIN:
-        yield _warning("lengths-units", joint, f"is its origin in mm? It is {distance:.4g} m from the frame of its parent",
+        yield _warning("lengths-units", joint, f"its origin is {distance:.4g} m from its parent and seems to be in mm",
                        "origin")
     for label, limits in zip(joint.labels, joint.coordinates, strict=True):
         of = f" of {label}" if label else ""
         missing = [name for name, value in (("lower", limits.lower), ("upper", limits.upper)) if math.isinf(value)]
         if joint.type in ("revolute", "prismatic") and missing and joint.name not in followers:
             suggestion = ", or type: continuous if it turns without limits" if joint.type == "revolute" else ""
-            yield _warning("limits-missing", joint, f"a {joint.type} joint without {' and '.join(missing)} limit "
+            yield _warning("limits-missing", joint, f"the {joint.type} joint has no {' and '.join(missing)} limit "
                            f"(give it limits{suggestion})", "limits")
         if limits.lower == limits.upper:
             yield _warning("limits-zero-range", joint, f"lower and upper limit{of} are both {limits.lower:g}", "limits")
         degrees = [x for x in (limits.lower, limits.upper) if _ANY_ANGLE < abs(x) <= _DEGREES[1] and x % _DEGREES[0] == 0.0]
         if degrees and joint.type == "revolute":
             x = degrees[0]
-            yield _warning("limits-units", joint, f"is the limit {x:g} rad in degrees? It is {x / math.tau:.3g} turns; {x:g} "
-                           f"degrees are {math.radians(x):.6g} rad", "limits")
+            yield _warning("limits-units", joint, f"the limit {x:g} rad is {x / math.tau:.3g} turns and seems to be in degrees; "
+                           f"{x:g} degrees are {math.radians(x):.6g} rad", "limits")
         for name in LIMITS[2:]:
             if (value := getattr(limits, name)) < 0:
                 yield _warning("limits-negative", joint, f"the {name} limit{of} is {value:g}", "limits")

@@ -33,7 +33,7 @@ from liedyn.errors import UsageError
 
 _SETTING = os.environ.get("LIEDYN_NUMBA_INTERNALS") or "auto"
 if _SETTING not in ("auto", "off"):
-    raise UsageError(f"LIEDYN_NUMBA_INTERNALS is not known; found {_SETTING[:40]!r}, expected auto or off (unset it for auto)")
+    raise UsageError(f"LIEDYN_NUMBA_INTERNALS is not known: expected auto or off, got {_SETTING[:40]!r} (unset it for auto)")
 DISABLED = _SETTING == "off"
 
 

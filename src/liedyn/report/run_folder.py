@@ -172,16 +172,16 @@ def figure_of(result: Result | Rollout, what: str = "positions", *, width: float
         recording = select_times(recording_of(result), *(t or (None, None)))
         plots = figures(replace(select_quantities(recording, (), joints), look=look))
     if what not in plots:
-        raise NameLookupError(f"there is no plot {what!r} of this motion; there are {', '.join(plots)}")
+        raise NameLookupError(f"unknown plot {what!r} of this motion: expected one of {', '.join(plots)}")
     return plots[what]
 
 
 def look_of(style: str, width: float | None = None) -> Look:
     """Return the look of figures of a style and a width [inches]. Raise UsageError for one that does not exist."""
     if style not in ("screen", "paper"):
-        raise UsageError(f"there is no style {style!r}; there are screen and paper")
+        raise UsageError(f"unknown style {style!r}: expected screen or paper")
     if width is not None and not NARROWEST <= width <= WIDEST:
-        raise UsageError(f"the width of a figure is {NARROWEST:g} to {WIDEST:g} inches; found {width!r}")
+        raise UsageError(f"the width of a figure must be {NARROWEST:g} to {WIDEST:g} inches, got {width!r}")
     return Look(width if width is not None or style == "screen" else PAPER_WIDTHS[0], style == "paper")
 
 
@@ -283,7 +283,7 @@ def plots_folder(trajectories: Sequence[str], output: str | None) -> Path:
 def check_no_plots(folder: Path, formats: Sequence[str], *, force: bool) -> None:
     """Raise UsageError before any work is done if the folder already contains plots and `force` is false."""
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; a folder is needed")
+        raise UsageError(f"{folder} is a file: expected a folder")
     if folder.is_dir() and not force and any(path.suffix[1:] in formats for path in folder.iterdir()):
         raise UsageError(f"{folder} already contains plots; --force overwrites them")
 
@@ -360,7 +360,7 @@ def _with_mechanism(recording: PlotData, motion: Trajectory, robot: str | None, 
     rows = (motion.t >= (-math.inf if options.start is None else options.start)) \
         & (motion.t <= (math.inf if options.end is None else options.end))
     if not rows.any():
-        raise UsageError(f"there is no row between these times; the motion is from {motion.t[0]:g} to {motion.t[-1]:g} s")
+        raise UsageError(f"no row between these times: the motion is from {motion.t[0]:g} to {motion.t[-1]:g} s")
     mechanism, warnings = mechanism_of(model, motion.t[rows], positions_of(model, motion)[rows], options.plane, options.curves)
     if not options.quantities:
         recording = PlotData(recording.title, motion.t, ())

@@ -311,7 +311,7 @@ def singular_warnings(problem: InitialValueProblem, runs: RolloutInputs, t: np.n
     more_runs = f" (and those of {len(passed) - 1} more runs)" if len(passed) > 1 else ""
     return (LiedynWarning("singular-configuration",
                           f"the mechanism of run {k} passed a singular configuration at t = {passed[k]:.6g} s{more_runs}: "
-                          "constraints became dependent there, where the motion may branch; it was continued straight through"),)
+                          "constraints became dependent. The motion may branch there, and was continued on one branch"),)
 
 
 def _singular_time(problem: InitialValueProblem, runs: RolloutInputs, t: np.ndarray, q: np.ndarray) -> float | None:
@@ -409,8 +409,8 @@ def policy_torques(runs: RolloutInputs, t: float, q: np.ndarray, v: np.ndarray) 
     try:
         return np.ascontiguousarray(np.broadcast_to(tau, (*runs.lead, nv)).reshape(runs.count, nv))
     except ValueError:
-        raise ShapeError(f"the result of the policy has the wrong shape; found {tau.shape}, expected "
-                         f"{(*runs.lead, nv)}") from None
+        raise ShapeError(f"the result of the policy has the wrong shape: expected "
+                         f"{(*runs.lead, nv)}, got {tau.shape}") from None
 
 
 class _HeldForces:

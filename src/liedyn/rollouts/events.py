@@ -142,7 +142,7 @@ class Events:
             raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=when.place,
                                 found=when.text, expected="q(joint), v(joint), z(link), …, or the key at or every")
         if any(operation == MEASURED and k < self.model.nv for operation, k in words):
-            raise _not_supported(event, "reading generalized forces")
+            raise _not_supported(event, "an expression of generalized forces")
         return subtract_constant(program, event.value)
 
 
@@ -154,7 +154,7 @@ def _not_supported(event: Event, option: str) -> UsageError:
 def _check_event(event: Event, model: Model, events: tuple[Event, ...]) -> None:
     """Raise an error for unknown names, and for actions that change more than the state."""
     if event.touch:
-        raise _not_supported(event, "waiting for touch or lift")
+        raise _not_supported(event, "touch or lift")
     for action in event.actions:
         function = action_function(action)
         if not function.in_rollouts:

@@ -71,9 +71,9 @@ class Feedback(Immutable):
         try:
             kp, kd = np.broadcast_arrays(kp, kd)
         except ValueError:
-            raise ShapeError(f"kp and kd do not match; found {kp.shape} and {kd.shape}, expected (…, nv)") from None
+            raise ShapeError(f"kp and kd do not match: expected (…, nv), got {kp.shape} and {kd.shape}") from None
         if kp.ndim == 0:
-            raise ShapeError("kp and kd have the wrong shape; found numbers, expected (…, nv), for example np.full(model.nv, kp)")
+            raise ShapeError("kp and kd have the wrong shape: expected (…, nv), for example np.full(model.nv, kp), got numbers")
         eye = np.eye(kp.shape[-1])
         return cls(np.concatenate([kp[..., None] * eye, kd[..., None] * eye], axis=-1), target, target_v)
 
@@ -103,7 +103,7 @@ def scenario_key(key: str, argument: Mapping[str, Any] | None, example: str) -> 
     if argument is None:
         return None
     if not isinstance(argument, Mapping):
-        raise UsageError(f"{key} is a mapping as in a scenario; found {type(argument).__name__}, expected for example {example}")
+        raise UsageError(f"{key} is a mapping as in a scenario: expected for example {example}, got {type(argument).__name__}")
     return tree_of({key: argument}, "rollout", ScenarioError).get(key)
 
 
@@ -237,7 +237,7 @@ class RolloutInputs:
             _, free_equations, driven_equations = rows
             if len(driven_equations) < len(free_equations):
                 names = ", ".join(name for name, is_prescribed in zip(model.v_names, mask, strict=True) if is_prescribed)
-                raise UsageError(f"the constraints make the prescribed coordinates dependent; found {names} in step {first} "
+                raise UsageError(f"the constraints make the prescribed coordinates dependent: got {names} in step {first} "
                                  "(prescribe fewer)")
             yield mask, rows
 
@@ -279,15 +279,15 @@ class RolloutInputs:
 
     def _check_steps(self, name: str, x: np.ndarray) -> None:
         if x.shape[1] not in (1, self.steps):
-            raise ShapeError(f"{name} has the wrong number of steps; found {x.shape[1]}, expected {self.steps} or 1")
+            raise ShapeError(f"{name} has the wrong number of steps: expected {self.steps} or 1, got {x.shape[1]}")
 
     def _check_last(self, last: np.ndarray) -> np.ndarray:
         """Return the number of steps of each run, or raise UsageError."""
         if last.dtype.kind not in "iu" or (last < 1).any() or (last > self.steps).any():
             is_numeric = last.size and last.dtype.kind in "iuf"
             description = f"{last.dtype} from {last.min()} to {last.max()}" if is_numeric else f"{last.dtype}"
-            raise UsageError(f"last is the number of steps of each run; found {description}, expected integers from 1 to "
-                             f"{self.steps}")
+            raise UsageError(f"last is the number of steps of each run: expected integers from 1 to {self.steps}, "
+                             f"got {description}")
         return last.astype(np.int64)
 
     def step_inputs(self, first: int, until: int, tau: np.ndarray | None = None) -> StepInputs:
@@ -350,16 +350,16 @@ def _masks(model: Model, prescribed: ArrayLike | None, steps: int) -> np.ndarray
         return np.zeros((1, model.nv), dtype=bool)
     x = np.asarray(prescribed)
     if x.dtype != bool:
-        raise UsageError(f"prescribed must be a mask; found {x.dtype}, expected booleans (nv,) or (steps, nv)")
+        raise UsageError(f"prescribed must be a mask: expected booleans (nv,) or (steps, nv), got {x.dtype}")
     if x.shape not in ((model.nv,), (steps, model.nv)):
-        raise ShapeError(f"prescribed has the wrong shape; found {x.shape}, expected ({model.nv},) or ({steps}, {model.nv})")
+        raise ShapeError(f"prescribed has the wrong shape: expected ({model.nv},) or ({steps}, {model.nv}), got {x.shape}")
     return x.reshape(-1, model.nv)
 
 
 def _feedback_arguments(model: Model, feedback: Feedback, steps: int) -> list[Argument]:
     """Return the arrays of a feedback."""
     if not isinstance(feedback, Feedback):
-        raise UsageError(f"feedback must be a Feedback; found {type(feedback).__name__}")
+        raise UsageError(f"feedback must be a Feedback, got {type(feedback).__name__}")
     gain = as_array(to_numpy(feedback.gain), "feedback.gain", (model.nv, 2 * model.nv))
     setpoint_q = as_array(to_numpy(feedback.setpoint_q), "feedback.setpoint_q", (model.nq,))
     setpoint_v = np.zeros(model.nv) if feedback.setpoint_v is None else as_array(
@@ -374,7 +374,7 @@ def _feedback_arguments(model: Model, feedback: Feedback, steps: int) -> list[Ar
 def _check_not_both(name: str, x: np.ndarray, lead: tuple[int, ...], steps: int) -> None:
     """Raise ShapeError for setpoints whose axis could be that of runs or that of steps."""
     if steps > 1 < x.ndim <= len(lead) + 1 and x.shape[-2] == lead[-1] == steps:
-        raise ShapeError(f"{name} may have a state for each run or for each step, as there are {steps} of both; found {x.shape}: "
+        raise ShapeError(f"{name} may have a state for each run or for each step, as there are {steps} of both, got {x.shape}: "
                          f"write x[None] for each step, np.repeat(x[..., None, :], {steps}, axis=-2) for each run")
 
 

@@ -132,7 +132,7 @@ class _RolloutBackpropagation:
     def __init__(self, runs: RolloutInputs, out: Rollout, parameters: tuple[str, ...]):
         model, count = runs.model, runs.count
         if runs.variants and parameters:
-            raise UsageError("derivatives with respect to parameters require one model; found variants")
+            raise UsageError("derivatives with respect to parameters require one model, got variants")
         if runs.variants:
             places, constants = runs.varying
             self.rates = np.zeros((0, len(places)))
@@ -254,7 +254,7 @@ def _cotangent(name: str, x: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     try:
         return np.array(np.broadcast_to(x, shape))
     except ValueError:
-        raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected {shape}: each step and the end") from None
+        raise ShapeError(f"{name} has the wrong shape: expected {shape}, for each step and the end, got {x.shape}") from None
 
 
 def _constant_tangents(model: Model, parameters: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -285,10 +285,10 @@ REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulate
            NOT_FINITE: "the motion is no longer finite", INVALID_ARGUMENTS: "an angle is beyond 1e5 rad, or no longer finite",
            LOOP_OPEN: "a loop can no longer be closed: dt is too long, or the configuration cannot be reached",
            DEPENDENT_EQUATIONS: "the constraints became dependent (a singular configuration); use rk4 with tau as an array",
-           NONFINITE_EVENT_VALUE: "what an event reads is not finite",
-           ZENO: "events happen again and again: impacts accumulate, and rollouts cannot hold a joint at a stop "
+           NONFINITE_EVENT_VALUE: "the expression of an event is not finite",
+           ZENO: "events repeat indefinitely: impacts accumulate, and rollouts cannot hold a joint at a stop "
                  "(use ld.run_scenario)",
-           INCONSISTENT_IMPACT: "an impact contradicts the constraints of the robot, or what is prescribed"}
+           INCONSISTENT_IMPACT: "an impact contradicts the constraints of the robot, or its prescribed motions"}
 _MAX_REASONS = 3             # number of reasons in the representation
 
 
@@ -580,7 +580,7 @@ def _missing_adjoint(vectorized: bool, method: Method, runs: RolloutInputs, even
         return "has no derivatives of a policy; use a Feedback, or tau as an array"
     if events:
         return "has no derivatives through events"
-    return f"requires the state of each step; found every={every}, expected every=1" if every > 1 else ""
+    return f"requires the state of each step: expected every=1, got every={every}" if every > 1 else ""
 
 
 def _adjoint(runs: RolloutInputs, passive: bool, method: Method, dt: float, *arguments: Any) -> RolloutAdjoint:
@@ -653,12 +653,12 @@ def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,  
 def check_numbers(method: object, dt: object, **counts: object) -> None:
     """Raise UsageError for an invalid method, step, or number of steps or runs."""
     if method not in METHODS:
-        raise UsageError(f"method must be {' or '.join(METHODS)}; found {method!r}")
+        raise UsageError(f"method must be {' or '.join(METHODS)}, got {method!r}")
     if isinstance(dt, bool) or not (isinstance(dt, Real) and 0.0 < float(dt) < np.inf):
-        raise UsageError(f"dt must be a number of seconds > 0; found {dt!r}")
+        raise UsageError(f"dt must be a number of seconds > 0, got {dt!r}")
     for name, x in counts.items():
         if isinstance(x, bool) or not isinstance(x, Integral) or x < 1:
-            raise UsageError(f"{name} must be an integer >= 1; found {x!r}")
+            raise UsageError(f"{name} must be an integer >= 1, got {x!r}")
 
 
 # A rollout as a function of arrays, with its adjoint, for other libraries -----------------------------------------------

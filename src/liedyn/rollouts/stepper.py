@@ -122,8 +122,8 @@ class Stepper:
         inputs = RolloutInputs(model, variants, q, v, None, feedback, None, 1, ContactSettings.read(contacts, model), None,
                                prescribed)
         if runs is not None and inputs.lead != (runs,):
-            raise ShapeError(f"runs does not match the other arguments; found {runs}, expected a number for one axis of runs; "
-                             f"theirs are {inputs.lead}")
+            raise ShapeError(f"runs does not match the other arguments, whose axes of runs are {inputs.lead}: expected "
+                             f"a number for one axis of runs, got {runs}")
         places, constants = inputs.varying
         problem, generated = prepare_problem(inputs, inputs.masks[0], passive, method, places, None)
         if generated is None:
@@ -224,20 +224,20 @@ class Stepper:
     def _check_out(self, out: tuple[Array, Array]) -> None:
         """Raise ShapeError unless these are two separate arrays for q and v, or `stepper.q` and `stepper.v` themselves."""
         if not isinstance(out, (tuple, list)) or len(out) != 2:
-            raise ShapeError(f"out is not a pair of arrays; found {type(out).__name__}, expected (q, v)")
+            raise ShapeError(f"out is not a pair of arrays: expected (q, v), got {type(out).__name__}")
         for x, y, other, name in ((out[0], self.q, self.v, "out q"), (out[1], self.v, self.q, "out v")):
             if x is y:
                 continue
             if type(x) is not np.ndarray or x.dtype != np.float64:
-                raise ShapeError(f"{name} is not an array of float64; found {getattr(x, 'dtype', type(x).__name__)}")
+                raise ShapeError(f"{name} is not an array of float64: got {getattr(x, 'dtype', type(x).__name__)}")
             if x.shape != y.shape:
-                raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected {y.shape}")
+                raise ShapeError(f"{name} has the wrong shape: expected {y.shape}, got {x.shape}")
             if not x.flags.writeable:
-                raise ShapeError(f"{name} is read-only; expected a writable array")
+                raise ShapeError(f"{name} is read-only: expected a writable array")
             if np.shares_memory(x, y) or np.shares_memory(x, other):
-                raise ShapeError(f"{name} overlaps the state of the stepper; expected another array, or no out")
+                raise ShapeError(f"{name} overlaps the state of the stepper: expected another array, or no out")
         if np.shares_memory(*out):
-            raise ShapeError("out q and out v overlap; expected two separate arrays")
+            raise ShapeError("out q and out v overlap: expected two separate arrays")
 
     def _load(self, target: Array, x: ArrayLike, name: str) -> None:
         """Copy an argument to an array of the prepared call."""
@@ -249,9 +249,9 @@ class Stepper:
         array = as_array(to_numpy(x), name, target.shape[-1:]) if type(x) is not np.ndarray else x
         if array.shape not in (target.shape, target.shape[-1:]):
             expected = " or ".join(dict.fromkeys((str(target.shape), str(target.shape[-1:]))))
-            raise ShapeError(f"{name} has the wrong shape; found {array.shape}, expected {expected}")
+            raise ShapeError(f"{name} has the wrong shape: expected {expected}, got {array.shape}")
         if array.dtype.kind not in "fiu":
-            raise ShapeError(f"{name} is not an array of real numbers; found {array.dtype}")
+            raise ShapeError(f"{name} is not an array of real numbers: got {array.dtype}")
         return array
 
     def _check_followers(self, q: Array) -> None:
@@ -349,7 +349,7 @@ class Stepper:
             return np.flatnonzero(index)
         is_integer = not index.size or index.dtype.kind in "iu"
         if not is_integer or (index < -count).any() or (index >= count).any():
-            raise UsageError(f"rows are indices of runs from 0 to {count - 1}, or a mask of {count}; found {index.dtype} "
+            raise UsageError(f"rows are indices of runs from 0 to {count - 1}, or a mask of {count}, got {index.dtype} "
                              f"{index.shape}")
         return index.reshape(-1).astype(np.int64)
 

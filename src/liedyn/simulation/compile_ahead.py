@@ -163,7 +163,7 @@ def _groups(choice: str | Iterable[str] | None, robot: str | os.PathLike[str] | 
     names = [choice] if isinstance(choice, str) else list(choice)
     for name in names:
         if name != "all" and name not in GROUPS:
-            raise NameLookupError(f"unknown group of functions {name!r}; expected one of {', '.join([*GROUPS, 'all'])}")
+            raise NameLookupError(f"unknown group of functions {name!r}: expected one of {', '.join([*GROUPS, 'all'])}")
     return [name for name in GROUPS if name in names or "all" in names]
 
 

@@ -335,8 +335,9 @@ def deep_contact_warnings(problem: InitialValueProblem, names: Sequence[str]) ->
     if not (weight > 0.0 and at.force[0, k] > _MAX_START_FORCE * weight):
         return []
     return [LiedynWarning("deep-contact",
-                          f"the contact of {names[k]} begins {at.depth[0, k]:.3g} m deep, with {at.force[0, k] / weight:.3g} "
-                          "times the weight of the robot: start higher (initial.q), or make it softer (contacts.sink)")]
+                          f"the contact of {names[k]} starts with a penetration of {at.depth[0, k]:.3g} m and a force of "
+                          f"{at.force[0, k] / weight:.3g} times the weight of the robot: start higher (initial.q), or increase "
+                          "contacts.sink")]
 
 
 def contact_motion(problem: InitialValueProblem, names: tuple[str, ...], q: Array, v: Array) -> ContactMotion | None:

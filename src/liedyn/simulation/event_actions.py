@@ -313,7 +313,7 @@ def _check_attach(action: Attach, model: Model, _events: tuple[Event, ...]) -> N
     find_index(action.link, model.link_names, "link", action.place.at("link"))
     if is_not_semidefinite(symmetric_matrix(action.inertia), action.mass):
         raise ScenarioError("the inertia of the body is not positive semidefinite", place=action.place.at("inertia"),
-                            found=list(action.inertia), expected="principal inertias of at least zero")
+                            found=list(action.inertia), expected="principal inertias >= 0")
 
 
 @event_action(Attach, check=_check_attach)
@@ -438,7 +438,8 @@ class Actions:
         if not coordinates:
             is_struck = bool(row @ before.v < 0.0)
             if self._accumulates(before, after, row) if is_struck else self._is_pressed(before):
-                raise ComputationError(f"impacts of link {action.link} end here, and no stop can hold a link (stop the run, "
+                raise ComputationError(f"repeated impacts of link {action.link} come to rest, but a link cannot rest at a stop "
+                                       "(stop the run, "
                                        "go to another phase, or use a restitution of a joint's coordinate)")
             return after
         k, = coordinates
@@ -537,11 +538,13 @@ class Actions:
         v = state.v.copy()
         v[k] = 0.0
         if place < 0:
-            raise ComputationError(f"impacts at {name} end here, and a coordinate of a ball or free joint cannot rest at a stop "
+            raise ComputationError(f"repeated impacts at {name} come to rest, but a coordinate of a ball or free joint cannot "
+                                   "rest at a stop "
                                    "(stop the run or go to another phase)")
         a = evaluate_state(self._problem_with_supports(state), self.t, state.q, v).a[k]
         if self.problem.prescribed[k] and a:
-            raise ComputationError(f"impacts at {name} end here, and it cannot rest because its acceleration is prescribed (stop "
+            raise ComputationError(f"repeated impacts at {name} come to rest, but it cannot rest since its acceleration is "
+                                   "prescribed (stop "
                                    "the run or go to another phase)")
         side = came or float(np.sign(a)) or 1.0
         self.closed_stops.append(JointStop(name, k, place, int(side), float(state.q[place]), True))

@@ -215,7 +215,7 @@ class HybridSimulation:
         ends.append(t)
         if len(ends) == _MAX_EVENTS and t - ends[0] <= _MAX_EVENTS_SPAN * self._duration:
             last_event = self.occurred_events[-1].name if self.occurred_events else "?"
-            raise ComputationError(f"events happen again and again at t = {t:.9g} s, the last one is {last_event} "
+            raise ComputationError(f"events repeat indefinitely at t = {t:.9g} s, the last one is {last_event} "
                                    "(give it a debounce, or an action after which the motion continues)")
 
     def _apply_due_events(self, start: SegmentStart) -> SegmentStart:
@@ -252,7 +252,7 @@ class HybridSimulation:
         self._take_sample(problem, start)
         start = self._with_signs(start)
         if start.t > 0.0 and (reason := undetermined_law(problem, start.t, start.q)) is not None:
-            raise early_end_error(f"{reason[0]} from t = {start.t:.6g} s: {reason[1]}; expected {reason[2]}", False, start.t)
+            raise early_end_error(f"{reason[0]} from t = {start.t:.6g} s: {reason[1]}; use {reason[2]}", False, start.t)
         rows.open_segment(problem)
         segment = solve_segment(self._enabled_events(problem, start), start, times, options, progress, self.controller, rows)
         rows.close_segment(segment.record)
@@ -475,7 +475,7 @@ class HybridSimulation:
             following = [other for other in caused if other is not event] + ([event] if self._driven_into_stop else [])
             waiting.extend(other for other in following if other not in waiting)
             if len(self.occurred_events) - first > 2 * _MAX_EVENTS:
-                raise ComputationError(f"events happen again and again at t = {start.t:.9g} s, the last one is {event.name} "
+                raise ComputationError(f"events repeat indefinitely at t = {start.t:.9g} s, the last one is {event.name} "
                                        "(forces jump back and forth across its value)")
         self.actions.without_rebound = False
         return start

@@ -293,10 +293,9 @@ class HardStops:
             self._left.clear()
         self._left.append(t)
         if leaving and len(self._left) == _DRIVEN_BACK and t - self._left[0] <= _DRIVEN_BACK_WITHIN * self.duration:
-            raise ComputationError(f"{' and '.join(leaving)} leaves its stop and is driven back again and again from "
+            raise ComputationError(f"{' and '.join(leaving)} repeatedly leaves its stop and is driven back from "
                                    f"t = {self._left[0]:.9g} s: a force that jumps with the velocity, such as friction by "
-                                   f"sign(v), "
-                                   "holds it there (use friction of the joint, or tanh(v/0.01) in place of sign(v))")
+                                   f"sign(v), holds it there (use friction of the joint, or tanh(v/0.01) in place of sign(v))")
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for a checkpoint."""

@@ -299,7 +299,7 @@ def _resolutions(sampling: Sampling, model: Model) -> tuple[Array, Array, Array]
                 assert isinstance(rule.value, int | float)
                 values[joint.v] = rule.value
             elif rule.pattern == name:
-                raise ScenarioError(f"quantization is not supported for {joint.type} joints; found {name}",
+                raise ScenarioError(f"quantization is not supported for {joint.type} joints: got {name}",
                                     place=rule.place)
     q, v, tau = resolutions.values()
     return q, v, tau
@@ -487,7 +487,7 @@ def _check_size(values: Array, place: Place) -> None:
     """Raise ScenarioError for initial values that are too large to be meaningful."""
     large = values[~(np.abs(values) < STATE_LIMIT)]
     if large.size:
-        raise ScenarioError("the initial value is too large to compute with", place=place, found=float(large[0]),
+        raise ScenarioError("the initial value is too large", place=place, found=float(large[0]),
                             expected=f"less than {STATE_LIMIT:g}")
 
 

@@ -219,7 +219,7 @@ def start_warnings(model: Model, q: Array, verb: str = "starts at") -> list[Lied
             unit, (side, limit) = model.v_units[k], ("below", lower) if x < lower else ("above", upper)
             messages.append(f"{model.v_names[k]} {verb} {x:g} {unit}, {side} its limit {limit:g} {unit}")
             degrees |= unit == "rad" and abs(x) > max(_DEGREES * abs(limit), 2.0 * math.pi)
-    hint = "are the angles in degrees?" if degrees else None
+    hint = "check whether the angles are in degrees" if degrees else None
     return [LiedynWarning("beyond-limits", f"{EXCEEDED[0]}: {list_names(messages, _MAX_NAMES, '; ')}",
                           hint=hint)] if messages else []
 

@@ -172,7 +172,7 @@ def _driven_joints(scenario: Scenario, model: Model, prescribed: list[str]) -> l
 def _with_controller(scenario: Scenario, controller: Controller) -> Scenario:
     """Return the scenario with a user function that is called at samples."""
     if not callable(controller):
-        raise UsageError(f"controller must be a function of (t, q, v); found {type(controller).__name__}")
+        raise UsageError(f"controller must be a function of (t, q, v), got {type(controller).__name__}")
     if scenario.sampling is None:
         raise UsageError("a controller is called at sample times: the scenario needs the key sampling, for example "
                          "sampling: {rate: 1000} (in continuous time it would be called at trial steps of the integrator, too); "

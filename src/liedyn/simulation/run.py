@@ -497,7 +497,7 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
     >>> run = ld.simulate(model, duration=1, tau=lambda t, q, v: -20 * q - 3 * v, rate=500)
     """
     if not isinstance(scenario, Mapping | None):
-        raise UsageError(f"scenario must be a mapping of keys; found {type(scenario).__name__} (use run_scenario for a file)")
+        raise UsageError(f"scenario must be a mapping of keys, got {type(scenario).__name__} (use run_scenario for a file)")
     check_names("simulate", keys, dict.fromkeys((*signature(simulate).parameters, *SCENARIO)))
     settings = dict(scenario or {})
     if "robot" in {**settings, **keys}:
@@ -561,15 +561,15 @@ def _with_torques(model: Model, settings: dict[str, Any], tau: Torques | None,
 def _check_names(model: Model, values: Mapping[str, Any], name: str) -> None:
     unknown = [joint for joint in values if joint not in model.joint_names]
     if unknown:
-        raise NameLookupError(f"{name} names no joint of the robot; found {unknown[0]!r}, expected "
-                              f"{', '.join(model.joint_names)}")
+        raise NameLookupError(f"{name} names no joint of the robot: expected "
+                              f"{', '.join(model.joint_names)}, got {unknown[0]!r}")
 
 
 def _held_rows(model: Model, settings: dict[str, Any], tau: ArrayLike, rate: float) -> Controller:
     """Return the rows of torques as a function; warn if laws are sampled at their rate, too."""
     rows = as_array(tau, "tau", (model.nv,))
     if not len(rows):
-        raise ShapeError(f"tau has no rows; found {rows.shape}")
+        raise ShapeError(f"tau has no rows, got {rows.shape}")
     if "control" in settings or any(isinstance(rule, Mapping) and isinstance(rule.get("torque"), Mapping)
                                  and {"pd", "pid"} & {*rule["torque"]} for rule in _rules(settings).values()):
         warn([LiedynWarning("laws-sampled",

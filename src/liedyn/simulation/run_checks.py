@@ -191,7 +191,7 @@ class ConstraintCheck:
                             f"t = {loops.output_time:.6g} s{more}: omit it") if loops.outputs else ""
             warnings.add("singular-configuration",
                          f"the mechanism passed a singular configuration at t = {loops.singular_time:.6g} s{again}: {row} became "
-                         "dependent on other constraints there, where the motion may branch; it was continued straight through"
+                         "dependent on other constraints. The motion may branch there, and was continued on one branch"
                          + undetermined)
         return values, warnings
 

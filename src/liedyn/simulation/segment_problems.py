@@ -215,7 +215,7 @@ class SegmentProblems:
 
     @property
     def compiled(self) -> list[InitialValueProblem]:
-        """The problems compiled so far: at first those of the phases."""
+        """The problems compiled so far, initially those of the phases."""
         return [problem for problem, _ in self._problems.values()]
 
     def present_stops(self, hybrid_state: HybridState) -> tuple[JointStop, ...]:

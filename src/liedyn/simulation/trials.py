@@ -66,7 +66,7 @@ class _TimedRecorder(RunRecorder):
 class _TrialOutcome(NamedTuple):
     text: str
     is_accurate: bool = False
-    ended_early: bool = False          # early, by itself
+    ended_early: bool = False          # early, without a stop of the trial
 
 
 def try_integrators(prepared: PreparedRun, segments: Sequence[RunSegment], progress: Any,

@@ -24,7 +24,7 @@ def as_array(x: ArrayLike, name: str, last: tuple[int, ...]) -> Array:
     values = _as_numbers(x, name)
     if values.shape[values.ndim - len(last):] != last or values.ndim < len(last):
         expected = ", ".join(str(n) for n in last)
-        raise ShapeError(f"{name} has the wrong shape; found {values.shape}, expected (…, {expected})")
+        raise ShapeError(f"{name} has the wrong shape: expected (…, {expected}), got {values.shape}")
     return values if values.flags.behaved else values.copy()     # entry points accept writable, aligned arrays only
 
 
@@ -32,7 +32,7 @@ def as_single_state(x: ArrayLike, name: str, shape: tuple[int, ...], hint: str =
     """Return x as a C-contiguous float64 array of this shape, of a single state. Raise ShapeError otherwise, with the hint."""
     values = _as_numbers(x, name)
     if values.shape != shape:
-        raise ShapeError(f"{name} has the wrong shape; found {values.shape}, expected {shape}{f' ({hint})' if hint else ''}")
+        raise ShapeError(f"{name} has the wrong shape: expected {shape}, got {values.shape}{f' ({hint})' if hint else ''}")
     return values if values.flags.behaved else values.copy()
 
 
@@ -45,7 +45,7 @@ def _as_numbers(x: ArrayLike, name: str) -> Array:
         array = None
     if array is None or array.dtype.kind not in "fiub":   # strings would be parsed, imaginary parts dropped
         of = f" of {x.dtype}" if isinstance(x, np.ndarray) else ""
-        raise ShapeError(f"{name} is not an array of numbers; found {type(x).__name__}{of}")
+        raise ShapeError(f"{name} is not an array of numbers: got {type(x).__name__}{of}")
     values: Array = np.asarray(array, dtype=np.float64, order="C")
     return values
 
@@ -62,7 +62,7 @@ def as_mask(prescribed: ArrayLike, nv: int) -> Mask:
     _check_not_masked(prescribed, "prescribed")
     mask = np.ascontiguousarray(prescribed)
     if mask.dtype != bool or mask.shape != (nv,):
-        raise ShapeError(f"prescribed is a mask over v; found {mask.dtype} of shape {mask.shape}, expected bool ({nv},)")
+        raise ShapeError(f"prescribed is a mask over v: expected bool ({nv},), got {mask.dtype} of shape {mask.shape}")
     return mask if mask.flags.writeable else mask.copy()
 
 
@@ -205,7 +205,7 @@ def check_frame(frame: object, name: str = "frame", allowed: tuple[str, ...] = F
         return frame
     meant = _FRAME_SYNONYMS.get(frame) if isinstance(frame, str) else None
     hint = f' (called "{meant}" here)' if meant in allowed else ""
-    raise ShapeError(f"{name} must be one of {', '.join(allowed)}; found {frame!r}{hint}")
+    raise ShapeError(f"{name} must be one of {', '.join(allowed)}, got {frame!r}{hint}")
 
 
 def twists_in_frame(frame: str, T: Array, V: Array) -> Array:
@@ -361,9 +361,9 @@ def check_out(shapes: Sequence[tuple[int, ...]], out: Any) -> None:
 def _check_out_array(out: object, shape: tuple[int, ...], name: str) -> None:
     if not isinstance(out, np.ndarray) or out.dtype != np.float64:
         of = f" of {out.dtype}" if isinstance(out, np.ndarray) else ""
-        raise ShapeError(f"{name} is not an array of float64; found {type(out).__name__}{of}")
+        raise ShapeError(f"{name} is not an array of float64: got {type(out).__name__}{of}")
     if out.shape != shape:
-        raise ShapeError(f"{name} has the wrong shape; found {out.shape}, expected {shape}")
+        raise ShapeError(f"{name} has the wrong shape: expected {shape}, got {out.shape}")
     if not out.flags.writeable:
         raise ShapeError(f"{name} is read-only (give an array that can be written to)")
 
@@ -371,4 +371,4 @@ def _check_out_array(out: object, shape: tuple[int, ...], name: str) -> None:
 def _check_out_count(out: object, count: int) -> None:
     if not isinstance(out, (tuple, list)) or len(out) != count:
         given_count = f"{len(out)}" if isinstance(out, (tuple, list)) else type(out).__name__
-        raise ShapeError(f"out must contain one array for each result; found {given_count}, expected a tuple of {count} arrays")
+        raise ShapeError(f"out must contain one array for each result: expected a tuple of {count} arrays, got {given_count}")

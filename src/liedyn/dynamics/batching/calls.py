@@ -406,8 +406,8 @@ def raise_for_followers(model: Model, name: str, level: int, arrays: Mapping[str
     k, f = np.unravel_index(np.argmax(excess), excess.shape)
     state = f" of state {k}" if len(x) > 1 else ""
     precision = "; is it of single precision?" if excess[k, f] < _SINGLE_PRECISION / FOLLOWER_TOLERANCE else ""
-    raise ConfigurationError(f"{name} ({names[followers[f]]}){state} contradicts the couplings of robot {model.name}; "
-                             f"found {x[k, followers[f]]:.12g}, expected {values[k, f]:.12g}{precision} (ld.expand computes it; "
+    raise ConfigurationError(f"{name} ({names[followers[f]]}){state} contradicts the couplings of robot {model.name}: "
+                             f"expected {values[k, f]:.12g}, got {x[k, followers[f]]:.12g}{precision} (ld.expand computes it; "
                              "model.spanning_tree() is the robot without couplings)")
 
 
@@ -424,7 +424,7 @@ def check_finite(name: str, x: Array, coordinates: tuple[str, ...] = (), n_axes:
     place = f"[{', '.join(map(str, at))}]" if at else ""
     coordinate = f" ({coordinates[at[-1]]})" if coordinates else ""
     location = f" of {item} {k}" if len(rows) > 1 else ""
-    raise ConfigurationError(f"{name}{place}{coordinate}{location} is not finite; found {rows[first]}")
+    raise ConfigurationError(f"{name}{place}{coordinate}{location} is not finite: got {rows[first]}")
 
 
 def check_configuration(model: Model, q: Array, name: str = "q", item: str = "state") -> None:
@@ -440,8 +440,8 @@ def check_quaternion(joint: str, u: Array, item: str = "state") -> None:
     if index:
         k, norm = index
         location = f" in {item} {k}" if u.size > 4 else ""
-        raise ConfigurationError(f"the quaternion of joint {joint!r}{location} is not of unit norm; found |q| = {norm:.12g}, "
-                                 f"expected 1 within {batch_blocks.QUATERNION_TOLERANCE / 2:g} (normalize it first)")
+        raise ConfigurationError(f"the quaternion of joint {joint!r}{location} is not of unit norm: expected |q| = 1 "
+                                 f"within {batch_blocks.QUATERNION_TOLERANCE / 2:g}, got {norm:.12g} (normalize it first)")
 
 
 @np.errstate(over="ignore")
@@ -506,7 +506,7 @@ def _error_callback(on_error: OnError) -> _ErrorCallback:
     if on_error == "nan":
         return lambda state, error: None
     if not callable(on_error):
-        raise ShapeError(f'on_error must be "raise", "nan" or a function of a state\'s index and its error; found {on_error!r}')
+        raise ShapeError(f'on_error must be "raise", "nan" or a function of a state\'s index and its error, got {on_error!r}')
     return on_error
 
 

@@ -48,7 +48,7 @@ def _parse_thread_count(text: str, available: int) -> int:
     except ValueError:
         number = 0
     if number < 1:
-        raise UsageError(f"LIEDYN_THREADS is not a number of threads; found {text[:40]!r}, expected an integer >= 1 "
+        raise UsageError(f"LIEDYN_THREADS is not a number of threads: expected an integer >= 1, got {text[:40]!r} "
                          "(unset it for all cores)")
     return number
 

@@ -389,7 +389,7 @@ def mobility(model: Model, q: ArrayLike, *, constraint_motion: Mapping[str, Any]
     check_has_constraints(model)
     residual = np.abs(constraint_residual(model, q, constraint_motion=constraint_motion))
     if residual.ndim != 1:
-        raise ShapeError(f"q has the wrong shape; found {np.shape(q)}, expected ({model.nq},)")
+        raise ShapeError(f"q has the wrong shape: expected ({model.nq},), got {np.shape(q)}")
     if (equation_weights(model) * residual).max() > _MAX_CLOSURE_ERROR:
         row = int(np.argmax(equation_weights(model) * residual))
         raise ComputationError(f"the configuration violates the constraints: {model.constraint_equation_names[row]} has a "

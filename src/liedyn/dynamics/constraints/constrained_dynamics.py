@@ -66,7 +66,7 @@ def _pfaffian_matrix(pfaffian: Pfaffian, model: Model, q: Array) -> Array:
     if P.ndim == 2:
         P = P[None]
     if P.ndim != 3 or P.shape[0] not in (1, len(q)) or P.shape[2] != model.nv:
-        raise ShapeError(f"pfaffian returned A(q) of shape {P.shape} for q of shape {q.shape}; expected (N, k, {model.nv})")
+        raise ShapeError(f"pfaffian returned A(q) of shape {P.shape} for q of shape {q.shape}: expected (N, k, {model.nv})")
     if not np.isfinite(P).all():
         raise ComputationError("pfaffian returned an A(q) that is not finite")
     return np.broadcast_to(P, (len(q), *P.shape[1:]))

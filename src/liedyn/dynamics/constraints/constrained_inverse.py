@@ -275,14 +275,14 @@ def actuated_mask(model: Model, actuated: Actuated | None) -> Mask:
         return mask
     mask = np.asarray(actuated) if items else np.zeros(model.nv, dtype=bool)
     if mask.dtype != bool or mask.shape != (model.nv,):
-        raise ShapeError(f"actuated is neither names of joints nor a mask over v; found {mask.dtype} of shape {mask.shape}, "
-                         f"expected bool ({model.nv},)")
+        raise ShapeError(f"actuated is neither names of joints nor a mask over v: expected bool ({model.nv},), "
+                         f"got {mask.dtype} of shape {mask.shape}")
     return mask
 
 
 def _check_criterion(criterion: Criterion, weights: ArrayLike | None) -> None:
     if criterion not in CRITERIA:
-        raise NameLookupError(f"no criterion {criterion!r}; there are {', '.join(CRITERIA)}")
+        raise NameLookupError(f"unknown criterion {criterion!r}: expected one of {', '.join(CRITERIA)}")
     if weights is not None and criterion != "least_torque":
         raise UsageError(f"weights apply to forces of joints, which the criterion {criterion!r} does not use "
                          "(use criterion=\"least_torque\")")
@@ -299,7 +299,7 @@ def actuator_weights(weights: ArrayLike | None, mask: Mask) -> Array:
     w = (as_array(weights, "weights", (mask.size,))[..., mask] if np.shape(weights)[-1:] == (mask.size,) else
          as_array(weights, "weights", (n,)))
     if not (np.isfinite(w).all() and (w > 0.0).all()):
-        raise ConfigurationError("weights must be positive, finite numbers; found one that is not")
+        raise ConfigurationError("weights must be positive, finite numbers")
     return w
 
 

@@ -260,9 +260,9 @@ def checked_motion(model: Model, *motion: ArrayLike) -> tuple[Array, ...]:
         errors = np.where(model.follows, np.abs(x - y) / sizes, 0.0)
         if not errors.max(initial=0.0) <= FOLLOWER_TOLERANCE:
             at = np.unravel_index(np.argmax(errors), errors.shape)
-            raise ConfigurationError(f"{name} ({model.v_names[at[-1]]}) contradicts the couplings of robot {model.name}; found "
-                                     f"{x[at]:.12g}, expected {y[at]:.12g} (ld.expand computes it; model.spanning_tree() is the "
-                                     "robot without couplings)")
+            raise ConfigurationError(f"{name} ({model.v_names[at[-1]]}) contradicts the couplings of robot {model.name}: "
+                                     f"expected {y[at]:.12g}, got {x[at]:.12g} (ld.expand computes it; model.spanning_tree() is "
+                                     "the robot without couplings)")
     return followed
 
 

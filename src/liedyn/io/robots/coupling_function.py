@@ -44,7 +44,7 @@ def read_columns(node: Node) -> Columns:
 def points_of_columns(columns: Columns, node: Node) -> tuple[tuple[tuple[float, float], ...], tuple[str, str]]:
     """Return the points of the columns `driver` and `follower`, and their units. Raises ModelError at the node."""
     if sorted(columns) != [*_SIDES]:
-        raise node.problem("a table of a coupling has the columns driver and follower", found=[*columns],
+        raise node.problem("wrong columns in the table of a coupling", found=[*columns],
                            expected="driver[deg] and follower[mm], with these or other units")
     (x, x_unit), (y, y_unit) = (columns[side] for side in _SIDES)
     if len(x) != len(y):
@@ -59,11 +59,12 @@ def read_csv(file: str, driver: str, follower: str) -> tuple[tuple[tuple[float, 
     """
     table = read_table(file, ModelError, expected="a line of two column names, then rows of numbers")
     if len(table.titles) != 2:
-        raise ModelError("a table of a coupling has two columns", place=table.place(), found=len(table.titles),
-                         expected="driver and follower, such as cam[rad],lift[m]")
+        raise ModelError("wrong number of columns in the table of a coupling", place=table.place(), found=len(table.titles),
+                         expected="2, driver and follower, such as cam[rad],lift[m]")
     names = tuple(foreign_title(title)[0] for title in table.titles)
     if names == (follower, driver):
-        raise ModelError("the driver is the first column of a table of a coupling", place=table.place(), found=",".join(names),
+        raise ModelError("the driver must be the first column in the table of a coupling",
+                         place=table.place(), found=",".join(names),
                          expected=f"{driver},{follower}")
     (x, x_unit), (y, y_unit) = (column_in_si(title, values, table.place(column=name), (driver, follower)) for title, name, values
                                 in zip(table.titles, names, table.parse_numbers().T, strict=True))
@@ -80,8 +81,8 @@ def column_in_si(title: str, values: Array, place: Place, joints: Collection[str
         return values, ""
     unit = unit_of(text)
     if unit is None or unit_name(unit.exponents) not in ("rad", "m"):
-        raise ModelError("a column of a table of a coupling has the unit of an angle or a length", place=place,
-                         found=text, expected="rad, deg, m, mm, …", hint=nearest(text, UNITS))
+        raise ModelError("wrong unit in the table of a coupling", place=place,
+                         found=text, expected="a unit of angle or length: rad, deg, m, mm, …", hint=nearest(text, UNITS))
     return values * unit.multiply / unit.divide, unit_name(unit.exponents)
 
 

@@ -24,7 +24,7 @@ def read_curve_joint(name: str, node: Node, names_of_joints: Iterable[str]) -> C
     if "mimic" in nodes:
         nodes["mimic"].value["joint"].choice(names_of_joints)
     if ("functions" in nodes) == ("table" in nodes):
-        raise node.problem("a curve needs functions or a table", found=[key for key in ("functions", "table") if key in nodes],
+        raise node.problem("a curve requires functions or a table", found=[key for key in ("functions", "table") if key in nodes],
                            expected="one of functions, table")
     component, functions = values["coordinate"], dict(_functions(name, nodes, values))
     kind = "prismatic" if component in ("x", "y", "z") else "revolute"
@@ -51,7 +51,7 @@ def _functions(name: str, nodes: Mapping[str, Node], values: Mapping[str, Any]) 
     if "table" not in nodes:
         for key in ("interpolation", "periodic"):
             if key in nodes:
-                raise nodes[key].problem(f"{key} needs a table")
+                raise nodes[key].problem(f"{key} requires a table")
         return
     table = nodes["table"]
     columns = _csv_columns(File("CSV file").read(table)) if table.kind == "text" else values["table"]
@@ -76,7 +76,7 @@ def _csv_columns(file: str) -> Columns:
     for title, values in zip(table.titles, table.parse_numbers().T, strict=True):
         component = foreign_title(title)[0]
         if component not in CURVE_AXES or component in columns:
-            raise ModelError("a column of a curve is a component of the pose, once", place=table.place(column=component),
+            raise ModelError("wrong or repeated column of a curve", place=table.place(column=component),
                              found=component, expected=", ".join(CURVE_COMPONENTS))
         si, unit = column_in_si(title, values, table.place(column=component))
         _check_unit(component, unit, table.place(column=component))

@@ -138,7 +138,7 @@ def read_equality(root: XmlElement, tree: BodyTree) -> tuple[tuple[Loop, ...], t
             continue
         name = element.name or f"equality{k + 1}"
         if name in taken:
-            raise element.problem("the name is taken by another constraint", "name", found=name)
+            raise element.problem("another constraint has the same name", "name", found=name)
         taken.add(name)
         if element.tag in ("connect", "weld"):
             loops.append(_loop(element, name, tree))
@@ -214,7 +214,7 @@ def _fixed_tendons(root: XmlElement, tree: BodyTree) -> Iterator[tuple[str, tupl
     for element in (child for section in root.every("tendon") for child in section.every("fixed")):
         terms: Terms = {}
         for part in element.every("joint"):
-            joint = part.name_of("joint", tree.ref, "a tendon needs joints with one coordinate", "a hinge or slide joint")
+            joint = part.name_of("joint", tree.ref, "a tendon requires joints with one coordinate", "a hinge or slide joint")
             terms[joint] = terms.get(joint, 0.0) + part.number("coef", 0.0)
         if element.name:
             yield element.name, (terms, sum(factor * tree.ref[joint] for joint, factor in terms.items()))
@@ -223,7 +223,7 @@ def _fixed_tendons(root: XmlElement, tree: BodyTree) -> Iterator[tuple[str, tupl
 # read -------------------------------------------------------------------------------------------------------------------
 
 # MJCF -> Robot: the kinematic tree with its inertias, joints and equality constraints; limits of forces and thrusters from
-# actuators. What is left out is a warning; what would change the dynamics without a word is an error.
+# actuators. Omitted parts cause a warning, or an error if they change the dynamics.
 
 _SECTIONS = ("compiler", "option", "size", "statistic", "visual", "default", "extension", "custom", "asset", "worldbody",
              "contact", "tendon", "equality", "actuator", "sensor", "keyframe", "deformable")
@@ -313,7 +313,7 @@ def _warnings(root: XmlElement, tree: BodyTree) -> tuple[LiedynWarning, ...]:
     if limits:
         warnings.append(LiedynWarning("mjcf-limits", f"not read: {_listed(limits)}", place=place))
     if tree.left_out.counts:
-        message = f"left out, as --ignore or ignore= says, so that the motion differs: {_listed(tree.left_out.counts)}"
+        message = f"omitted because of --ignore or ignore=, which changes the motion: {_listed(tree.left_out.counts)}"
         warnings.append(LiedynWarning("mjcf-left-out", message, place=place))
     if any(c.friction for joint in tree.joints for c in joint.coordinates):
         message = "is read as friction that is smooth below 0.01 rad/s or m/s"

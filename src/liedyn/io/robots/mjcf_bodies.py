@@ -98,7 +98,7 @@ def _unique_name(name: str, element: XmlElement, taken: dict[str, XmlElement]) -
     """Return a unique name: underscores are added to a generated name that is taken."""
     is_written = element.name == name
     if is_written and name in taken and taken[name].name == name and taken[name].tag == element.tag:
-        raise element.problem("the name is taken", "name", found=name, hint=f"first on line {taken[name].line}")
+        raise element.problem("another element has the same name", "name", found=name, hint=f"first on line {taken[name].line}")
     while name in taken or name == WORLD:
         name += "_"
     taken[name] = element
@@ -114,7 +114,7 @@ def read_bodies(root: XmlElement, compiler: Compiler, option: Option, defaults: 
             if child.tag == "body":
                 _body(child, WORLD, frame, childclass, tree)
             elif child.tag in ("joint", "freejoint", "inertial"):
-                raise child.problem("the world does not move", expected="a joint or inertial of a body")
+                raise child.problem("joints and inertials are not supported in the world body", expected="them in a <body>")
             elif child.tag == "site":
                 _site(child, WORLD, frame, childclass, tree)
             elif child.tag == "geom":
@@ -194,7 +194,7 @@ def _mass(name: str, parts: Sequence[Any], tree: BodyTree) -> Mass:
     compiler, mass = tree.compiler, Mass()
     inertials = [(child, at) for child, at, _ in parts if child.tag == "inertial"]
     if len(inertials) > 1:
-        raise inertials[1][0].problem("a second <inertial>", expected="one")
+        raise inertials[1][0].problem("more than one <inertial>", expected="one")
     if compiler.inertia_from_geoms or (compiler.inertia_from_geoms is None and not inertials):
         mass = _of_geoms(name, tree)
     if inertials and not mass.mass:
@@ -227,7 +227,7 @@ def _site(element: XmlElement, link: str, frame: Pose, childclass: str, tree: Bo
     site = tree.defaults.of(element, childclass)
     at = compose(frame, placement(site, tree.compiler))
     if element.name in tree.site:
-        raise element.problem("the name is taken by another site", "name", found=element.name)
+        raise element.problem("another site has the same name", "name", found=element.name)
     tree.site[element.name] = link, at
     name = _unique_name(element.name, element, tree.names)
     _weld(f"{name}_site", element, link, name, at, tree)
@@ -289,7 +289,7 @@ def _reference_motion(joint: Joint, tree: BodyTree) -> Pose:
 
 def _check_free(joint: XmlElement, parent: str, count: int) -> None:
     if count > 1 or parent != WORLD:
-        raise joint.problem("a free joint is the only joint of a body of the world",
+        raise joint.problem("a free joint must be the only joint of its body, which must be a child of the world",
                             expected="other joints" if parent != WORLD else "one joint")
 
 

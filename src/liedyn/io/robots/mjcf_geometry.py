@@ -327,14 +327,16 @@ def of_inertial(element: XmlElement, compiler: Compiler) -> Mass:
     mass = element.number("mass", -1.0)
     if mass < 0 or "pos" not in element.attributes:
         key = "pos" if mass >= 0 else "mass"
-        raise element.problem(f"an <inertial> needs {key}", key, found=element.text(key), expected="mass of at least 0 and pos")
+        raise element.problem(f"an <inertial> requires {key}", key, found=element.text(key),
+                                                                                       expected="mass of at least 0 and pos")
     com = element.vector("pos", _ZERO)
     if "fullinertia" in element.attributes:
         if "diaginertia" in element.attributes:
-            raise element.problem("both fullinertia and diaginertia", "fullinertia", expected="one of them")
+            raise element.problem("fullinertia and diaginertia cannot be combined", "fullinertia", expected="one of them")
         R = orientation(element, compiler)
         if R != IDENTITY:
-            raise element.problem("fullinertia is along the axes of the body", "fullinertia", expected="no orientation")
+            raise element.problem("fullinertia cannot be combined with an orientation: it is in the axes of the body",
+                                  "fullinertia", expected="no orientation")
         xx, yy, zz, xy, xz, yz = element.vector("fullinertia", (0.0,) * 6)
         return Mass(mass, com, (xx, xy, xz, yy, yz, zz))
     xx, yy, zz = element.vector("diaginertia", _ZERO)
@@ -362,7 +364,7 @@ def of_geom(element: XmlElement, compiler: Compiler, mesh_mass: Callable[[XmlEle
                               expected="inertia of the <mesh>" if is_mesh(element) else "an <inertial> of the body")
     if is_mesh(element):
         if "fromto" in element.attributes:
-            raise element.problem("fromto is not for meshes", "fromto", expected="pos")
+            raise element.problem("fromto does not apply to meshes", "fromto", expected="pos")
         frame, body = placement(element, compiler), mesh_mass(element)
         if kind in SIZES:
             at, sizes = _fitted(element, kind, body, compiler)
@@ -411,7 +413,7 @@ def shape(element: XmlElement, kind: str, compiler: Compiler) -> tuple[Pose, tup
     if "fromto" in element.attributes:
         ends = element.vector("fromto", (0.0,) * 6)
         if kind == "sphere" or "pos" in element.attributes:
-            raise element.problem("fromto is for a capsule, cylinder, box or ellipsoid without pos", "fromto")
+            raise element.problem("fromto applies only to a capsule, cylinder, box or ellipsoid without pos", "fromto")
         across = element.vector("size", (0.0, 0.0, 0.0), minimum=1)[0]
         along = minus(ends[:3], ends[3:])                       # z leads from the second end to the first
         frame = Pose(rotation_by_rows(rotation_of_z(np.array(unit(along, element, "fromto")))),

@@ -136,7 +136,7 @@ def _of_file(element: XmlElement, meshes: Meshes) -> tuple[Array, Integers]:
         points, triangles = _read_msh(path, element)
     elif kind == "stl":
         if find_spec("trimesh") is None:
-            raise element.problem("the inertia of a mesh needs trimesh, which is not installed", "file",
+            raise element.problem("computing the inertia of this mesh requires trimesh, which is not installed", "file",
                                   found=element.text("file"), expected="an <inertial> of the body", hint=INSTALL_MESHES)
         try:
             part, = read_mesh(path)
@@ -153,7 +153,7 @@ def _of_numbers(element: XmlElement) -> tuple[Array, Integers]:
     """Return the points and triangles of the attributes `vertex` and `face`; no triangles if there is no `face`."""
     points, corners = element.floats("vertex"), element.floats("face")
     if len(points) < 12 or len(points) % 3:
-        raise element.problem("a mesh needs a file or vertices", "vertex", found=element.text("vertex"),
+        raise element.problem("a mesh requires a file or vertices", "vertex", found=element.text("vertex"),
                               expected="3 numbers for each of at least 4 points")
     triangles, count = np.array(corners, dtype=np.int64), len(points) // 3
     if len(corners) % 3 or not np.array_equal(triangles, corners) or not all(0 <= corner < count for corner in corners):

@@ -90,7 +90,7 @@ def _pose(node: Node, known: Schema) -> Pose:
 def quaternion_norm(node: Node, values: Mapping[str, Any]) -> float:
     """Return the norm of the quaternion of a pose, 1 without one. Raise unless it is nearly 1, or if there is also `rpy`."""
     if "quaternion" in values and "rpy" in values:
-        raise node.value["rpy"].problem("both rpy and quaternion", expected="one of them")
+        raise node.value["rpy"].problem("rpy and quaternion cannot be combined", expected="one of them")
     norm = math.hypot(*values.get("quaternion", (1.0,)))
     if abs(norm - 1) > UNIT_QUATERNION:
         quaternion = node.value["quaternion"]

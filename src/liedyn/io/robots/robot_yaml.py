@@ -140,7 +140,7 @@ def _coupling(name: str, node: Node) -> Coupling:
         if key in (("follower", "driver", "interpolation", "periodic") if linear else ("offset",)):
             raise node.value[key].problem(f"{key} does not apply to a {'linear' if linear else 'nonlinear'} coupling")
         if key in ("interpolation", "periodic") and "table" not in values:
-            raise node.value[key].problem(f"{key} needs a table")
+            raise node.value[key].problem(f"{key} requires a table")
     if linear:
         return Coupling(name, tuple((joint, "", factor) for joint, factor in values["terms"].items()), values.get("offset", 0.0),
                         place=place)
@@ -180,7 +180,8 @@ def read_robot_yaml(path: str | os.PathLike[str], overrides: Iterable[str] = ())
     for text in overrides:
         override(root, text, ModelError)
     if "robot" in root.mapping() and "links" not in root.value:
-        raise root.value["robot"].problem("the file names a robot but does not describe one", found=root.value["robot"].excerpt(),
+        raise root.value["robot"].problem("the file names a robot file but does not describe a robot",
+                                          found=root.value["robot"].excerpt(),
                                           expected="links and joints", hint="use that file")
     nodes = ROBOT.nodes(root)
     joints = nodes["joints"].mapping() if "joints" in nodes else {}
@@ -209,12 +210,12 @@ def _link(name: str, node: Node) -> Link:
     if "shape" not in values:
         for key in ("density", "rpy"):
             if key in values and (key == "rpy" or "shapes" not in values):
-                raise node.value[key].problem(f"{key} needs a shape", hint="without a shape, give mass and inertia")
+                raise node.value[key].problem(f"{key} requires a shape", hint="without a shape, give mass and inertia")
         return Link(name, **values, place=place_of_keys(node, shape="shapes"))
     if "shapes" in values:
-        raise node.value["shapes"].problem("both shape and shapes", expected="one of them")
+        raise node.value["shapes"].problem("shape and shapes cannot be combined", expected="one of them")
     if "inertia" in values:
-        raise node.value["inertia"].problem("both a shape and an inertia", expected="one of them")
+        raise node.value["inertia"].problem("shape and inertia cannot be combined", expected="one of them")
     if ("mass" in values) == ("density" in values):
         raise node.problem("a shape needs either mass or density", found=list(values), expected="one of mass, density")
     (kind, sizes), pose = values["shape"], Pose.from_xyz_rpy(rpy=values.get("rpy", (0.0, 0.0, 0.0)))

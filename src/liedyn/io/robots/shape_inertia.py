@@ -31,7 +31,7 @@ def with_inertia_of_shapes(robot: Robot, density: float) -> Robot:
     """
     if not isinstance(density, numbers.Real) or not 0.0 < density < math.inf:
         raise ModelError("wrong density for inertias from meshes", place=Place(robot.source), found=density,
-                         expected="a number above 0 [kg/m^3]")
+                         expected="a number > 0 [kg/m^3]")
     bodies = _Bodies(robot, density)
     links = tuple(bodies.filled(link) if _has_no_inertial(link) else link for link in robot.links)
     return replace(robot, links=links, warnings=(*robot.warnings, *bodies.messages()))
@@ -86,7 +86,7 @@ class _Bodies:
     def read(self, file: Path, link: Link) -> tuple[Any, bool]:
         """Return the closed surface of a mesh file, or else its convex hull, and whether it is closed."""
         if missing := [package for package in missing_readers() if package in _READERS]:
-            raise ModelError(f"inertias of meshes need {', '.join(missing)}", place=link.place,
+            raise ModelError(f"computing the inertia of meshes requires {', '.join(missing)}", place=link.place,
                              expected="an <inertial> of the link", hint=INSTALL_MESHES)
         import trimesh
         try:

@@ -65,7 +65,7 @@ def read_urdf(path: str | os.PathLike[str], xacro_args: Mapping[str, object] = M
     """
     file = os.fspath(path)
     if xacro_args and not is_xacro(file):
-        raise ModelError("arguments of xacro are for a file with the ending .xacro", place=Place(file),
+        raise ModelError("xacro arguments apply only to files with the ending .xacro", place=Place(file),
                          found=", ".join(xacro_args))
     return urdf_robot(read_urdf_tree(path, expanded_xacro(path, xacro_args) if is_xacro(file) else None), file)
 
@@ -135,7 +135,7 @@ class _Checker:
         """Return the checked copy of a <link> or <joint>, and its location."""
         name = element.text("name")
         if not name:
-            raise ModelError(f"a <{element.tag}> without a name", place=Place(element.file, element.line))
+            raise ModelError(f"<{element.tag}> has no name", place=Place(element.file, element.line))
         place = Place(element.file, element.line, f'{element.tag} "{escape_nonprintable(name)}"')
         copy = ElementTree.Element(element.tag, {"name": name})
         parts = {part.tag: part for part in self.known_children(element, name)}
@@ -161,7 +161,7 @@ class _Checker:
                 else:
                     self.warn("unknown-tag", name, message, child)
             elif child.tag in first and child.tag not in _NO_DYNAMICS:
-                self.warn("repeated-tag", name, f"a second <{child.tag}> in <{element.tag}>; the first one is used", child)
+                self.warn("repeated-tag", name, f"duplicate <{child.tag}> in <{element.tag}>; the first one is used", child)
             else:
                 first.setdefault(child.tag, child)
         return [child for tag, child in first.items() if tag in _ATTRIBUTES or tag == "inertial"]
@@ -202,11 +202,11 @@ class _Checker:
                                      expected="a number" if count else "a name")
                 text = default
                 if element.tag == "axis":
-                    self.warn("axis-missing", name, f"<axis> without xyz; it was taken as {default}", element)
+                    self.warn("axis-missing", name, f"<axis> has no xyz; using {default}", element)
             elif count:
                 _check_numbers(text, count, element, key, place)
             elif not text:
-                raise ModelError("an empty name", place=_attribute_place(element, key, place))
+                raise ModelError("the name is empty", place=_attribute_place(element, key, place))
             copy.set(key, text)
         unknown = [key for key in element.attributes if key not in known and ":" not in key and key != "xmlns"]
         for key in unknown[:]:

@@ -171,8 +171,8 @@ def _drawn(part: XmlElement, materials: Materials, warnings: list[LiedynWarning]
         if x and (not limit or (min(x) > 0 if limit == _POSITIVE else 0.0 not in x)):
             return x
         expected = ("one number" if count == 1 else "three numbers") + limit
-        warnings.append(LiedynWarning("shape-left-out", f"the shape of this {part.tag} is left out: found {text!r}, expected "
-                                      f"{expected}", place=element.place(attribute)))
+        warnings.append(LiedynWarning("shape-left-out", f"the shape of this {part.tag} is ignored: expected {expected}, "
+                                      f"got {text!r}", place=element.place(attribute)))
         raise _InvalidShapeError
 
     with suppress(_InvalidShapeError):

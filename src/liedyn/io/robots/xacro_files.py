@@ -31,7 +31,7 @@ def expanded_xacro(path: str | os.PathLike[str], arguments: Mapping[str, object]
     file = os.fspath(path)
     read_bytes(path, ModelError)
     if find_spec("xacrodoc") is None:
-        raise ModelError("a xacro file, which needs xacrodoc", place=Place(file), expected="a URDF",
+        raise ModelError("reading xacro files requires the package xacrodoc", place=Place(file), expected="a URDF",
                          hint=f"{_INSTALL}, or expand it: xacro robot.urdf.xacro > robot.urdf")
     import xacro
     from xacrodoc import packages

@@ -97,7 +97,7 @@ class XmlElement:
         """Return the text of an attribute. Raise if it is missing or empty."""
         text = self.text(attribute)
         if not text:
-            raise self.problem(f"the attribute {attribute} is missing" if text is None else "an empty name", attribute)
+            raise self.problem(f"the attribute {attribute} is missing" if text is None else "the name is empty", attribute)
         return text
 
     def choice(self, attribute: str, options: Iterable[str], default: str) -> str:
@@ -155,7 +155,7 @@ class XmlElement:
         for word in words:
             if not is_finite_number(word):
                 raise self.problem("not a finite number" if NUMBER.match(word) else "wrong value", attribute, found=word,
-                                   expected="finite numbers with blanks between")
+                                   expected="finite numbers separated by spaces")
         return tuple(map(float, words))
 
 
@@ -324,7 +324,7 @@ def _is_urdf(tag: str, open: list[XmlElement], place: Callable[[], Place]) -> bo
         return len(open) > 1 or tag in _READ
     in_shape = any(element.tag in _SHAPES for element in open)
     if not in_shape and tag.startswith("xacro:") and tag not in _IGNORED_XACRO:
-        raise ModelError("a xacro macro that is not expanded", place=place(), found=f"<{tag}>", hint=XACRO_HINT)
+        raise ModelError("a xacro macro is not expanded", place=place(), found=f"<{tag}>", hint=XACRO_HINT)
     return False
 
 
@@ -377,7 +377,7 @@ def _included(element: XmlElement, folder: Path, seen: list[str]) -> XmlElement:
     path = next((path for path in (folder / name, Path(element.file).parent / name) if path.is_file()), folder / name)
     real = os.path.realpath(path)
     if real in seen:
-        raise element.problem("the file is included a second time", "file", found=name)
+        raise element.problem("the file is included twice", "file", found=name)
     if len(seen) >= MAX_FILES:
         raise element.problem("too many included files", "file", expected=f"at most {MAX_FILES}")
     if not path.is_file():

@@ -18,9 +18,9 @@ _LISTED = 5                          # lines that a warning names
 _ENCODINGS = ("utf-8", "us-ascii", "iso-8859-1")         # of files whose XML declaration may be late
 _ENTITIES = (b"amp", b"lt", b"gt", b"quot", b"apos")
 
-MISSING_BLANK = "a blank is missing between two attributes"
+MISSING_BLANK = "a space is missing between two attributes"
 HYPHENS = "-- within a comment"
-LATE_DECLARATION = "blanks or blank lines before the XML declaration"
+LATE_DECLARATION = "spaces or empty lines before the XML declaration"
 
 # Repairs ----------------------------------------------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ Cause = tuple[str, str | None, int | None]           # in words, what to do, and
 _WORDS: dict[str | None, tuple[str, str | None]] = {
     expat.errors.XML_ERROR_SYNTAX: ("text before the first element", None),
     expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT: (
-        "text or another element after the end of the first one", "a file has one root element"),
+        "text or another element after the end of the first one", "one root element"),
     expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION: ("a CDATA section is not closed with ]]>", None),
     expat.errors.XML_ERROR_MISPLACED_XML_PI: ("the XML declaration is not at the start of the file", None),
     expat.errors.XML_ERROR_XML_DECL: ("the XML declaration is not correct", 'write <?xml version="1.0" encoding="UTF-8"?>'),
@@ -209,14 +209,14 @@ def _invalid_token(index: int, text: bytes, is_inside: bool) -> Cause:
         return _unclosed(comment, text)[0], None, _line(text, comment)
     prefix = text[max(start, index - _NEAR):index]
     if (reference := _OPEN_REFERENCE.search(prefix)) is not None:
-        return "& does not begin an entity", _ESCAPE, _line(text, index - len(reference[0]))
+        return "& is not the start of an entity", _ESCAPE, _line(text, index - len(reference[0]))
     is_in_tag, quote = _context(text, start, index)
     if quote is not None and at.startswith(b"<"):
         return "< in the value of an attribute", "write &lt;, or close the quotation mark", _line(text, quote)
     if prefix in (b"<", b"</"):
         if prefix == b"<" and at.startswith(b"/") and not is_inside:
             return f"<{_name(text[index:index + _NEAR])}> closes an element that is not open", None, None
-        return "< does not begin a tag", "write &lt;", None
+        return "< is not the start of a tag", "write &lt;", None
     if not is_in_tag and prefix.endswith(b"]]"):
         return "]]> in text", "write ]]&gt;", None
     if not is_in_tag:
@@ -228,7 +228,7 @@ def _invalid_in_tag(start: int, at: bytes, prefix: bytes, text: bytes) -> Cause:
     """Return the cause of a character, outside quotation marks, that does not continue the tag that begins at `start`."""
     tag = _tag(text, start)
     if tag.startswith("!"):
-        return "<! does not begin a comment", "write <!-- comment -->", None
+        return "<! is not the start of a comment", "write <!-- comment -->", None
     if at.startswith(b"<") or tag.startswith("/"):
         return f"the tag <{tag}> is not closed with >", None, _line(text, start)
     if (attribute := _UNQUOTED.search(prefix)) is not None:

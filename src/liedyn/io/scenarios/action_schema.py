@@ -94,7 +94,7 @@ class EndRun(Action):
 def _set(node: Node) -> Set:
     values = SET.values(node)
     if not values:
-        raise node.problem("set needs q or v", expected="q: {joint: position}, v: {joint: velocity}")
+        raise node.problem("set requires q or v", expected="q: {joint: position}, v: {joint: velocity}")
     return Set(**values, place=node.place)
 
 
@@ -209,14 +209,14 @@ def read_actions(node: Node) -> tuple[Action, ...]:
     for entry in node.items(minimum=1, of="actions") if node.kind == "list" else [node]:
         if entry.kind == "text":
             if entry.value in ACTION and entry.value not in WORDS.options:
-                raise entry.problem("an action without its value", found=entry.value, expected=f"{{{entry.value}: …}}")
+                raise entry.problem("the action has no value", found=entry.value, expected=f"{{{entry.value}: …}}")
             actions.append(make[WORDS.read(entry)](True, entry.place))
         else:
             nodes = entry.mapping(ACTION)
             actions += [make[key](ACTION.value(nodes, key), child.place) for key, child in nodes.items()]
     result = tuple(action for action in actions if action)
     if not result:
-        raise node.problem("an event without an action", expected=", ".join(ACTION))
+        raise node.problem("the event has no action", expected=", ".join(ACTION))
     return result
 
 

@@ -85,7 +85,7 @@ def _shape(node: Node) -> Shape:
 
 def _check_stiffness(nodes: dict[str, Node]) -> None:
     if "stiffness" in nodes and "sink" in nodes:
-        raise nodes["sink"].problem("both stiffness and sink", expected="one of them")
+        raise nodes["sink"].problem("stiffness and sink cannot be combined", expected="one of them")
 
 
 def _material(nodes: dict[str, Node]) -> tuple[tuple[str, float], ...]:

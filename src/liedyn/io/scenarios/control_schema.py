@@ -299,7 +299,7 @@ def _curve(node: Node) -> tuple[tuple[float, float], ...]:
     for previous, point, row in zip((None, *points), points, node.value, strict=False):
         if previous is not None and point[0] <= previous[0]:
             raise row.value[0].problem("speeds must increase", found=row.value[0].excerpt(),
-                                       expected=f"a speed above {previous[0]:g}")
+                                       expected=f"a speed > {previous[0]:g}")
         if not 0.0 <= point[1] <= _LARGEST:
             raise row.value[1].problem("the torque of a motor's curve is out of range", found=row.value[1].excerpt(),
                                        expected="its magnitude, from 0 to 1e9 N m: the curve applies to both directions")

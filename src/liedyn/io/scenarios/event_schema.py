@@ -25,7 +25,7 @@ def read_phases(node: Node) -> tuple[Phase, ...]:
     """Return the phases of a scenario. Raise if there are none."""
     phases = tuple(Phase(name, **PHASE.values(child), place=child.place) for name, child in node.mapping().items())
     if not phases:
-        raise node.problem("no phase is given", expected="the names of phases, each with joints")
+        raise node.problem("phases is empty", expected="the names of phases, each with joints")
     return phases
 
 
@@ -70,7 +70,7 @@ def _event(name: str, node: Node, duration: float) -> Event:
     timed, _ = only(node, nodes, TIMED, "an event", "none", " and ")
     for key in OF_WHEN:
         if key in nodes and timed != "when":
-            raise nodes[key].problem(f"{key} belongs to events with when", expected="an event with when")
+            raise nodes[key].problem(f"{key} applies only to events with when", expected="an event with when")
     values = EVENT.values(node)
     if timed == "every" and duration / values["every"] > MOST_TIMES:
         raise too_many(nodes["every"], "times of the event", duration / values["every"], MOST_TIMES, "at least",
@@ -88,7 +88,7 @@ def _times(node: Node) -> tuple[float, ...]:
     for child in node.items(minimum=1, of="times") if node.kind == "list" else [node]:
         t = child.number(minimum=0)
         if t in seen:
-            raise child.problem("a time is given twice", found=child.excerpt())
+            raise child.problem("duplicate time", found=child.excerpt())
         seen.append(t)
     return tuple(sorted(seen))
 

@@ -89,7 +89,7 @@ def _force(node: Node) -> ExternalForce:
     start, end = values.pop("from", -math.inf), values.pop("until", math.inf)
     if end <= start:
         until = node.value["until"]
-        raise until.problem("the force ends before it begins", found=until.excerpt(), expected=f"a time after from: {start:g}")
+        raise until.problem("the force ends before it starts", found=until.excerpt(), expected=f"a time after from: {start:g}")
     return ExternalForce(**{"frame": "local_world_aligned"} | values, start=start, end=end, place=node.place)
 
 
@@ -296,7 +296,7 @@ def _initial(node: Node) -> dict[str, Any]:
     values = INITIAL.values(node)
     forms = [key for key in ("from", "keyframe") if key in values]
     if len(forms) > 1:
-        raise node.problem("the robot starts from a file or from a keyframe", found=", ".join(forms), expected="one of them")
+        raise node.problem("from and keyframe cannot be combined", found=", ".join(forms), expected="one of them")
     for key in forms:
         values["from"] = StartFrom(**{_START[key]: values.pop(key)}, place=node.value[key].place)
     return {_INITIAL.get(key, key): value for key, value in values.items()}

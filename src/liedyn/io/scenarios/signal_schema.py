@@ -231,8 +231,8 @@ def _pose(node: Node) -> Motion | Waypoints:
     for key in nodes:
         if key not in POSE_MOTION:
             keys = ", ".join(name for name in nodes if name in POSE_MOTION)
-            raise nodes[key].problem(f"{key} cannot be given with {keys} of a pose",
-                                     hint="it may be given with a curve in xyz and rpy" if key == "from" else None)
+            raise nodes[key].problem(f"{key} cannot be combined with {keys} of a pose",
+                                     hint="give it with a curve in xyz or rpy" if key == "from" else None)
     if "waypoints" not in nodes:
         return _motion(node, "a pose")
     if len(nodes) > 1:
@@ -245,7 +245,7 @@ def _pose(node: Node) -> Motion | Waypoints:
 def _motion(node: Node, subject: str = "a driven loop") -> Motion:
     values = MOTION.values(node)
     if not values:
-        raise node.problem(f"{subject} needs xyz or rpy", expected="xyz: [signal, signal, signal], rpy: the same")
+        raise node.problem(f"{subject} requires xyz or rpy", expected="xyz: [signal, signal, signal], rpy: the same")
     return Motion(**values, place=node.place)
 
 

@@ -163,7 +163,7 @@ def _draw_scale(axes: Axes, mechanism: Mechanism, inch: float, text: str) -> Non
 def check_dxf() -> None:
     """Raise UsageError if the package that writes DXF files is not installed."""
     if find_spec("ezdxf") is None:
-        raise UsageError("DXF files are written by the package ezdxf: pip install 'liedyn[dxf]'")
+        raise UsageError("writing DXF files requires the package ezdxf: pip install 'liedyn[dxf]'")
 
 
 def save_dxf(mechanism: Mechanism, path: Path) -> None:

@@ -306,7 +306,7 @@ def select_quantities(recording: PlotData, quantities: Sequence[str], joints: Se
     kinds = {group.kind: group.name for group in recording.groups if group.kind}
     unknown = [name for name in quantities if name not in names | kinds.keys()]
     if unknown:
-        raise UsageError(f"there is nothing to plot of {list_names(unknown, 4)}; there are {', '.join([*kinds, *sorted(names)])}")
+        raise UsageError(f"nothing to plot for {list_names(unknown, 4)}: expected any of {', '.join([*kinds, *sorted(names)])}")
     by_joint = {group.name for group in recording.groups}
     chosen = {kinds.get(name, name) for name in quantities} or (by_joint if joints else names)
     groups = [group for group in recording.groups if group.name in chosen]
@@ -332,7 +332,7 @@ def select_times(recording: PlotData, start: float | None, end: float | None) ->
         rows = (t >= low) & (t <= high)
         if not rows.any():
             between = " ".join(text for text, x in ((f"from {low:g} s", start), (f"until {high:g} s", end)) if x is not None)
-            raise UsageError(f"there is no row {between}; the motion is from {t[0]:g} to {t[-1]:g} s")
+            raise UsageError(f"no row {between}: the motion is from {t[0]:g} to {t[-1]:g} s")
         arrays = {item.name: value[rows] for item in fields(x) if isinstance(value := getattr(x, item.name), np.ndarray)
                   and len(value) == len(t) and item.name != "masses"}
         return replace(x, **arrays | more)

@@ -29,7 +29,7 @@ def rollout_figures(runs: Rollout, name: str, look: palette.Look = palette.SCREE
     available = [figure for figure, (kind, _) in _TITLES.items() if getattr(runs, kind) is not None]
     if name not in available:
         missing = "; forces=True of the rollout adds accelerations and torques" if name in _TITLES else ""
-        raise NameLookupError(f"there is no plot {name!r} of this rollout; there are {', '.join(available)}{missing}")
+        raise NameLookupError(f"unknown plot {name!r} of this rollout: expected one of {', '.join(available)}{missing}")
     if not runs.ended_at.size:
         raise UsageError("the rollout has no runs to plot")
     kind, title = _TITLES[name]

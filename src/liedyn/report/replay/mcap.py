@@ -195,7 +195,7 @@ def check_mcap(output: str, *, force: bool) -> None:
     """Raise UsageError before any work is done if the file exists or the package that writes it is missing."""
     check_output(output, force=force)
     if find_spec("mcap") is None:
-        raise UsageError("MCAP files are written by the package mcap: pip install 'liedyn[mcap]'")
+        raise UsageError("writing MCAP files requires the package mcap: pip install 'liedyn[mcap]'")
 
 
 def write_mcap(runs: Sequence[ReplayRun], output: str, visuals: Visuals | None, *, force: bool) -> int:

@@ -275,7 +275,7 @@ def _read(robots: Mapping[str, Robot]) -> tuple[Visuals, tuple[LiedynWarning, ..
         raise UsageError(f"{', '.join(links) or 'the robot'} has no meshes; a URDF names them in <visual>")
     missing = missing_readers()
     if missing:
-        raise UsageError(f"meshes need {', '.join(missing)}: {INSTALL_MESHES}")
+        raise UsageError(f"drawing meshes requires {', '.join(missing)}: {INSTALL_MESHES}")
     lost = list(dict.fromkeys(mesh.name for mesh in named if mesh.file is None))
     warnings = WarningLog([_not_found(lost)] if lost else ())
     read = {}
@@ -320,7 +320,7 @@ def drawn_meshes(models: Sequence[Model], roots: Sequence[str | os.PathLike[str]
         try:
             visuals, more = _read(robots)
         except UsageError as error:                             # no file is found, or can be read
-            more = (LiedynWarning("not-drawn", f"without meshes: {error}"),)
+            more = (LiedynWarning("not-drawn", f"the meshes are not drawn: {error}"),)
     return visuals, (*warnings, *more)
 
 

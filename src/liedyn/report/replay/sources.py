@@ -94,7 +94,7 @@ def shown_rollout(runs: Rollout, choices: Sequence[int]) -> list[ReplayRun]:
     """Return runs of a rollout by their indices, up to their ends. Raise UsageError for none, too many, or an unknown index."""
     count, shape = runs.ended_at.size, runs.ended_at.shape
     if not 0 < len(choices) <= MOST_RUNS:
-        raise UsageError(f"runs must name 1 to {MOST_RUNS} runs; found {len(choices)}")
+        raise UsageError(f"runs must name 1 to {MOST_RUNS} runs, got {len(choices)}")
     displayed = []
     for k in choices:
         if not 0 <= k < count:

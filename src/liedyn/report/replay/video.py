@@ -172,11 +172,11 @@ def check_video(output: str, *, force: bool) -> tuple[str, str]:
     if not hasattr(os, "killpg"):                               # Windows: Chromium has no pipes as files 3 and 4
         raise UsageError(f"videos cannot be drawn on this system; run liedyn in WSL{_OR}")
     if drawer is None:
-        raise UsageError("videos are drawn by Chromium or Chrome, and there is none on the path; install it (on Debian "
+        raise UsageError("videos require Chromium or Chrome, which is not on the path; install it (on Debian "
                          f"`apt install chromium`){_OR}")
     writer = find_ffmpeg()
     if writer is None:
-        raise UsageError("videos are written by ffmpeg, and there is none on the path; install it (on Debian "
+        raise UsageError("videos require ffmpeg, which is not on the path; install it (on Debian "
                          f"`apt install ffmpeg`, or `pip install imageio-ffmpeg`){_OR}")
     return drawer, writer
 

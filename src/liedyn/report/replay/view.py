@@ -130,7 +130,7 @@ def _configuration(model: Model, q: ArrayLike | Mapping[str, ArrayLike] | None) 
     for name, value in (q or {}).items():
         place = model.q_index(name)
         if np.size(value) != place.stop - place.start:
-            raise ShapeError(f"q[{name!r}] has the wrong shape; found {np.shape(value)}, expected ({place.stop - place.start},)")
+            raise ShapeError(f"q[{name!r}] has the wrong shape: expected ({place.stop - place.start},), got {np.shape(value)}")
         configuration[place] = np.ravel(value)
     return as_single_state(configuration, "q", (model.nq,))
 

@@ -58,7 +58,7 @@ def controlled_coordinates(context: LawContext) -> Mask:
             check_can_move(model, joint, rule.place)
         mask[joint.v] = True
     if not mask.any():
-        raise ScenarioError("control has no joint to drive: all are free or prescribed", place=context.control.place)
+        raise ScenarioError("control has no joint to actuate: all joints are free or prescribed", place=context.control.place)
     return mask
 
 

@@ -128,7 +128,7 @@ def _posture(control: Control, model: Model) -> tuple[Array, Mask]:
     for name, rule in rules.items():
         joint = model.joint(name)
         if joint.screws is None:
-            raise ScenarioError(f"posture is not supported for {joint.type} joints; found {name}", place=rule.place)
+            raise ScenarioError(f"posture is not supported for {joint.type} joints: got {name}", place=rule.place)
         posture[joint.v], has_posture[joint.v] = q[joint.q], True
     return posture, has_posture
 
