@@ -1,6 +1,7 @@
 """Commands on robot files: `info`, `check`, `view`, `convert`, `export`, `assemble`, `move`; `template`, `schema`, `warmup`."""
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -392,6 +393,8 @@ def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: 
     if as_json and output == "-":
         raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
 
+    from liedyn.analysis.recorded_robot import MIMIC_IGNORED, options_comment
+
     def plan() -> Move:
         from liedyn.analysis.moves import move_of_texts
         from liedyn.robot_files import read_model
@@ -404,7 +407,10 @@ def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: 
     planned = plan()
     console.robot(planned.model)
     trajectory = planned.trajectory(step)
-    trajectory.save(output, force=force)
+    comments = options_comment(reading, Path() if output == "-" else Path(output).absolute().parent)
+    if ignore_mimic:
+        comments["mimic"] = MIMIC_IGNORED
+    replace(trajectory, header=trajectory.header | comments, model="").save(output, force=force)   # the comments name the robot
     console.message(planned.summary)
     if as_json:
         console.result_json({"output": output, "duration": planned.duration, "limiting": list(planned.limiting),
