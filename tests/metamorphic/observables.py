@@ -8,6 +8,7 @@ import numpy as np
 
 import liedyn as ld
 from liedyn.dynamics.constraints.couplings import follow_couplings
+from liedyn.dynamics.scales import model_scales
 from metamorphic.mechanisms import SEED
 
 # masses, lengths and speeds are of the order of one: below this, a result is a sum that cancels
@@ -23,6 +24,8 @@ class Observable(NamedTuple):
 ENERGY, MOTION, FORCE = (1, 2, 0), (0, 0, -2), (1, 2, -2)
 # Of the fastest eigenvalue: the search ends at accelerations of 1e-12, which leave 1e-9 of slower directions open.
 INDIFFERENT = 1e-3
+# of the largest singular value of a Jacobian: with a smaller one, a configuration is near a singular one
+REGULAR = 1e-2
 
 
 def rates(*x):
@@ -74,7 +77,13 @@ def moved(model, s):
 
 
 def reaching(model, s, link):
-    """Towards the pose of a link in a neighbouring configuration, by one step: more of them would amplify rounding."""
+    """Towards the pose of a link in a neighbouring configuration. Near a singular one, q is known to the root of rounding."""
+    length = model_scales(model).length
+    unit = np.where(np.array(model.v_units) == "m", length, 1.0)
+    J = ld.jacobian(model, s.q, link) * unit / np.repeat([1.0, length], 3)[:, None]
+    sizes = np.linalg.svd(J[:, (J != 0.0).any(axis=0)], compute_uv=False)
+    if not len(sizes) or sizes[-1] < REGULAR * sizes[0]:
+        return np.zeros(model.nv)
     target = ld.link_pose(model, ld.integrate(model, s.q, 0.02 * s.step), link)
     solution = ld.inverse_kinematics(model, {link: target}, s.q, restarts=0, limits=False)
     assert solution.reached
