@@ -187,6 +187,7 @@ NEEDS = {"coupling.follower": {"driver": "shoulder", "function": "q"}, "coupling
          "link.shapes": {"mass": 1}, "placed_shape.colour": {"sphere": {"radius": 1}},
          "link.density": {"shape": {"box": [1, 1, 1]}}, "link.rpy": {"shape": {"box": [1, 1, 1]}, "mass": 1},
          "sweep.parameters": {"samples": 3, "combine": "sample"}, "sweep.samples": {"combine": "sample"},
+         "curve.limits": {"move": [[0, 0], [1.2]]},
          "sweep.combine": {"samples": 3},
          "sweep.sampling": {"samples": 3, "combine": "sample"}}
 

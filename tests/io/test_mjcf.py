@@ -518,7 +518,7 @@ def test_all_parts_that_are_not_computed_are_in_one_error(tmp_path):
         names = [name.strip() for name in names]
         assert [part for part, text in parts.items() if f"{text} " in message] == [x for x in parts if x not in ignored]
         assert set(names) == set(parts)
-        with pytest.warns(ld.LiedynWarning, match="left out"):
+        with pytest.warns(ld.LiedynWarning, match="omitted"):
             ld.load(tmp_path / "robot.xml", ignore=names)
 
 

@@ -159,8 +159,11 @@ def test_wrong_moves(move, more, message):
 
 def test_a_force_is_no_move_and_other_curves_have_no_limits():
     force = {"move": [[0, 0], [1]], "limits": {"acceleration": 1}}
-    with pytest.raises(ScenarioError, match="a move is a position, not a torque of elbow"):
-        ld.run_scenario(PENDULUM | {"joints": {"elbow": {"torque": force}}})
+    for of_joint, message in (({"torque": force}, "elbow.torque.move: a move is a position, not a torque"),
+                              ({"torque": [force]}, "a move is a position, not a torque of elbow"),
+                              ({"prescribe": {"acceleration": force}}, "a move is a position, not a")):
+        with pytest.raises(ScenarioError, match=message):
+            ld.run_scenario(PENDULUM | {"joints": {"elbow": of_joint}})
     spline = {"spline": [[0, 0], [1, 1]], "limits": "robot"}
     with pytest.raises(ScenarioError, match="limits cannot be combined with spline"):
         ld.run_scenario(PENDULUM | {"joints": {"elbow": {"prescribe": {"position": spline}}}})

@@ -240,7 +240,7 @@ JOINT = Schema("joint", (
         example={"yaw": [0, 1, 2, 3], "x": [0, 0.01, 0.015, 0.016]}),
     *(replace(COUPLING[name], kinds=(CURVE,)) for name in ("interpolation", "periodic")),
     Field("limits", LIMITS, "`lower`, `upper` (position; not for continuous, ball and free joints), `velocity`, `effort`, "
-        "`acceleration`, `jerk`",
+        "`acceleration`, `jerk` (for planned motions)",
         kinds=_MOVING, live=True),
     _passive("damping", "force `-damping v`", _MOVING, 0.1),
     _passive("friction", "Coulomb friction force, smoothed at low speed (see [conventions](conventions.md))", _MOVING, 0.2),

@@ -81,18 +81,19 @@ def numbers_to_list(values: tuple[float, ...]) -> float | tuple[float, ...]:
 
 # signals ------------------------------------------------------------------------------------------------------------
 
-def read_signal(node: Node, *more: str) -> Signal:
-    """Return the signal of a node. more: keys of a mapping that the caller reads instead of those of a signal."""
+def read_signal(node: Node, curves: Schema | None = None) -> Signal:
+    """Return the signal of a node. curves: keys of a mapping, `CURVES` by default; the caller reads those that are no signal."""
+    keys = curves or CURVES
     if node.kind == "number":
         return Constant(node.number(), place=node.place)
     if node.kind == "text":
         return Expression(node.text(), place=node.place)
-    kinds = (*CURVES.one_of[0], *more)
+    kinds = keys.one_of[0]
     if node.kind != "mapping" or not node.value:
         raise node.wrong("a number, an expression, or one of " + ", ".join(kinds))
-    nodes = node.mapping((*CURVES, *more))
+    nodes = node.mapping(tuple(keys))
     key, child = only(node, nodes, kinds, "a signal")
-    curve: Any = CURVES[key].value.read(child)
+    curve: Any = keys[key].value.read(child)
     if "limits" in nodes:
         if not isinstance(curve, Move):
             raise nodes["limits"].problem(f"limits cannot be combined with {key}", expected="limits of a move")
@@ -163,7 +164,7 @@ MOVE_LIMIT_VALUES = Schema("move_limits", (
     Field("velocity", _LIMIT, "[rad/s or m/s]", "that of the robot", example=2),
     Field("acceleration", _LIMIT, "[rad/s^2 or m/s^2]", "that of the robot", example=10),
     Field("jerk", _LIMIT, "[rad/s^3 or m/s^3]", "that of the robot; without one, the acceleration jumps", example=100)))
-MOVE_LIMITS = OneOf((Choice(("robot",)), MOVE_LIMIT_VALUES), "move_limits", _move_limits)
+MOVE_LIMITS = OneOf((Choice(("robot",)), MOVE_LIMIT_VALUES), "limits_of_move", _move_limits)
 CURVES = Schema("curve", (
     Field("quintic", List(List(Number(), 2, 4), 2, reader=_quintic), "waypoints `[t, x]` to `[t, x, dx, d2x]` joined by quintic "
         "polynomials; derivatives that are not given are zero", example=[[0, 0], [2, 1.0, 0, 0]]),
@@ -287,7 +288,9 @@ def _torque(node: Node) -> Torque | Pd:
         pd = TORQUES[key].value.read(child)
         assert isinstance(pd, Pd)
         return pd
-    signals = SIGNALS.read(node) if node.kind == "list" else read_signal(node, "pd", "pid")
+    if node.kind == "mapping" and "move" in node.value:
+        raise node.value["move"].problem("a move is a position, not a torque", expected="another curve")
+    signals = SIGNALS.read(node) if node.kind == "list" else read_signal(node, TORQUES)
     return Torque(signals, place=node.place)
 
 
@@ -307,10 +310,11 @@ _OF_PD = (
 PD: Schema = Schema("pd", (_KP, *_OF_PD), reader=lambda node: _pd(node, PD))
 PID: Schema = Schema("pid", (_KP, Field("ki", _GAINS, "gain of the integral", required=True, example=20, live=True), *_OF_PD),
                      reader=lambda node: _pd(node, PID))
+_POSITION_KEYS = ("move", "limits")                 # of curves that are positions only
 TORQUES = Schema("torque", (Field("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"),
                           Field("pid", PID, "as `pd`, plus `ki` times the integral of `target - q`"),
-                          *CURVES.keys),
-               one_of=(("pd", "pid", *CURVES.one_of[0]),))
+                          *(key for key in CURVES.keys if key.name not in _POSITION_KEYS)),
+               one_of=(("pd", "pid", *(name for name in CURVES.one_of[0] if name not in _POSITION_KEYS)),))
 _TORQUE = OneOf((Number(), Text(), TORQUES, List(SIGNAL, 1, words="signals")), "torque_signals", _torque)
 LEVELS = one_of(
     "prescribe",
