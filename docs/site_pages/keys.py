@@ -62,7 +62,7 @@ def _where(keys: Schema, group: tuple[str, ...]) -> str:
 
 def _meaning(key: Field, kind: str) -> str:
     """Its links start from the page that describes the file, which is a folder above."""
-    text = re.sub(r"\]\((?=[a-z-]+\.md)", "](../", meaning_markdown(key))
+    text = re.sub(r"\]\((?=[a-z/-]+\.md)", "](../", meaning_markdown(key))
     text = re.sub(r"\]\(#([a-z-]+)", lambda link: f"](../{_page_with(kind, link[1])}.md#{link[1]}", text)
     return text.replace("|", r"\|")
 

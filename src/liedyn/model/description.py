@@ -90,6 +90,9 @@ class Coordinate:
     rest: float = 0.0
     acceleration: float = math.inf   # maximum magnitude, for planned motions
     jerk: float = math.inf           # the same of the rate of the acceleration
+    rigid_friction: float = 0.0      # 1: in runs, |force| <= static level at rest, and force = -sign(v) * level in motion
+    static_friction: float = 0.0     # level at rest; 0: `friction`
+    stribeck_speed: float = 0.0      # the level falls from static_friction by exp(-(v / stribeck_speed)^2); 0: at once
 
 
 @summarized
@@ -113,9 +116,17 @@ class Mimic:
         set_fields(self, multiplier=as_float(self.multiplier), offset=as_float(self.offset))
 
 
+FRICTION_MODELS = "regularized", "rigid"
+FRICTION_KEYS = {"level": "friction", "static": "static_friction", "stribeck": "stribeck_speed"}     # of files: fields
+
 EachCoordinate = float | Sequence[float] | Array | None            # a number for all coordinates of a joint, or one for each
 Limits = Sequence[Any] | Mapping[str, Any] | Array | None
 LIMITS = ("lower", "upper", "velocity", "effort", "acceleration", "jerk")
+
+
+def _part(name: str) -> str:
+    """Return the key of a joint that contains a field of `Coordinate`."""
+    return "limits" if name in LIMITS else "friction" if name in ("rigid_friction", *FRICTION_KEYS.values()) else name
 
 
 def _of_coordinates(name: str) -> Any:
@@ -140,7 +151,7 @@ class Joint:
     sequence  of euler joints: three letters, intrinsic, e.g. "zyx": R = Rz(q1) Ry(q2) Rx(q3)
     screws    of screws joints: up to six [w; v] in the joint frame; motion = exp(S1 q1) … exp(Sk qk)
     limits    (lower, upper) position [rad | m], or a dict with any of LIMITS
-    damping, friction, armature, stiffness, rest   as in a robot file
+    damping, friction, armature, stiffness, rest   as in a robot file; friction may be a dict with model, level, static, stribeck
     mimic     `Mimic`, the name of a joint, or a dict: the joint follows another one
 
     Limits, damping, friction, armature, stiffness and rest are a number for all coordinates of the joint, or a sequence with one
@@ -172,8 +183,8 @@ class Joint:
                  coordinates: Iterable[Coordinate] = (), mimic: Mimic | str | Mapping[str, Any] | None = None,
                  place: Place = _NO_PLACE, *,
                  axis: ArrayLike | None = None, limits: Limits = None, damping: EachCoordinate = None,
-                 friction: EachCoordinate = None, armature: EachCoordinate = None, stiffness: EachCoordinate = None,
-                 rest: EachCoordinate = None):
+                 friction: EachCoordinate | Mapping[str, Any] = None, armature: EachCoordinate = None,
+                 stiffness: EachCoordinate = None, rest: EachCoordinate = None):
         set_fields(self, name=name, type=type, parent=parent, child=child, place=place, sequence=sequence,
                    pitch=0.0 if pitch is None else as_float(pitch), screws=as_vectors(screws), coordinates=tuple(coordinates),
                    mimic=self._as_mimic(name, mimic))
@@ -185,7 +196,7 @@ class Joint:
         if type == "helical" and pitch is None:
             raise ModelError("a helical joint needs a pitch", place=element_location(self, "pitch"),
                              expected="metres of advance per radian")
-        values = {"damping": damping, "friction": friction, "armature": armature, "stiffness": stiffness, "rest": rest}
+        values = {"damping": damping, "armature": armature, "stiffness": stiffness, "rest": rest, **self._friction(friction)}
         self._set_coordinates(self._limits(limits) | {key: value for key, value in values.items() if value is not None})
 
     @staticmethod
@@ -201,6 +212,17 @@ class Joint:
             return mimic
         raise ModelError("wrong mimic", place=Place(key=f'joint "{escape_nonprintable(name)}", mimic'), found=mimic,
                          expected="the name of a joint, or a dict with joint, multiplier and offset")
+
+    def _friction(self, friction: EachCoordinate | Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of `Coordinate` for a friction level, or for a dict as in a robot file."""
+        if not isinstance(friction, Mapping):
+            return {"friction": friction}
+        check_names("friction", friction, ("model", *FRICTION_KEYS))
+        if friction.get("model") not in FRICTION_MODELS or "level" not in friction:
+            raise ModelError("wrong friction", place=element_location(self, "friction"), found=dict(friction),
+                             expected="a level, or a dict with model (regularized or rigid) and level")
+        values = {name: friction[key] for key, name in FRICTION_KEYS.items() if key in friction}
+        return values | {"rigid_friction": friction["model"] == "rigid"}
 
     def _limits(self, limits: Limits) -> dict[str, Any]:
         """Return limits by their names."""
@@ -224,8 +246,7 @@ class Joint:
         labels = self.labels
         if not labels:
             raise ModelError(f"a {self.type} joint has no {next(iter(values))}", place=element_location(self, next(iter(values))))
-        each = {name: as_each(value, len(labels), element_location(self, "limits" if name in LIMITS else name), name)
-                for name, value in values.items()}
+        each = {name: as_each(value, len(labels), element_location(self, _part(name)), name) for name, value in values.items()}
         set_fields(self, coordinates=tuple(replace(coordinate, **{name: entries[k] for name, entries in each.items()})
                                      for k, coordinate in enumerate(self.coordinate_parameters)))
 

@@ -452,6 +452,7 @@ def _check_coordinate(joint: Joint, coordinate: Coordinate) -> None:
         check_finite((value,), 1, element_location(joint, name), name)
         if name in _NOT_NEGATIVE and value < 0:
             raise ModelError(f"negative {name}", place=element_location(joint, name), found=value, expected="zero or more")
+    _check_friction(joint, coordinate)
     place = element_location(joint, "limits")
     limits = tuple(getattr(coordinate, name) for name in LIMITS)
     if any(map(math.isnan, limits)) or coordinate.lower == math.inf or -math.inf in limits[1:]:
@@ -464,6 +465,25 @@ def _check_coordinate(joint: Joint, coordinate: Coordinate) -> None:
                          hint="its coordinates are a quaternion")
     if not JOINT_TYPES[joint.type].bounded and math.isfinite(coordinate.lower - coordinate.upper):
         raise ModelError(f"a {joint.type} joint has no lower and upper limit", place=place)
+
+
+def _check_friction(joint: Joint, coordinate: Coordinate) -> None:
+    place, level, static = element_location(joint, "friction"), coordinate.friction, coordinate.static_friction
+    check_finite((static, coordinate.stribeck_speed), 2, place, "friction")
+    if len({each.rigid_friction for each in joint.coordinate_parameters}) > 1:
+        raise ModelError("friction is rigid in some coordinates of the joint", place=place, expected="one model for all")
+    if not coordinate.rigid_friction:
+        if static or coordinate.stribeck_speed:
+            raise ModelError("static and stribeck belong to rigid friction", place=place, expected="model: rigid")
+        return
+    if joint.kind != ONE_DOF:
+        raise ModelError(f"rigid friction is not supported for a {joint.type} joint", place=place, expected="model: regularized")
+    if static and static < level:
+        raise ModelError("the static level of friction is below the level in motion", place=place, found=static,
+                         expected=f"at least {level:g}")
+    if coordinate.stribeck_speed < 0.0 or (coordinate.stribeck_speed and static <= level):
+        raise ModelError("wrong speed of the Stribeck curve", place=place, found=coordinate.stribeck_speed,
+                         expected="a positive speed, and a static level above the level in motion")
 
 
 def _check_coordinate_names(base: str, joints: tuple[Joint, ...]) -> None:

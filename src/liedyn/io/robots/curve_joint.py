@@ -36,6 +36,8 @@ def read_curve_joint(name: str, node: Node, names_of_joints: Iterable[str]) -> C
 def _coordinate(nodes: Mapping[str, Node], values: Mapping[str, Any]) -> Coordinate:
     limit_nodes = nodes["limits"].mapping(LIMITS) if "limits" in nodes else {}
     limits = {key: read_limit(child.number()) for key, child in limit_nodes.items()}
+    if "friction" in nodes and nodes["friction"].kind == "mapping":
+        raise nodes["friction"].problem("friction of a curve is a number", expected="the level of regularized friction")
     return Coordinate(**limits, **{key: nodes[key].number() for key in _PASSIVE if key in values})
 
 

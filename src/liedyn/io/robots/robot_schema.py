@@ -26,7 +26,17 @@ from liedyn.io.file_schema import (
 from liedyn.io.robots.coupling_function import Columns, read_columns, read_points
 from liedyn.io.yaml_nodes import Node
 from liedyn.model.coupling_expression import SPLINE_DEGREES, CouplingFunction
-from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, Actuator, Coordinate, JointType, LoopType, Mimic, Robot
+from liedyn.model.description import (
+    FRICTION_MODELS,
+    JOINT_TYPES,
+    LOOP_TYPES,
+    Actuator,
+    Coordinate,
+    JointType,
+    LoopType,
+    Mimic,
+    Robot,
+)
 from liedyn.model.element_values import MAX_INPUT, UNIT_QUATERNION
 from liedyn.model.links import Link, Pose, Shape
 from liedyn.model.mass_properties import SHAPES, Inertia
@@ -191,6 +201,22 @@ def _passive(name: str, meaning: str, kinds: Sequence[str], example: float) -> F
     return Field(name, _EACH, meaning, default_of(Coordinate, name), kinds=kinds, example=example)
 
 
+def _friction(node: Node) -> Any:
+    """Return the friction of the coordinates: numbers, or the keys of a mapping by their names."""
+    return FRICTION.values(node) if node.kind == "mapping" else _EACH.read(node)
+
+
+FRICTION: Schema = Schema("friction", (
+    Field("model", Choice(FRICTION_MODELS), "`regularized`: smooth below 0.01 rad/s or m/s; `rigid`: in runs, the joint sticks "
+        "until the friction that this needs exceeds the static level", required="one of " + ", ".join(FRICTION_MODELS),
+        example="rigid"),
+    Field("level", _EACH, "friction in motion [N m or N]", required="a number, or a list with one for each coordinate",
+        example=0.2),
+    Field("static", _EACH, "rigid: maximum friction at rest [N m or N]", "level", example=0.3),
+    Field("stribeck", _EACH, "rigid: speed [rad/s or m/s]; in motion, friction is level + (static - level) "
+        "exp(-(v / stribeck)²)", "none: it falls to level at once", example=0.05)))
+
+
 COUPLING = Schema("coupling", (
     Field("terms", Named(Number(), "joint"), "linear coupling: coefficients by coordinate: `joint`, or `joint.label` for a joint "
         "with several coordinates; not for ball and free joints", example={"shoulder": 1, "elbow": -2}),
@@ -243,7 +269,9 @@ JOINT = Schema("joint", (
         "`acceleration`, `jerk` (for planned motions)",
         kinds=_MOVING, live=True),
     _passive("damping", "force `-damping v`", _MOVING, 0.1),
-    _passive("friction", "Coulomb friction force, smoothed at low speed (see [conventions](conventions.md))", _MOVING, 0.2),
+    Field("friction", OneOf((_EACH, FRICTION), "friction_of_joint", _friction), "Coulomb friction force, smoothed at low speed "
+        "(see [conventions](conventions.md)), or a mapping for [friction that holds](scenarios/contact.md#friction-that-holds)",
+        default_of(Coordinate, "friction"), kinds=_MOVING, example=0.2),
     _passive("armature", "rotor inertia reflected to the joint, added to the diagonal of `M`", _MOVING, 0.01),
     _passive("stiffness", "spring force `-stiffness (q - rest)`; not for ball and free joints", _OF_SCREWS, 10),
     _passive("rest", "position of the relaxed spring", _OF_SCREWS, 0.2),

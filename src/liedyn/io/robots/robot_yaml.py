@@ -28,6 +28,7 @@ from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import override
 from liedyn.model.coupling_expression import CouplingFunction, read_expression
 from liedyn.model.description import (
+    FRICTION_KEYS,
     JOINT_TYPES,
     STANDARD_GRAVITY,
     Actuator,
@@ -240,7 +241,13 @@ def _joint(name: str, node: Node, joints: Iterable[str]) -> Joint:
 def _with_coordinates(joint: Joint, node: Node) -> Joint:
     """Return the joint with its limits and passive forces: a number for all coordinates, or a list with one for each."""
     count = len(joint.labels)
-    values = {key: _each(child, count) for key, child in node.value.items() if key in _COORDINATE}
+    values: dict[str, tuple[Any, ...]] = {}
+    for key, child in node.value.items():
+        if key == "friction" and child.kind == "mapping":
+            values |= {field: _each(child.value[name], count) for name, field in FRICTION_KEYS.items() if name in child.value}
+            values["rigid_friction"] = (float(child.value["model"].value == "rigid"),) * count
+        elif key in _COORDINATE:
+            values[key] = _each(child, count)
     if "limits" in node.value:
         for key, child in node.value["limits"].mapping().items():
             if key in _POSITION_LIMITS and not JOINT_TYPES[joint.type].bounded:

@@ -244,7 +244,10 @@ def _without_springs(joint: Joint, out: Subset) -> Joint:
             out.losses.append(Omission(name, f"the spring of stiffness {coordinate.stiffness:g} is left out"))
         if coordinate.armature:
             out.losses.append(Omission(name, f"the armature {coordinate.armature:g} is left out"))
-        coordinates.append(replace(coordinate, stiffness=0.0, rest=0.0, armature=0.0))
+        if coordinate.rigid_friction:
+            out.losses.append(Omission(name, f"rigid friction becomes regularized friction of the level {coordinate.friction:g}"))
+        coordinates.append(Coordinate(coordinate.lower, coordinate.upper, coordinate.velocity, coordinate.effort,
+                                      coordinate.damping, coordinate.friction))
     return replace(joint, coordinates=tuple(coordinates))
 
 
