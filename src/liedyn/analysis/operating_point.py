@@ -19,7 +19,7 @@ from liedyn.dynamics.constraints.rank import RANK, least_norm_solution, null_spa
 from liedyn.dynamics.dynamics import hybrid_dynamics
 from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.manifold import integrate
-from liedyn.errors import ComputationError, LiedynWarning, ModelError, ScenarioError, UsageError, summarized
+from liedyn.errors import ComputationError, LiedynWarning, ModelError, ScenarioError, UsageError, list_names, summarized
 from liedyn.immutable import Immutable
 from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart
 from liedyn.integrators.segment import RightHandSide, evaluate_state
@@ -32,6 +32,7 @@ from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.joint_control import add_rotor_inertias, with_couplings
+from liedyn.simulation.joint_friction import rigid_frictions
 from liedyn.simulation.limits import start_within_limits
 from liedyn.simulation.name_binding import select, with_measured_values
 from liedyn.simulation.segment_problems import HybridState
@@ -384,6 +385,10 @@ def past_events(setup: LinearizationSetup, at: float, options: Options,
     from liedyn.simulation.run_recorder import RunRecorder
 
     scenario = setup.scenario
+    if scenario.passive and (frictions := rigid_frictions(setup.whole)):
+        names = list_names([friction.name for friction in frictions], 4)
+        raise UsageError(f"rigid friction of {names} has no linear system after events (use model: regularized, or a scenario "
+                         "without events and phases)")
     hybrid_simulation, rows = HybridSimulation(scenario, setup.whole, setup.problem), RunRecorder(setup.whole, setup.problem)
     hybrid_simulation.run(np.array([at]) if at == 0.0 else np.array([0.0, at]), options, progress, rows)
     final, mode = hybrid_simulation.final_state, hybrid_simulation.problems.hybrid_state

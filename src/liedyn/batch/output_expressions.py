@@ -42,7 +42,7 @@ UNARY_FUNCTIONS, BINARY_FUNCTIONS = (
 REDUCTIONS = ("final", "initial", "min", "max", "mean", "integral", "at")
 EVENT_FUNCTIONS = {"at": "at(event, series)", "before": "before(event, series)", "count": "count(event)"}
 OPERATORS = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.true_divide, ast.Pow: np.power}
-KINDS = ("q", "v", "a", "tau", "power", "stop", "reference", "contact", "energy")
+KINDS = ("q", "v", "a", "tau", "power", "stop", "friction", "reference", "contact", "energy")
 _NAMED = re.compile(rf"(?<![\w.])({'|'.join((*KINDS, *COMPONENTS, 'event', 'd'))})\s*\(([^()]*)\)")
 _DOTTED = re.compile(r"(?<![\w.])([A-Za-z_]\w*(?:\.[A-Za-z_0-9]\w*)+)")
 

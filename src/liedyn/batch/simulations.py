@@ -118,7 +118,8 @@ class SimulationEvaluator(SweepEvaluator[PreparedRun]):
     def events(self) -> list[str]:
         """Return the names of the events of the scenario and of its joint stops."""
         scenario = self.binding.prepared.scenario
-        return [*(event.name for event in scenario.events), *stop_event_names(limit_stops(scenario, self.binding.model))]
+        stops = limit_stops(scenario, self.binding.model)
+        return [*(event.name for event in scenario.events), *stop_event_names(stops, self.binding.model)]
 
     def _check_unknown_columns(self, unknown: Iterable[ColumnUse]) -> None:
         """Check columns that only some runs have against a run of one row."""

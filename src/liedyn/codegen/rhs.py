@@ -330,6 +330,7 @@ class _ConstrainedTracing(_ScenarioTracing):
         self.mechanism.write("solution", plant.prescribed, passive)
         w.a[:], w.tau[:] = constraint_ws.out_a, constraint_ws.out_tau
         with np.errstate(all="ignore"):
+            s.measure_stop_forces(plant.stops, signals, w)
             s.evaluate_events(schedule, signals, self.t, w)
         power = constraint_ws.power[0]
         for x, rate in zip(constraint_ws.multipliers, constraint_ws.constraint_motion_rate, strict=True):

@@ -125,7 +125,8 @@ class ScenarioTables(NamedTuple):
         for field in ("kp", "kd", "force_basis"):
             yield "schedule", field, getattr(self.schedule, field) != 0.0
         yield "signals", "clocks", np.ones(self.signals.clocks.size, dtype=bool)
-        yield "stops", "coefficients", np.ones(self.plant.stops.coefficients.size, dtype=bool)
+        for field in ("coefficients", "release", "sliding_friction"):
+            yield "stops", field, np.ones(getattr(self.plant.stops, field).size, dtype=bool)
         if self.plant.contacts:
             yield "contacts", "material", np.ones(self.plant.contacts.material.size, dtype=bool)
         if laws and (laws.row >= 0).any():

@@ -48,6 +48,7 @@ from liedyn.kernels.constraints.pivoting import (
 from liedyn.kernels.constraints.stages import DRIFT, DRIFT_VELOCITY
 from liedyn.kernels.manifold import chart_rate, retract
 from liedyn.kernels.newton_euler import NewtonEulerWorkspace
+from liedyn.kernels.simulation.joint_laws import remove_friction
 from liedyn.kernels.simulation.right_hand_side import (
     BAD_SIGNAL,
     FINISHED,
@@ -408,6 +409,7 @@ def finish_state(tree, system, constraints, state, ws, method_ws):
     for k in range(ws.v.size):
         if system.prescribed[k]:
             ws.tau[k] = method_ws.force[k]
+    remove_friction(system.stops, ws)
     state.clock[POWER] = supplied_power(tree, system, method_ws.constraint_motion.size > 0, ws, method_ws)
     if constraints is not None:
         copy_array(method_ws.multipliers, constraints.multipliers)
@@ -476,6 +478,10 @@ def initialize_alpha(trial, tree, system, schedule, signals, constraints, state,
             copy_array(ws.a, method_ws.a)
         elif phase == 1:
             shift_alpha(ws, method_ws, h)
+    for j in range(system.stops.sliding.size):                 # without a slope, sliding that begins does not turn back
+        k = system.stops.sliding[j]
+        if method_ws.v[k] == 0.0:
+            method_ws.alpha[k] = method_ws.a[k]
     code = check_constraints(constraints, t, ws)
     finish_state(tree, system, constraints, state, ws, method_ws)
     state.count[EVALUATIONS], state.count[FIRST_RATE_KNOWN] = state.count[EVALUATIONS] + 4, 1

@@ -485,7 +485,7 @@ def loop_statistics(constraints: ConstrainedSystem | None) -> LoopStatistics | N
 
 def _no_stops(nv: int) -> Stops:
     none = np.zeros(0, dtype=np.int64)
-    return Stops(none, none, np.zeros(0), none, none, none, np.zeros(nv))
+    return Stops(none, none, np.zeros(0), none, none, none, np.zeros(0), none, none, np.zeros(0), np.zeros(nv))
 
 
 def initial_state(problem: InitialValueProblem, start: SegmentStart) -> State:

@@ -28,6 +28,7 @@ from liedyn.kernels.inverse_dynamics_derivatives import DerivativesWorkspace, de
 from liedyn.kernels.manifold import retract
 from liedyn.kernels.mass_matrix import CompositeWorkspace, composite_rigid_body
 from liedyn.kernels.newton_euler import NewtonEulerWorkspace, newton_euler
+from liedyn.kernels.simulation.joint_laws import remove_friction
 from liedyn.kernels.simulation.right_hand_side import (
     BAD_SIGNAL,
     FINISHED,
@@ -116,6 +117,7 @@ def is_end_body(tree, system, schedule, signals, t, q, ws, method_ws):
         method_ws.force[k] = ws.tau[k] - method_ws.bias[k]
         for j in range(nv):
             method_ws.force[k] += (method_ws.C[k * nv + j] + method_ws.C[j * nv + k]) * ws.v[j]
+    remove_friction(system.stops, ws)
     power = joint_power(tree, system, ws, 0.0)
     for i in range(ws.F.size):
         power += ws.F[i] * method_ws.tree.V[i]
@@ -352,6 +354,7 @@ def record_state(tree, system, schedule, signals, state, record, ws, method_ws):
         total += abs(ws.a[k])
     if not total < np.inf:
         return NOT_FINITE
+    remove_friction(system.stops, ws)
     store_evaluation(ws, state.y[2 * nv], record, state.count[NEXT_OUTPUT])
     state.count[NEXT_OUTPUT] += 1
     return RUNNING

@@ -17,7 +17,7 @@ from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import scaled_equations, scaled_rank
 from liedyn.dynamics.dynamics import inverse_mass_matrix
-from liedyn.errors import ComputationError, LiedynWarning, ShapeError, UsageError
+from liedyn.errors import ComputationError, LiedynWarning, ShapeError, UsageError, list_names
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, generated_step
 from liedyn.integrators.diagnosis import GAINS_LABEL, STABILITY_LIMIT, FastestMotion, check_inertia, fastest_motion
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem, Options, RunObserver, SegmentStart
@@ -33,6 +33,7 @@ from liedyn.rollouts.events import Events, RolloutEventHandler, unfreeze_switche
 from liedyn.rollouts.inputs import RolloutInputs, to_numpy
 from liedyn.simulation.contact_setup import ContactMotion, contact_motion, friction_parameters, material_scale, scale_with_weight
 from liedyn.simulation.control.joint_control import empty_joint_laws
+from liedyn.simulation.joint_friction import rigid_frictions
 from liedyn.simulation.limits import position_limit_warnings
 from liedyn.simulation.name_binding import v_to_q_indices
 from liedyn.simulation.run_checks import MIN_CREEP_TIME, friction_levels, measure_creep, spaced_rows
@@ -93,6 +94,9 @@ def prepare_problem(runs: RolloutInputs, mask: np.ndarray, passive: bool, method
     key = RolloutKey(None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),
                      method, places, rows, events and events.key, is_enabled())
     def build() -> tuple[InitialValueProblem, BatchStep | None]:
+        if passive and (frictions := rigid_frictions(model)):
+            raise UsageError(f"rollouts do not support rigid friction; found {list_names([x.name for x in frictions], 4)} (use "
+                             "ld.simulate or liedyn batch, or model: regularized)")
         problem = _problem(model, pattern, mask, passive, contacts and contacts.contacts, events)
         if runs.variants is None:
             problem = problem.with_transferred_inertia()

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import takewhile
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from liedyn.arrays import Array, Mask
 from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.kinematics import link_poses
-from liedyn.errors import ComputationError, Place, ScenarioError, WarningLog, summarized
+from liedyn.errors import ComputationError, Place, ScenarioError, WarningLog, list_names, summarized
 from liedyn.immutable import Immutable
 from liedyn.integrators.diagnosis import early_end_error
 from liedyn.integrators.problem import (
@@ -55,11 +56,13 @@ from liedyn.simulation.control.sampled_control import SampledController
 from liedyn.simulation.event_actions import Actions, start_prescribed_motions
 from liedyn.simulation.expression_motion import ExpressionMotion, expression_motion
 from liedyn.simulation.impacts import SPEED_TOLERANCE, EventState, HardStops
+from liedyn.simulation.joint_friction import FrictionState, JointFriction, change_names
 from liedyn.simulation.joint_stops import JointStop, impact_name, release_name, stops_by_state
 from liedyn.simulation.name_binding import with_measured_values
 from liedyn.simulation.run_recorder import RunRecorder
 from liedyn.simulation.segment_problems import EventLedger, HybridState, SegmentProblems
 from liedyn.simulation.signals.curves import SAME_TIME
+from liedyn.simulation.sticking import friction_modes, stop_slow_coordinates
 
 
 def reads_forces(problem: InitialValueProblem, k: int) -> bool:
@@ -98,11 +101,31 @@ class OccurredEvent(Immutable):
     change: float
 
 
-class HybridSimulation:
-    """The segments and events of one run. first: the problem at the start of the scenario, for the first segment."""
+class FrictionEvents(NamedTuple):
+    """The modes of friction that have ended, and why.
 
-    def __init__(self, scenario: Scenario, model: Model, first: InitialValueProblem):
-        self.scenario, self.model, self.problems = scenario, model, SegmentProblems(scenario, model, first)
+    arrived    coordinates whose velocity has become zero
+    released   directions in which coordinates begin to slide, because their friction has reached the static level
+    speed      maximum speed
+    """
+
+    modes: FrictionState = ()
+    arrived: frozenset[int] = frozenset()
+    released: Mapping[int, int] = MappingProxyType({})
+    speed: float = 0.0
+
+
+class HybridSimulation:
+    """The segments and events of one run.
+
+    first       problem at the start of the scenario, for the first segment
+    frictions   rigid friction of coordinates, which `model` does not have
+    """
+
+    def __init__(self, scenario: Scenario, model: Model, first: InitialValueProblem, frictions: Sequence[JointFriction] = ()):
+        self.scenario, self.model, self.problems = scenario, model, SegmentProblems(scenario, model, first, frictions)
+        self.frictions = self.problems.frictions
+        self._ended_friction = FrictionEvents()                # of the last segment
         self._hard_stops = HardStops(self.problems.stops, model, scenario.duration, scenario.limits.place
                                      if scenario.limits else Place())
         self.actions = Actions(self.problems, self._hard_stops, scenario.events)
@@ -143,13 +166,13 @@ class HybridSimulation:
     def run(self, times: np.ndarray, options: Options, progress: Callable[[float], None], rows: RunRecorder) -> Statistics:
         """Run all segments and events, pass the segments to `rows`, and fill `occurred_events`. Return the statistics."""
         self._duration = float(times[-1])
-        options = event_options(options, bool(self.state_events) or bool(self._hard_stops.stops))
+        options = event_options(options, bool(self.state_events or self._hard_stops.stops or self.frictions))
         self._tolerances = (options.rtol, options.atol) if options.method in MULTISTEP else (0.0, 0.0)
         self._n_recorded_events = 0
-        start = self._first_state()
+        start = self._with_friction(self._first_state())
         while not self._is_finished(start):
             segment = self._integrate_until(self._next_time(start), start, times, options, progress, rows)
-            start = self._apply_due_events(self._handle_events(segment, start.t))
+            start = self._with_friction(self._apply_due_events(self._handle_events(segment, start.t)))
         if len(self.occurred_events) > self._n_recorded_events or not self.visited_states:
             self._run_segment(replace(start, triggered=()), np.array([start.t]), options, rows)   # after the last event
         self.final_state = start
@@ -199,13 +222,15 @@ class HybridSimulation:
         start = self._add_reached_events(end, end.t - start_time)
         self._check_progress(start.t)
         count = len(self.occurred_events)
-        if start.triggered:
-            start = self._apply_limits(start)
+        has_triggered = bool(start.triggered)
+        if has_triggered:
+            start = self._apply_limits(self._take_friction_events(start))
             due = self._pop_due_events(start.t)
             start = self._apply_events(start, [*due, *(self.state_events[k] for k in start.triggered)])
-            same = self.problems.current is problem and np.array_equal(start.q, end.q) and np.array_equal(start.v, end.v)
+            same = (self.problems.current is problem and not self.frictions and np.array_equal(start.q, end.q)
+                    and np.array_equal(start.v, end.v))
             start = start if same else replace(start, switch_signs=None)
-        continues = bool(start.triggered) or start.t in self._disabled_until.values()
+        continues = has_triggered or start.t in self._disabled_until.values()
         self._omits_first_row = continues and len(self.occurred_events) == count
         return start
 
@@ -223,6 +248,7 @@ class HybridSimulation:
         due, count, has_begun = self._pop_due_events(start.t), len(self.occurred_events), bool(self.visited_states)
         if not due:
             return start
+        self._end_friction(start)
         start = self._apply_events(start, due)
         self._omits_first_row = (has_begun and (self._omits_first_row or not start.triggered)
                                  and len(self.occurred_events) == count)
@@ -606,6 +632,62 @@ class HybridSimulation:
                                                   float(change)))
         return replace(start, q=after.q, v=after.v, supplied_energy=start.supplied_energy + float(after.work))
 
+    # rigid friction -----------------------------------------------------------------------------------------------------
+    def _take_friction_events(self, start: SegmentStart) -> SegmentStart:
+        """Return `start` without the events of friction, which end the modes of friction. Other events keep their indices."""
+        if not self.frictions:
+            return start
+        problem, count, friction = self.problems.current, len(self.state_events), self.problems.hybrid_state.friction
+        hard = len(problem.schedule.watch) - count - sum(mode.moves for mode in friction)
+        stops = problem.stops
+        resting = 0 if stops is None else len(stops.resting) - 2 * len(stops.sticking)
+        moving, sticking = ([mode for mode in friction if mode.moves], [mode for mode in friction if not mode.direction])
+        others, arrived, released = [], set(), {}
+        for e in start.triggered:
+            j = e - count - hard
+            if j < 0:
+                others.append(e)
+            elif j < len(moving):
+                arrived.add(moving[j].friction.coordinate)
+            elif j < len(moving) + resting:
+                others.append(e - len(moving))
+            else:
+                side = (j - len(moving) - resting) % 2             # friction at its upper limit pushes forwards: it slides back
+                released[sticking[(j - len(moving) - resting) // 2].friction.coordinate] = 1 if side else -1
+        self._end_friction(start, arrived, released)
+        return replace(start, triggered=tuple(others))
+
+    def _end_friction(self, start: SegmentStart, arrived: Iterable[int] = (), released: Mapping[int, int] = MappingProxyType({})
+                      ) -> None:
+        """Enter the problem without rigid friction, in which events act."""
+        if friction := self.problems.hybrid_state.friction:
+            self._ended_friction = FrictionEvents(friction, frozenset(arrived), dict(released), float(np.abs(start.v).max()))
+            self.problems.change(friction=())
+
+    def _with_friction(self, start: SegmentStart) -> SegmentStart:
+        """Return the start of a segment in whose problem joints with rigid friction stick or slide."""
+        problems, problem, ended = self.problems, self.problems.current, self._ended_friction
+        self._ended_friction = FrictionEvents()
+        resting_at_stops = [stop.coordinate for stop in problems.hybrid_state.resting]
+        acting = [friction for friction in self.frictions if not problem.prescribed[friction.coordinate]
+                  and friction.coordinate not in resting_at_stops]
+        if not acting or problems.hybrid_state.friction:
+            return start
+        before = self._event_state(start)
+        speed = max(ended.speed, float(np.abs(start.v).max()))
+        after, resting = stop_slow_coordinates(before, problem, acting, ended.arrived, speed)
+        start = replace(start, q=after.q, v=after.v, switch_signs=None)
+        self._take_sample(problem, start)
+        modes = friction_modes(after, start.t, problem, self._evaluate(problem, start).a, acting, resting, ended.released)
+        problems.change(friction=modes)
+        if held := [mode.friction.name for mode in modes if mode.at_rest]:
+            problems.warnings.add("friction-not-unique",
+                                  f"{list_names(held, 4)} and other joints hold each other at rest: the motion is unique, but "
+                                  "not how much friction each of them contributes", cause="friction")
+        for name in change_names(ended.modes, modes):
+            start, self._omits_first_row = self._record_event(name, start, after, after), False
+        return start
+
     # limits -------------------------------------------------------------------------------------------------------------
     def _apply_limits(self, start: SegmentStart, begins_run: bool = False) -> SegmentStart:
         """Return the start after impacts and releases at hard stops. At the start of a run, coordinates may begin at them."""
@@ -615,6 +697,7 @@ class HybridSimulation:
         resting, count = problems.hybrid_state.resting, len(self.state_events)
         stops = stops_by_state(problems.present_stops(problems.hybrid_state), problems.current.schedule.level, resting)
         met = [(*stops[0], *stops[1])[k - count] for k in start.triggered if k >= count]
+        begins_run |= bool(self._ended_friction.modes)               # friction does not hold a coordinate at its stop any longer
         start = replace(start, triggered=tuple(k for k in start.triggered if k < count))
         released = [stop for stop in met if stop in resting]
         hits, pressed = [stop for stop in met if stop not in resting], self._pending_impacts(start)

@@ -46,6 +46,7 @@ from liedyn.simulation.control.joint_control import bind_laws
 from liedyn.simulation.control.law_derivatives import law_jacobians
 from liedyn.simulation.control.rigid_joint_laws import check_joints_of_loop_laws
 from liedyn.simulation.control.sampled_control import SampledLaws
+from liedyn.simulation.joint_friction import FrictionState
 from liedyn.simulation.joint_stops import JointStop, bind_stops, limit_stops
 from liedyn.simulation.limits import start_warnings
 from liedyn.simulation.name_binding import (
@@ -158,15 +159,16 @@ class CompiledSchedule(NamedTuple):
     warnings: tuple[LiedynWarning, ...]
 
 
-def compile_schedule(scenario: Scenario, model: Model, rules: dict[str, Rule] | None = None,
-                     stops: tuple[JointStop, ...] | None = None, resting: tuple[JointStop, ...] = (), *,
-                     initial: bool | None = None, controlled: Mask | None = None,
+def compile_schedule(scenario: Scenario, model: Model, rules: dict[str, Rule] | None = None,            # noqa: PLR0913
+                     stops: tuple[JointStop, ...] | None = None, resting: tuple[JointStop, ...] = (),
+                     friction: FrictionState = (), *, initial: bool | None = None, controlled: Mask | None = None,
                      first_order_hold: bool = False) -> CompiledSchedule:
     """Bind `scenario` to `model`, with its initial state.
 
     rules        rule of each joint, in a later phase. Then the initial state is neutral and at rest, unless initial is True
     stops        stops at limits; None: those of the scenario
     resting      stops at which joints rest
+    friction     modes of joints with rigid friction
     controlled   see `bind_laws`, also for first_order_hold
 
     Raises ScenarioError for unknown names, for actuation or control that is not possible for a joint or the robot, and for
@@ -176,9 +178,9 @@ def compile_schedule(scenario: Scenario, model: Model, rules: dict[str, Rule] | 
     if rules is None:
         rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None)
     if scenario.sampling is not None:
-        return _compile_sampled(scenario, model, rules, stops, resting, initial)
+        return _compile_sampled(scenario, model, rules, stops, resting, friction, initial)
     stops = limit_stops(scenario, model) if stops is None else stops
-    bound = _BoundScenario(scenario, model, rules, stops, resting, controlled, first_order_hold)
+    bound = _BoundScenario(scenario, model, rules, stops, resting, friction, controlled, first_order_hold)
     problem, signal_warnings = bound.problem()
     if not initial:
         return CompiledSchedule(problem, bound.contact_names, signal_warnings)
@@ -191,7 +193,7 @@ class _BoundScenario:
     """The parts of a problem. Each part adds its signals to those of the previous parts."""
 
     def __init__(self, scenario: Scenario, model: Model, rules: dict[str, Rule], stops: tuple[JointStop, ...],
-                 resting: tuple[JointStop, ...], controlled: Mask | None, first_order_hold: bool):
+                 resting: tuple[JointStop, ...], friction: FrictionState, controlled: Mask | None, first_order_hold: bool):
         self.scenario, self.model = scenario, model
         self.compiler = compiler = SignalCompiler(model, scenario.duration, v_to_q_indices(model), bool(scenario.phases),
                                                   tuple(event.name for event in scenario.events))
@@ -202,7 +204,7 @@ class _BoundScenario:
         self.law = bind_control(scenario, model, compiler, self.actuation["level"])
         self.joint_laws = bind_laws(scenario, model, compiler, self.actuation, rules, controlled, first_order_hold)
         compiler.warnings.extend(motor_messages(scenario, model, rules))
-        self.stops = bind_stops(stops, self.actuation["level"], resting, compiler, model)
+        self.stops = bind_stops(stops, self.actuation["level"], resting, friction, compiler, model)
         self.events = [event for event in scenario.events if event.when]
         event_signals = [-1 if event.touch else _bind_event(event, compiler) for event in self.events]
         self.watch = np.array([*event_signals, *self.stops.event_signals], dtype=np.int64)
@@ -244,7 +246,7 @@ _ZERO_TORQUE = Torque(Constant(0.0))
 
 
 def _compile_sampled(scenario: Scenario, model: Model, rules: dict[str, Rule], stops: tuple[JointStop, ...] | None,
-                     resting: tuple[JointStop, ...], initial: bool) -> CompiledSchedule:
+                     resting: tuple[JointStop, ...], friction: FrictionState, initial: bool) -> CompiledSchedule:
     """Return the problem of the motion with its `SampledLaws`. The arguments are those of `compile_schedule`."""
     sampling, control = scenario.sampling, scenario.control
     assert sampling is not None
@@ -275,7 +277,7 @@ def _compile_sampled(scenario: Scenario, model: Model, rules: dict[str, Rule], s
         law = replace(law, joint_laws=law.joint_laws._replace(limit=np.where(controlled, np.inf, limit)))
     motion_rules = rules | {name: Rule(name, _ZERO_TORQUE) for name in feedback}
     motion, contact_names, more = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, stops,
-                                                   resting, initial=False, controlled=controlled,
+                                                   resting, friction, initial=False, controlled=controlled,
                                                    first_order_hold=sampling.hold == "first")
     assert motion.joint_laws is not None                     # they hold the torques of controlled coordinates
     sampled = SampledLaws(law, controlled, motion.joint_laws.torque_signal, limit, _resolutions(sampling, model),

@@ -25,6 +25,12 @@ from liedyn.io.scenarios.scenario import LimitStops, Rule, Scenario
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.joint_laws import Stops
 from liedyn.model.model import Model, ModelJoint
+from liedyn.simulation.joint_friction import (
+    FrictionState,
+    friction_event_names,
+    matches_friction_event,
+    rigid_frictions,
+)
 from liedyn.simulation.name_binding import bind_joints
 from liedyn.simulation.signals.expression import SignalProgram, sign_of_difference
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
@@ -135,10 +141,10 @@ def _names(stops: Sequence[JointStop]) -> str:
     return " and ".join(dict.fromkeys(stop.name for stop in stops))
 
 
-def stop_event_names(stops: Sequence[JointStop]) -> list[str]:
-    """Return the names of the events of hard stops, one impact and one release for each coordinate."""
+def stop_event_names(stops: Sequence[JointStop], model: Model) -> list[str]:
+    """Return the names of the events of hard stops, one impact and one release for each coordinate, and of rigid friction."""
     each = [(stop,) for stop in {stop.name: stop for stop in stops if stop.hard}.values()]
-    return [*map(impact_name, each), *map(release_name, each)]
+    return [*map(impact_name, each), *map(release_name, each), *friction_event_names(rigid_frictions(model))]
 
 
 def matches_event(name: str, event: str) -> bool:
@@ -147,7 +153,7 @@ def matches_event(name: str, event: str) -> bool:
         if all(x.startswith(prefix) and x.endswith(suffix) for x in (name, event)):
             coordinate, coordinates = (x[len(prefix):len(x) - len(suffix)] for x in (event, name))
             return coordinate == coordinates or coordinate in coordinates.split(" and ")
-    return name == event
+    return name == event or matches_friction_event(name, event)
 
 
 # stops of a phase -------------------------------------------------------------------------------------------------------
@@ -155,10 +161,11 @@ class BoundStops(NamedTuple):
     """The stops of a phase as an initial value problem requires them, without those of prescribed coordinates.
 
     stops           None if there are none
-    event_signals   signals of the hard stops at which no coordinate rests
-    directions      crossing directions of the events: first the hard stops, then the stops at which coordinates rest. A limit is
-                    crossed outwards. A stop releases its coordinate when its force would pull.
-    sizes           scales of the expressions of these events: a position, or the force of a stop
+    event_signals   signals of the hard stops at which no coordinate rests, then of the velocities of coordinates that slide
+    directions      crossing directions of the events: these, then the stops at which coordinates rest, and two for each
+                    coordinate that sticks. A limit is crossed outwards. A stop releases its coordinate when its force would pull,
+                    beyond the friction of the coordinate.
+    sizes           scales of the expressions of these events: a position, a velocity, or the force of a stop or of friction
     loads           loads of the compliant stops
     """
 
@@ -181,27 +188,42 @@ def stops_by_state(stops: tuple[JointStop, ...], level: Integers,
     return (tuple(stop for stop in acting if stop.coordinate not in still), tuple(stop for stop in resting if stop in acting))
 
 
-def bind_stops(stops: tuple[JointStop, ...], level: Integers, resting: tuple[JointStop, ...], compiler: SignalCompiler,
-               model: Model) -> BoundStops:
-    """Return the stops that act in a phase.
+def bind_stops(stops: tuple[JointStop, ...], level: Integers, resting: tuple[JointStop, ...], friction: FrictionState,
+               compiler: SignalCompiler, model: Model) -> BoundStops:
+    """Return the stops and the rigid friction that act in a phase.
 
     level     (nv,) how each coordinate is actuated
     resting   hard stops at which coordinates rest
+    friction  modes of the other coordinates with rigid friction
     """
     compliant = [stop for stop in stops if not stop.hard and level[stop.coordinate] == code.TORQUE]
     hard, resting = stops_by_state(stops, level, resting)
     event_signals = tuple(compiler.add_program(sign_of_difference(SignalProgram((code.STATE_Q + 256 * stop.q,), (), 1),
                                                                   stop.limit), SignalPurpose(f"limit of {stop.name}"))
                           for stop in hard)
+    moving = [mode for mode in friction if mode.moves]
+    event_signals += tuple(compiler.add_program(sign_of_difference(
+        SignalProgram((code.STATE_V + 256 * mode.friction.coordinate,), (), 1), 0.0),
+        SignalPurpose(f"velocity of {mode.friction.name}")) for mode in moving)
+    sticking, sliding = ([mode for mode in friction if bool(mode.direction) == slides] for slides in (False, True))
+    coefficients = [mode.friction.coefficients(mode.direction, mode.at_rest) for mode in sliding]
+    static = {mode.friction.coordinate: mode.friction.static for mode in friction}
+    at_rest = [(stop.coordinate, stop.side, stop.side * static.get(stop.coordinate, 0.0)) for stop in resting]
+    at_rest += [(mode.friction.coordinate, side, side * mode.friction.static) for mode in sticking for side in (1, -1)]
     parameters = np.array([(stop.limit, stop.stiffness, stop.damping) for stop in compliant], dtype=float).reshape(-1)
     bound = Stops(_integers(stop.coordinate for stop in compliant), _integers(stop.side for stop in compliant), parameters,
                   _integers(compiler.reserve_switches(2, f"stop of {stop.name}") for stop in compliant),
-                  _integers(stop.coordinate for stop in resting), _integers(compiler.reserve_switches(1) for _ in resting),
+                  _integers(k for k, *_ in at_rest), _integers(compiler.reserve_switches(1) for _ in at_rest),
+                  np.array([force for *_, force in at_rest], dtype=float),
+                  _integers(mode.friction.coordinate for mode in sticking),
+                  _integers(mode.friction.coordinate for mode in sliding), np.array(coefficients, dtype=float).reshape(-1),
                   np.zeros(len(level)))
-    sizes = [stop.size for stop in hard]
+    sizes = [stop.size for stop in hard] + [mode.friction.speed_scale for mode in moving]
     sizes += model_scales(model).force_scales(model.v_units[stop.coordinate] for stop in resting).tolist()
-    return BoundStops(bound if compliant or hard or resting else None, event_signals,
-                      tuple(stop.side for stop in (*hard, *resting)), tuple(sizes), np.array([stop.load for stop in compliant]))
+    sizes += [mode.friction.force_scale for mode in sticking for _ in range(2)]
+    sides = [stop.side for stop in hard] + [-mode.direction for mode in moving] + [side for _, side, _ in at_rest]
+    return BoundStops(bound if compliant or hard or resting or friction else None, event_signals, tuple(sides), tuple(sizes),
+                      np.array([stop.load for stop in compliant]))
 
 
 # evaluation of a motion -------------------------------------------------------------------------------------------------

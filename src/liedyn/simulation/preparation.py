@@ -23,6 +23,7 @@ from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.contact_setup import deep_contact_warnings
 from liedyn.simulation.control.joint_control import add_rotor_inertias
+from liedyn.simulation.joint_friction import JointFriction, rigid_frictions, without_friction
 from liedyn.simulation.joint_stops import limit_stops
 from liedyn.simulation.limits import start_within_limits, velocity_and_force_limits
 from liedyn.simulation.name_binding import bind_joints, bind_rules, continuous_pid
@@ -109,6 +110,7 @@ class PreparedRun:
     integrator_reasons  why an integrator other than the default is used, one line each
     hybrid_simulation   simulates the segments
     contact_names       names of the contacts
+    frictions           rigid friction of `model`, which `problem` does not have
     """
 
     scenario: Scenario
@@ -118,6 +120,7 @@ class PreparedRun:
     integrator_reasons: tuple[LiedynWarning, ...]
     hybrid_simulation: HybridSimulation
     contact_names: tuple[str, ...] = ()
+    frictions: tuple[JointFriction, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -235,7 +238,9 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
     from liedyn.integrators.diagnosis import check_inertia, choose_integrator
     from liedyn.simulation.hybrid_simulation import HybridSimulation
     from liedyn.simulation.input_schedule import compile_schedule
-    first = with_open_loops(model, scenario.phases[0] if scenario.phases else None)
+    frictions = rigid_frictions(model) if scenario.passive else ()
+    moving = without_friction(model, frictions)
+    first = with_open_loops(moving, scenario.phases[0] if scenario.phases else None)
     problem, contact_names, warnings = compile_schedule(scenario, first)
     problem = problem.with_transferred_inertia()
     check_inertia(problem)
@@ -246,7 +251,7 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
     scenario = replace(scenario, integrator=integrator)
     warnings = (*warnings, *late_warnings(scenario.events, scenario.duration), *_no_effect_warnings(scenario, model),
                 *deep_contact_warnings(problem, contact_names))
-    hybrid_simulation = HybridSimulation(scenario, model, problem)
+    hybrid_simulation = HybridSimulation(scenario, moving, problem, frictions)
     if not any(isinstance(action, Lock) for event in scenario.events for action in event.actions):    # it prescribes joints
         for phase_problem in hybrid_simulation.problems.compiled:
             check_inertia(phase_problem)
@@ -255,7 +260,8 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
         check_supported(problem, problem.v, integrator.place.at("method"))
         for phase_problem in hybrid_simulation.problems.compiled:
             check_supported(phase_problem, np.zeros(model.nv), integrator.place.at("method"))
-    return PreparedRun(scenario, model, problem, warnings, tuple(integrator_reasons), hybrid_simulation, contact_names)
+    return PreparedRun(scenario, model, problem, warnings, tuple(integrator_reasons), hybrid_simulation, contact_names,
+                       frictions)
 
 
 def output_times(scenario: Scenario) -> Array:

@@ -41,6 +41,7 @@ from liedyn.robot_files import load, robot_file_warnings
 from liedyn.simulation.contact_setup import ContactMotion
 from liedyn.simulation.control.joint_control import bind_motors, motor_armatures, motor_columns, motor_warnings
 from liedyn.simulation.control.task_space_control import Tracking
+from liedyn.simulation.joint_friction import rigid_frictions
 from liedyn.simulation.joint_stops import limit_stops, stop_warnings
 from liedyn.simulation.limits import LimitViolation, limit_warnings
 from liedyn.simulation.name_binding import matching_names, phase_rules
@@ -77,6 +78,7 @@ class Result(Immutable):
     tracking  errors of links or joints relative to the desired motions of `control`; None without `control`
     contacts  forces, depths and slips of `contacts` (`simulation.contact_setup.ContactMotion`); None without `contacts`
     stops     (N, nv) part of tau from stops at limits [N m | N]; None without `limits`
+    friction  (N, nv) rigid friction of joints, which is not part of tau [N m | N]; None if no joint has any
     limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`limits.LimitViolation`)
     events    events that occurred, in order (`hybrid_simulation.OccurredEvent`); the rows before and after have the same time
     check     values of the self-check, by name
@@ -122,6 +124,7 @@ class Result(Immutable):
     events: tuple[OccurredEvent, ...] = ()
     contacts: ContactMotion | None = None
     stops: Array | None = None
+    friction: Array | None = None
     status: str = "complete"
     reason: str = ""
     final_changes: str = ""
@@ -178,6 +181,9 @@ class Result(Immutable):
             forces = motion_columns(self.model, tau=self.stops)
             stopped = sorted({stop.coordinate for stop in limit_stops(self.scenario, self.model)})
             columns += [(f"stop.{self.model.v_names[k]}", *forces[k][1:]) for k in stopped]
+        if self.friction is not None:
+            forces = motion_columns(self.model, tau=self.friction)
+            columns += [(f"friction.{each.name}", *forces[each.coordinate][1:]) for each in rigid_frictions(self.model)]
         return columns + energy_columns(self.kinetic, self.potential, self.work)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -344,7 +350,7 @@ def simulate_prepared(prepared: PreparedRun, progress: Any, disk: Unfinished | N
         solve(problem, np.zeros(1), options)                   # compile or load the code; computes the first row only
         start = time.perf_counter()
         motion = prepared.hybrid_simulation
-        rows = RunRecorder(prepared.model, problem, disk)
+        rows = RunRecorder(prepared.model, problem, disk, prepared.frictions)
         previous_seconds = resume(motion, run_identity, rows) if resumed else 0.0
         rows.run_state = lambda: {"run": run_identity, "motion": motion.state_dict(),
                                   "seconds": previous_seconds + time.perf_counter() - start}
@@ -406,7 +412,7 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
     began = time.perf_counter()
     scenario, model, problem, hybrid_simulation = prepared.scenario, prepared.model, prepared.problem, prepared.hybrid_simulation
     record = rows.full_run_record(segments)
-    checks = SelfCheck(scenario, model, problem, rows, segments, prepared.contact_names)
+    checks = SelfCheck(prepared, rows, segments)
     check, loop_warnings = checks.values(statistics)
     wrench = record.wrench.reshape(len(record.t), len(problem.forced_links), 6)
     tied = checks.reactions is not None
@@ -428,7 +434,7 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, checks.kinetic,
                   checks.potential, record.supplied_energy, prescribed, check, statistics, tuple(warnings), timing,
                   multipliers, checks.reactions, drift, checks.tracking, checks.limits, tuple(hybrid_simulation.occurred_events),
-                  checks.contacts, checks.stops, status, reason, hybrid_simulation.problems.hybrid_state.changes)
+                  checks.contacts, checks.stops, checks.friction, status, reason, hybrid_simulation.problems.hybrid_state.changes)
 
 
 def _check_warnings(check: dict[str, float]) -> WarningLog:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from liedyn.dynamics.scales import model_scales
 from liedyn.errors import LiedynWarning, WarningLog, list_names
 from liedyn.integrators.problem import InitialValueProblem, Statistics
 from liedyn.integrators.run_state import Record
-from liedyn.io.scenarios.scenario import Scenario
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.simulation.signals import STATE_V, TORQUE
 from liedyn.model.description import FRICTION_SPEED
@@ -26,11 +25,15 @@ from liedyn.simulation.constraint_setup import constraint_motions
 from liedyn.simulation.contact_setup import ContactMotion, contact_motion
 from liedyn.simulation.control.joint_control import compute_tracking
 from liedyn.simulation.control.task_space_control import Tracking
+from liedyn.simulation.joint_friction import friction_forces
 from liedyn.simulation.joint_stops import stop_forces
 from liedyn.simulation.limits import KINDS, LimitViolation, limits_exceeded, merge_violations
 from liedyn.simulation.name_binding import v_to_q_indices
 from liedyn.simulation.run_recorder import RunRecorder, blocks
 from liedyn.simulation.segment_problems import RunSegment, recomputed_forces
+
+if TYPE_CHECKING:
+    from liedyn.simulation.preparation import PreparedRun  # imports hybrid_simulation
 
 MAX_RELATIVE_BALANCE = 1e-3              # a larger relative balance causes a warning
 _ROUNDINGS = 4.0         # epsilons in a step: q, v, energy and supplied work are rounded once each. They add up like a
@@ -312,7 +315,7 @@ class FrictionCreep:
         return [LiedynWarning("friction-creep",
                               f"joints held by friction creep{runs}: {list_names(joints, 3)}. Coulomb friction is smoothed "
                               f"below {FRICTION_SPEED:g} rad/s or m/s and cannot hold a joint at rest, nor can a law such as "
-                              "sign(v); lock the joint to hold it")]
+                              "sign(v); use friction: {model: rigid}, or lock the joint")]
 
 
 def slow_friction_warnings(model: Model, max_speed: Array, path_length: Array, known: Mask | bool = False,
@@ -392,24 +395,27 @@ Rows = TypeVar("Rows", Tracking, ContactMotion)
 
 
 class SelfCheck:
-    """Self-check of a run of `model`, whose first problem is `problem`. rows: its rows; segments: those that count.
+    """Self-check of a prepared run. rows: its rows; segments: those that count.
 
-    kinetic, potential, reactions, tracking, contacts, stops, limits   as in `Result`
+    kinetic, potential, reactions, tracking, contacts, stops, friction, limits   as in `Result`
     exceeded   limits that joints exceed while forces move them, and while they are prescribed or locked
     """
 
-    def __init__(self, scenario: Scenario, model: Model, problem: InitialValueProblem, rows: RunRecorder,
-                 segments: Sequence[RunSegment], contact_names: tuple[str, ...]):
-        self.model, self.problem, self.contact_names, self.passive = model, problem, contact_names, scenario.passive
+    def __init__(self, prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegment]):
+        scenario, model, self.frictions = prepared.scenario, prepared.model, prepared.frictions
+        self.model, self.problem, self.contact_names, self.passive = (model, prepared.problem, prepared.contact_names,
+                                                                      scenario.passive)
         self.rows, self.n = rows, sum(len(segment.record.t) for segment in segments)
         self.kinetic, self.potential = rows.allocate("kinetic", self.n), rows.allocate("potential", self.n)
         self.reactions: Array | None = None
         self.tracking: Tracking | None = None
         self.contacts: ContactMotion | None = None
         self.stops = None if scenario.limits is None else rows.allocate("stops", self.n, model.nv)
+        self.friction = rows.allocate("friction", self.n, model.nv) if self.frictions else None
         self.exceeded: tuple[tuple[LimitViolation, ...], tuple[LimitViolation, ...]] = ((), ())
         self._buffers: dict[type, dict[str, Any]] = {}                # writable arrays of tracking and contacts
-        self.creep = FrictionCreep(model, friction_levels(model, model.constants) * scenario.passive)
+        smoothed = prepared.hybrid_simulation.model
+        self.creep = FrictionCreep(model, friction_levels(smoothed, smoothed.constants) * scenario.passive)
         self._balance = EnergyBalance(model)
         self._constraints = ConstraintCheck() if any(segment.problem.constraints is not None for segment in segments) else None
         self._force, self._off, self._norm, self._tracking = 0.0, 0.0, 0.0, 0.0
@@ -433,6 +439,9 @@ class SelfCheck:
             if self.reactions is None:
                 self.reactions = self.rows.allocate("reactions", self.n, *wrenches.shape[1:])
             self.reactions[place] = wrenches
+        if self.friction is not None:
+            self.friction[place] = friction = friction_forces(block.problem, self.frictions, record.v, again, record.tau)
+            again -= friction
         reach = model_scales(model).unit_scales(model.v_units)
         force = max(_max_abs(again * reach), _max_abs(energies[0]) + work_of_weight(model))
         self._force, self._off, self._norm = np.maximum(                   # NaN stays

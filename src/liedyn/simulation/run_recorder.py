@@ -21,6 +21,7 @@ from liedyn.integrators.run_state import EVALUATIONS, NEXT_OUTPUT, STEPS, Record
 from liedyn.io.checkpoint_files import Unfinished, of_another_version, split_arrays
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.model.model import Model
+from liedyn.simulation.joint_friction import JointFriction
 from liedyn.simulation.segment_problems import RunSegment, full_record
 
 if TYPE_CHECKING:
@@ -36,12 +37,14 @@ BLOCK_ROWS = 1 << 15          # rows that are processed at once
 class RunRecorder(RunObserver):
     """The rows of one run of `model`, whose first problem is `problem`.
 
+    frictions   rigid friction of `model`
     disk        folder from which an interrupted run continues; None: none
     run_state   returns the parts of a checkpoint except the rows and the segment
     """
 
-    def __init__(self, model: Model, problem: InitialValueProblem, disk: Unfinished | None = None):
-        self.model, self.disk = model, disk
+    def __init__(self, model: Model, problem: InitialValueProblem, disk: Unfinished | None = None,
+                 frictions: Sequence[JointFriction] = ()):
+        self.model, self.disk, self.frictions = model, disk, frictions
         self.run_state: Callable[[], dict[str, Any]] = dict
         layout = full_record(RunSegment(problem, problem.allocate_record(np.zeros(0))), model)
         self._edges: list[int] = np.cumsum([0, *(1 if x.ndim == 1 else x.shape[1] for x in layout)]).tolist()
@@ -130,14 +133,14 @@ class RunRecorder(RunObserver):
 
     def _append(self, disk: Unfinished, segment: RunSegment, first: int, last: int) -> None:
         for _, block in blocks([RunSegment(segment.problem, Record(*(x[first:last] for x in segment.record)))]):
-            disk.append(np.column_stack(full_record(block, self.model)))
+            disk.append(np.column_stack(full_record(block, self.model, self.frictions)))
         self._written += max(last - first, 0)
 
     # after the run --------------------------------------------------------------------------------------------------
     def segments(self) -> list[RunSegment]:
         """Return the segments, whose rows may be on disk."""
         if (disk := self._open_disk) is None:
-            return [RunSegment(segment.problem, full_record(segment, self.model)) for segment in self._segments]
+            return [RunSegment(segment.problem, full_record(segment, self.model, self.frictions)) for segment in self._segments]
         table, firsts = disk.table(self.width), [*(first for _, first in self._segment_starts), self._written]
         return [RunSegment(problem, self._record(table[i:j]))
                 for (problem, _), (i, j) in zip(self._segment_starts, pairwise(firsts), strict=True)]
@@ -200,7 +203,8 @@ def identity(prepared: PreparedRun) -> dict[str, Any]:
     """Return what identifies a run in its checkpoint: the scenario, and a hash of all numbers from the robot and signal files."""
     p, hashed = prepared.problem, hashlib.sha256()
     parts = {"model": (p.model.index, p.model.constants), "schedule": p.schedule, "signals": p.signals, "start": (p.q, p.v),
-             "law": p.law, "contacts": p.contacts, "joint_laws": p.joint_laws, "stops": p.stops}
+             "law": p.law, "contacts": p.contacts, "joint_laws": p.joint_laws, "stops": p.stops,
+             "friction": tuple(np.array([each.level, each.static, each.stribeck]) for each in prepared.frictions)}
     arrays, _ = split_arrays({name: arrays_of(x) for name, x in parts.items() if x is not None})
     for name, x in arrays.items():
         hashed.update(f"{name} {x.dtype} {x.shape}".encode() + np.ascontiguousarray(x).tobytes())

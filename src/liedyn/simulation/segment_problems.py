@@ -1,7 +1,7 @@
 """The initial value problem of each segment of a run: the robot with its attached bodies in the current phase, compiled once."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
@@ -22,6 +22,7 @@ from liedyn.model.links import Link
 from liedyn.model.model import Model, build
 from liedyn.model.spatial import symmetric_matrix
 from liedyn.simulation.input_schedule import compile_schedule
+from liedyn.simulation.joint_friction import FrictionMode, FrictionState, JointFriction, prescribed_friction, sliding_friction
 from liedyn.simulation.joint_stops import JointStop, limit_stops
 from liedyn.simulation.name_binding import phase_rules, unknown_name_error
 
@@ -123,9 +124,14 @@ class RunSegment:
         return self.problem.model
 
 
-def full_record(segment: RunSegment, model: Model) -> Record:
-    """Return the record with the multipliers of all constraints of `model`; those of open constraints are zero."""
+def full_record(segment: RunSegment, model: Model, frictions: Sequence[JointFriction] = ()) -> Record:
+    """Return the record with the multipliers of all constraints of `model`; those of open constraints are zero.
+
+    frictions   rigid friction, which is not part of the forces of prescribed coordinates
+    """
     record, rows = segment.record, segment.model.constraint_equation_names
+    if frictions:
+        record = record._replace(tau=record.tau - prescribed_friction(segment.problem, frictions, record.v))
     if segment.problem.elimination is not None:
         record = record._replace(multipliers=coupling_multipliers(segment), residual=_residuals(segment.model, record))
     if segment.problem.transferred_armature.any():
@@ -143,8 +149,12 @@ def full_record(segment: RunSegment, model: Model) -> Record:
 
 def coupling_multipliers(segment: RunSegment) -> Array:
     """Return the multipliers (N, nc) of eliminated couplings, of minimum norm: A^T lambda = M a + b - tau."""
-    A, forces = constraint_jacobian(segment.model, segment.model.neutral()), recomputed_forces(segment) - segment.record.tau
-    multipliers: Array = np.linalg.lstsq(A.T, forces.T, rcond=None)[0].T
+    record, A = segment.record, constraint_jacobian(segment.model, segment.model.neutral())
+    forces = recomputed_forces(segment) - record.tau - sliding_friction(segment.problem, record.v)
+    known = np.ones(segment.model.nv, dtype=bool)
+    if segment.problem.stops is not None:
+        known[segment.problem.stops.sticking] = False          # their friction follows from the multipliers
+    multipliers: Array = np.linalg.lstsq(A.T[known], forces.T[known], rcond=None)[0].T
     return multipliers
 
 
@@ -173,12 +183,14 @@ class HybridState:
     locked     names of the locked joints
     attached   attached bodies
     resting    hard stops at which coordinates rest, including those at which accumulated impacts have ended
+    friction   modes of the coordinates with rigid friction; empty: not known, and no rigid friction acts
     """
 
     phase: str | None
     locked: tuple[str, ...] = ()
     attached: tuple[Attach, ...] = ()
     resting: tuple[JointStop, ...] = ()
+    friction: FrictionState = ()
 
     @property
     def changes(self) -> str:
@@ -191,12 +203,13 @@ class HybridState:
 class SegmentProblems:
     """The initial value problems of one run, and the current one. first: the problem at the start of the scenario.
 
+    frictions     rigid friction of coordinates, which `model` does not have
     ledger        times of the events
     phase_began   start time of the current phase [s]
     """
 
-    def __init__(self, scenario: Scenario, model: Model, first: InitialValueProblem):
-        self.scenario, self.model = scenario, model
+    def __init__(self, scenario: Scenario, model: Model, first: InitialValueProblem, frictions: Sequence[JointFriction] = ()):
+        self.scenario, self.model, self.frictions = scenario, model, tuple(frictions)
         self.phases = {phase.name: phase for phase in scenario.phases}
         self.stops = limit_stops(scenario, model)
         self.hybrid_state = HybridState(scenario.phases[0].name if scenario.phases else None)
@@ -252,7 +265,7 @@ class SegmentProblems:
         phase = self.phase_of(hybrid_state)
         model = with_attached_bodies(with_open_loops(self.model, phase), hybrid_state.attached)
         problem, _, warnings = compile_schedule(self.scenario, model, self._rules(hybrid_state), self.present_stops(hybrid_state),
-                                                hybrid_state.resting)
+                                                hybrid_state.resting, hybrid_state.friction)
         if problem.contacts is not None and self._contacts is not None:      # a payload does not change the stiffness of contacts
             problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
         self._problems[hybrid_state] = problem.with_transferred_inertia(), warnings
@@ -276,13 +289,15 @@ class SegmentProblems:
         """Return a hybrid state as JSON values."""
         bodies = self._bodies()
         return [hybrid_state.phase, list(hybrid_state.locked), [bodies.index(body) for body in hybrid_state.attached],
-                [self.stops.index(stop) if stop in self.stops else asdict(stop) for stop in hybrid_state.resting]]
+                [self.stops.index(stop) if stop in self.stops else asdict(stop) for stop in hybrid_state.resting],
+                [[self.frictions.index(mode.friction), mode.direction, mode.at_rest] for mode in hybrid_state.friction]]
 
     def state_from_list(self, values: list[Any]) -> HybridState:
         """Return the hybrid state of `state_to_list`."""
-        (phase, locked, attached, resting), bodies = values, self._bodies()
+        (phase, locked, attached, resting, friction), bodies = values, self._bodies()
         stops = tuple(JointStop(**k) if isinstance(k, dict) else self.stops[k] for k in resting)
-        return HybridState(phase, tuple(locked), tuple(bodies[k] for k in attached), stops)
+        modes = tuple(FrictionMode(self.frictions[k], direction, at_rest) for k, direction, at_rest in friction)
+        return HybridState(phase, tuple(locked), tuple(bodies[k] for k in attached), stops, modes)
 
     def _bodies(self) -> list[Attach]:
         return [action for event in self.scenario.events for action in event.actions if isinstance(action, Attach)]

@@ -48,7 +48,7 @@ class _TimedRecorder(RunRecorder):
     """
 
     def __init__(self, prepared: PreparedRun, seconds: float, disk: Unfinished | None):
-        super().__init__(prepared.model, prepared.problem)
+        super().__init__(prepared.model, prepared.problem, frictions=prepared.frictions)
         self._seconds, self._disk = seconds, disk
         self._began: float | None = None
 
@@ -129,10 +129,10 @@ def _trial(prepared: PreparedRun, integrator: Integrator, seconds: float, disk: 
     rows, options = _TimedRecorder(prepared, seconds, disk), integrator_options(integrator)
     try:
         solve(problem, np.zeros(1), options)                           # compile or load the code
-        motion = HybridSimulation(scenario, prepared.model, problem)
+        motion = HybridSimulation(scenario, prepared.hybrid_simulation.model, problem, prepared.frictions)
         statistics = motion.run(output_times(scenario), options, lambda fraction: None, rows)
         segments = rows.segments()
-        check, _ = SelfCheck(scenario, prepared.model, problem, rows, segments, prepared.contact_names).values(statistics)
+        check, _ = SelfCheck(prepared, rows, segments).values(statistics)
         unreliable = find_unreliable_steps(integrator, segments)
     except _TrialStopped as stopped:
         return _TrialOutcome(f"{name} reaches t = {stopped.args[0]:.6g} s after {rows.elapsed:.1f} s of computing"), rows.elapsed

@@ -35,7 +35,7 @@ from liedyn.kernels.simulation.signals import (
     register_zero_crossing,
 )
 from liedyn.kernels.simulation.task_space_law import Task, apply_task_law
-from liedyn.lie.simd import load, where_less
+from liedyn.lie.simd import exp, load, where_less
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 GRAVITY, FEEDBACK, COMPUTED = range(3)             # JointLaws.acts
@@ -214,22 +214,32 @@ def antiwindup_rate(switches, i, limited, sign, rate):
 #
 # The force begins at zero, and never pulls. d and 1 + c d' are switches of the state, so that steps end where either passes zero.
 #
-# Coordinates that rest at hard stops are prescribed with zero acceleration. Their generalized force by hybrid dynamics minus the
-# applied force is the force of the stop, which is a switch, too.
+# Coordinates that rest at hard stops, or stick by rigid friction, are prescribed with zero acceleration. Their generalized force
+# by hybrid dynamics minus the applied force is the force of the stop or of friction. It is a switch, too: relative to zero, or to
+# the friction at which the coordinate begins to slide. Rigid friction of a coordinate that slides in one direction is
+#
+#     tau += c_0 + c_1 exp(-c_2 v^2)
+#
+# Friction is not part of ws.tau after the dynamics (`measure_stop_forces`).
 
 LIMIT, STIFFNESS, DAMPING, STOP_SIZE = range(4)      # indices of the numbers of a stop, and their number
+FRICTION_SIZE = 3
 
 
 class Stops(NamedTuple):
-    """Compliant stops (m of them), and coordinates that rest at hard stops (h)."""
+    """Compliant stops (m of them), coordinates at rest (h), and rigid friction."""
 
     coordinate: np.ndarray   # (m,) int64 of v
     side: np.ndarray         # (m,) int64: 1 upper, -1 lower
     coefficients: np.ndarray      # (STOP_SIZE m,) limit, k, c
     switch: np.ndarray       # (m,) int64: the first of two in Signals.switches
-    resting: np.ndarray      # (h,) int64
+    resting: np.ndarray      # (h,) int64: coordinates that rest at hard stops, then twice those that stick by friction
     resting_switch: np.ndarray  # (h,) int64
-    applied: np.ndarray      # (nv,) workspace: the generalized force without that of a hard stop
+    release: np.ndarray      # (h,) force at which a coordinate is released
+    sticking: np.ndarray     # (s,) int64: coordinates that stick
+    sliding: np.ndarray      # (f,) int64: coordinates with sliding friction
+    sliding_friction: np.ndarray    # (FRICTION_SIZE f,) c_0, c_1, c_2
+    applied: np.ndarray      # (nv,) workspace: the generalized force without that of a hard stop or of friction
 
 
 @inline_kernel
@@ -246,6 +256,18 @@ def add_stop_forces(stops, q_of_v, signals, ws):
         k = stops.resting[j]
         stops.applied[k] = ws.tau[k]
         ws.a[k] = 0.0
+    for j in range(stops.sliding.size):
+        k = stops.sliding[j]
+        stops.applied[k] = ws.tau[k]
+        ws.tau[k] += friction_force(stops, j, ws.v[k])
+
+
+@inline_kernel
+def friction_force(stops, j, v):
+    """Of a coordinate that slides at v."""
+    m = FRICTION_SIZE * j
+    c = load(stops.sliding_friction, m + 1)
+    return load(stops.sliding_friction, m) + c * exp(-load(stops.sliding_friction, m + 2) * v * v)
 
 
 @inline_kernel
@@ -273,10 +295,21 @@ def stop_states(stops, q_of_v, q, v, out):
 
 @inline_kernel
 def measure_stop_forces(stops, signals, ws):
-    """Store the forces of hard stops in their switches, after hybrid dynamics."""
+    """Store the forces of hard stops and friction in their switches, after hybrid dynamics, and remove friction from ws.tau."""
     for j in range(stops.resting.size):
         k = stops.resting[j]
-        register_zero_crossing(signals.switches, SWITCH_SIZE * stops.resting_switch[j], ws.tau[k] - stops.applied[k])
+        register_zero_crossing(signals.switches, SWITCH_SIZE * stops.resting_switch[j],
+                               ws.tau[k] - stops.applied[k] - load(stops.release, j))
+    remove_friction(stops, ws)
+
+
+@inline_kernel
+def remove_friction(stops, ws):
+    """Remove friction from ws.tau, after the dynamics."""
+    for j in range(stops.sticking.size):
+        ws.tau[stops.sticking[j]] = stops.applied[stops.sticking[j]]
+    for j in range(stops.sliding.size):
+        ws.tau[stops.sliding[j]] = stops.applied[stops.sliding[j]]
 
 
 @inline_kernel

@@ -16,6 +16,7 @@ from liedyn.kernels.constraints.driver import (
 )
 from liedyn.kernels.constraints.stages import TIME, constraint_workspace_of
 from liedyn.kernels.manifold import retract
+from liedyn.kernels.simulation.joint_laws import measure_stop_forces
 from liedyn.kernels.simulation.right_hand_side import (
     BAD_SIGNAL,
     RUNNING,
@@ -188,6 +189,7 @@ def constrained_right_hand_side(tree, system, schedule, signals, constraints, t,
     prescribe_loop_motion(signals, constraints, t, ws)
     if constrained_hybrid(constraints, ws) == OUT_OF_RANGE:
         return OUT_OF_RANGE
+    measure_stop_forces(system.stops, signals, ws)
     evaluate_events(schedule, signals, t, ws)
     return store_rates(tree, system, signals, y, hybrid_deficit(constraints), constraint_power(constraints), dy, ws)
 

@@ -30,7 +30,14 @@ from liedyn.kernels.hybrid_dynamics import complete_coupled_motion, hybrid_works
 from liedyn.kernels.manifold import chart_rate, retract
 from liedyn.kernels.simulation.contact import Contacts, contact_wrenches
 from liedyn.kernels.simulation.elastic_joint_law import MotorLaw, apply_motor_law
-from liedyn.kernels.simulation.joint_laws import JointLaws, Stops, add_stop_forces, apply_joint_laws, measure_stop_forces
+from liedyn.kernels.simulation.joint_laws import (
+    JointLaws,
+    Stops,
+    add_stop_forces,
+    apply_joint_laws,
+    friction_force,
+    measure_stop_forces,
+)
 from liedyn.kernels.simulation.signals import (
     POSITION,
     TORQUE,
@@ -106,6 +113,7 @@ def right_hand_side(tree, system, schedule, signals, t, q0, y, dy, ws):
     evaluate_inputs(tree, system, schedule, signals, t, q0, y, ws)
     deficit = complete_coupled_motion(tree, system.couplings, system.acceleration_known, ws.q, ws.v, ws.a, ws.tau, ws.F,
                                       system.passive[0], ws.memory)
+    measure_stop_forces(system.stops, signals, ws)
     evaluate_events(schedule, signals, t, ws)
     power = number_like(y, 0.0)
     if ws.F.size:
@@ -135,7 +143,6 @@ def store_rates(tree, system, signals, y, deficit, power, dy, ws):
     power    power of external wrenches and constraints [W]
     """
     nv = system.prescribed.size
-    measure_stop_forces(system.stops, signals, ws)
     chart_rate(tree, y[:nv], ws.v, dy[:nv])
     for k in range(nv):
         dy[nv + k] = ws.a[k]
@@ -148,7 +155,10 @@ def store_rates(tree, system, signals, y, deficit, power, dy, ws):
 
 @inline_kernel
 def joint_power(tree, system, ws, power):
-    """Return `power` plus the power of generalized forces, damping and friction."""
+    """Return `power` plus the power of generalized forces, damping and friction. Rigid friction is not part of ws.tau."""
+    for j in range(system.stops.sliding.size):
+        v = ws.v[system.stops.sliding[j]]
+        power += friction_force(system.stops, j, v) * v
     for k in range(ws.v.size):
         power += ws.tau[k] * ws.v[k]
         if system.passive[0]:

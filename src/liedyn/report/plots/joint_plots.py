@@ -30,7 +30,8 @@ _KEY = (("prescribed motion", palette.WARM[0]), ("motion computed from forces", 
 
 # quantity of a column by the start of its name and its unit; by its unit alone
 _QUANTITIES = {("q", "rad"): "angle", ("q", "m"): "position", ("q", ""): "quaternion", ("pose", ""): "quaternion",
-               ("tau", "N m"): "torque", ("motor", "N m"): "torque", ("stop", "N m"): "torque", ("contact", "m"): "depth",
+               ("tau", "N m"): "torque", ("motor", "N m"): "torque", ("stop", "N m"): "torque",
+               ("friction", "N m"): "torque", ("contact", "m"): "depth",
                ("contact", "m/s"): "slip",
                ("contact", ""): "utilization", ("motor", "rad/s"): "speed", ("speed", "m/s"): "speed"}
 _OF_UNITS = {"rad": "angle", "m": "position", "rad/s": "angular velocity", "m/s": "velocity", "rad/s^2": "angular acceleration",

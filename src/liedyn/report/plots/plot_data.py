@@ -38,6 +38,7 @@ _GROUPS = (("q", "positions", "Joint positions"),
            ("a", "accelerations", "Joint accelerations"),
            ("tau", "torques", "Forces of joints"),
            ("stop", "stops", "Forces of stops at joint limits (part of those of the joints)"),
+           ("friction", "friction", "Friction that holds (in addition to the forces of joints)"),
            ("motor", "motors", "Motors: torque and speed before the gear"),
            ("reaction", "reactions", "Reactions of loops (on link b, at frame b) and couplings"),
            ("wrench", "joint_wrenches", "Wrenches of joints on their child links"),
@@ -212,8 +213,8 @@ class PlotData:
 
 def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str], comments: Mapping[str, str],
                       limits: Mapping[str, tuple[float, float]], joints: Collection[str]) -> tuple[Group, ...]:
-    """Groups of the columns of a trajectory, by the prefix of their names (`q.`, `v.`, `a.`, `tau.`, `stop.`, `motor.`,
-    `reaction.`, `wrench.`, `fext.`, and those of kinematics: `pose.`, `twist.`, …).
+    """Groups of the columns of a trajectory, by the prefix of their names (`q.`, `v.`, `a.`, `tau.`, `stop.`,
+    `friction.`, `motor.`, `reaction.`, `wrench.`, `fext.`, and those of kinematics: `pose.`, `twist.`, …).
 
     Accelerations are left out where there are positions. Other columns are passed over.
 

@@ -1,0 +1,268 @@
+"""Rigid friction of joints in runs: closed forms, identities, and every method, loop, stop, event and controller with it."""
+from __future__ import annotations
+
+import math
+import os
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from code_kinds import generated_code
+from liedyn.simulation.joint_friction import FrictionMode
+from liedyn.simulation.preparation import prepare
+
+G, SLOPE = 9.81, math.radians(20)
+HOLD = 2 * 2 * G * math.sin(SLOPE)                                      # twice the weight along the slope of the block of 2 kg
+INERTIA = [0.01, 0.01, 0.01]
+METHODS = ["rk4", "dopri5", "dop853", "rodas5p", "Radau", "BDF", "LSODA", "generalized_alpha", "variational"]
+
+
+def rigid(level, **more):
+    return {"model": "rigid", "level": level, **more}
+
+
+def block(**friction):
+    slope = ld.Pose.from_xyz_rpy(rpy=(0, SLOPE, 0))
+    return ld.build(ld.Robot("block", links=[ld.Link("block", 2.0, inertia=INERTIA)], joints=[
+        ld.Joint("slide", "prismatic", "world", "block", slope, axis=[1, 0, 0], limits=(-99, 99), friction=rigid(**friction))]))
+
+
+def arm(levels, **more):
+    links = [ld.Link(f"l{k}", 1.0, com=[0.25, 0, 0], inertia=[0.001, 0.02, 0.02]) for k in range(len(levels))]
+    joints = [ld.Joint(f"j{k}", "revolute", f"l{k - 1}" if k else "world", f"l{k}", [0.5 * (k > 0), 0, 0], axis=[0, 1, 0],
+                       limits=(-9, 9), friction=rigid(level, **more)) for k, level in enumerate(levels)]
+    return ld.build(ld.Robot("arm", links=links, joints=joints))
+
+
+def four_bar(levels, gravity=(0, 0, -G)):
+    bodies = {"crank": (1.0, 0.1), "coupler": (1.5, 0.25), "rocker": (1.2, 0.2)}
+    links = [ld.Link(name, mass, com=[x, 0, 0], inertia=[1e-3, 0.02, 0.02]) for name, (mass, x) in bodies.items()]
+    parents = (("a", "world", "crank", 0.0), ("b", "crank", "coupler", 0.2), ("c", "world", "rocker", 0.5))
+    joints = [ld.Joint(name, "continuous", parent, child, [x, 0, 0], axis=[0, 1, 0], friction=rigid(level))
+              for (name, parent, child, x), level in zip(parents, levels, strict=True)]
+    loop = ld.Loop("d", "revolute", "coupler", "rocker", pose_a=[0.5, 0, 0], pose_b=[0.4, 0, 0], axes=[[0, 1, 0]])
+    return ld.build(ld.Robot("four_bar", links=links, joints=joints, loops=[loop], gravity=gravity))
+
+
+START = {"a": -0.5662802995245618, "b": -0.03937539006383087, "c": -1.3698339369776293}
+
+
+def events(run):
+    return [(event.name, event.t) for event in run.events]
+
+
+def check_law(run, levels, tolerance=1e-12):
+    """Friction is at its level against the motion, and below it at rest; it takes the energy level times path."""
+    moving = np.abs(run.v) > 1e-7
+    assert np.abs(run.friction + np.sign(run.v) * levels)[moving].max() < tolerance
+    assert (np.abs(run.friction) <= np.array(levels) + tolerance).all()
+    assert moving.any() and not moving.all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_block_on_a_slope_holds_and_stops_where_friction_ends_its_motion(method):
+    held = ld.simulate(block(level=HOLD), duration=10, method=method)
+    assert np.abs(held.q).max() == 0.0 and not held.events
+    np.testing.assert_allclose(held.friction, -HOLD / 2, rtol=1e-12)
+    np.testing.assert_array_equal(held.tau, 0.0)
+    run = ld.simulate(block(level=HOLD), duration=1, method=method, v0=[1.0])
+    t = 1.0 / (HOLD / 4)                                                 # the block brakes by half of the friction
+    assert events(run) == [("slide sticks", pytest.approx(t, abs=1e-12))]
+    np.testing.assert_allclose(run.q[-1], [t / 2], rtol=1e-12)
+    np.testing.assert_allclose(run.work[-1], -HOLD * t / 2, rtol=1e-12)
+    assert run.check["energy_balance_relative"] < 1e-12
+    assert run.columns[4][0] == "friction.slide" and not run.warnings
+
+
+def test_generated_code_agrees():
+    runs = []
+    for code in (nullcontext, generated_code):
+        with code():
+            runs.append(ld.simulate(block(level=HOLD, static=1.5 * HOLD, stribeck=0.3), duration=1, v0=[1.0]))
+    assert events(runs[0]) == [(name, pytest.approx(t, rel=1e-13)) for name, t in events(runs[1])]
+    np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=1e-12, atol=1e-14)
+
+
+def test_static_level_holds_until_it_is_exceeded():
+    model = block(level=HOLD / 4, static=HOLD)                          # the weight is between the two
+    run = ld.simulate(model, duration=2, method="dopri5", joints={"slide": {"torque": "6*t"}})
+    t = (HOLD / 2) / 6
+    assert events(run) == [("slide slides", pytest.approx(t, abs=1e-12))]
+    t = run.t[-1] - t                                                   # a = (HOLD - HOLD/4 + 6 t) / 2 from there on
+    np.testing.assert_allclose(run.v[-1], [(0.75 * HOLD * t + 3 * t**2) / 2], rtol=1e-9)
+
+
+STIFFNESS, MASS, SPEED, LEVEL, STATIC = 50.0, 2.0, 0.1, 4.0, 6.0
+
+
+def on_a_belt(**friction):
+    links = [ld.Link("belt", 1.0, inertia=INERTIA), ld.Link("block", MASS, inertia=INERTIA)]
+    return ld.build(ld.Robot("belt", links=links, joints=[
+        ld.Joint("drive", "prismatic", "world", "belt", axis=[1, 0, 0], limits=(-9, 9)),
+        ld.Joint("slip", "prismatic", "belt", "block", axis=[1, 0, 0], limits=(-9, 9), friction=rigid(**friction))]))
+
+
+def stick_slip(method, **friction):
+    spring = {"torque": f"-{STIFFNESS}*(q(drive) + q(slip))"}
+    return ld.simulate(on_a_belt(**friction), duration=6, method=method, v0={"drive": SPEED},
+                       joints={"drive": {"prescribe": {"velocity": SPEED}}, "slip": spring})
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "rodas5p"])
+def test_stick_slip_on_a_belt_has_the_period_of_the_closed_form(method):
+    run = stick_slip(method, level=LEVEL, static=STATIC)
+    w, size = math.sqrt(STIFFNESS / MASS), (STATIC - LEVEL) / STIFFNESS
+    slips, sticks = 2 * (math.pi - math.atan(size * w / SPEED)) / w, 2 * size / SPEED
+    expected, t = [], STATIC / STIFFNESS / SPEED
+    while t < 6:
+        expected += [("slip slides", t), ("slip sticks", t + slips)]
+        t += slips + sticks
+    assert events(run) == [(name, pytest.approx(t, abs=5e-8)) for name, t in expected if t < 6]
+    assert run.check["energy_balance_relative"] < 1e-6
+
+
+def test_the_stribeck_curve_is_that_of_its_speed():
+    run = stick_slip("dopri5", level=LEVEL, static=STATIC, stribeck=0.05)
+    v, force = run.v[:, 1], run.friction[:, 1]
+    moving = np.abs(v) > 1e-6
+    curve = -np.sign(v) * (LEVEL + (STATIC - LEVEL) * np.exp(-(v / 0.05) ** 2))
+    np.testing.assert_allclose(force[moving], curve[moving], rtol=1e-12)
+    assert moving.any() and run.check["energy_balance_relative"] < 1e-6
+
+
+def test_prescribed_joints_need_the_torque_of_friction():
+    run = ld.simulate(on_a_belt(level=LEVEL, static=STATIC, stribeck=0.05), duration=1, method="dopri5",
+                      joints={"drive": {"prescribe": {"velocity": 0}}, "slip": {"prescribe": {"position": "0.1*sin(6*t)"}}})
+    np.testing.assert_allclose(run.tau[:, 1], MASS * run.a[:, 1] - run.friction[:, 1], atol=1e-12)
+    np.testing.assert_allclose(run.friction[0], [0, -LEVEL], rtol=1e-9)
+    assert run.check["energy_balance_relative"] < 1e-5
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "variational", "generalized_alpha"])
+def test_joints_of_an_arm_stick_and_slide_in_turn(method):
+    levels = [4.0, 2.0, 0.7]
+    run = ld.simulate(arm(levels), duration=1.2, method=method, q0=[0.2, -0.3, 0.1], v0=[0, 0, 3.0], output_step=0.002)
+    check_law(run, levels)
+    assert [name for name, _ in events(run)] == ["j2 sticks", "j1 slides", "j2 slides", "j2 sticks", "j1 sticks", "j1 slides",
+                                                 "j0 sticks", "j2 slides", "j1 sticks", "j0 slides", "j2 sticks"]
+    path = np.abs(np.diff(run.q, axis=0)).sum(axis=0) @ levels
+    np.testing.assert_allclose(run.work[-1], -path, rtol=1e-6)
+    assert run.check["energy_balance_relative"] < 1e-5
+
+
+def test_rigid_friction_is_the_limit_of_regularized_friction():
+    """Friction tanh(v / s) with a small s, by an expression and an implicit method, is the reference."""
+    levels, q0 = [4.0, 2.0, 0.7], [0.2, -0.3, 0.1]
+    exact = ld.simulate(arm(levels), duration=0.6, method="dopri5", q0=q0, v0=[0, 0, 3.0])
+    errors = []
+    for speed in (1e-3, 1e-4):
+        smooth = ld.simulate(arm([0.0] * 3), duration=0.6, method="rodas5p", q0=q0, v0=[0, 0, 3.0],
+                             tau={f"j{k}": f"-{level}*tanh(v/{speed})" for k, level in enumerate(levels)})
+        errors.append(np.abs(smooth.q[-1] - exact.q[-1]).max())
+    assert errors[1] < 0.15 * errors[0] < 1e-3
+
+
+@pytest.mark.parametrize("method", ["rk4", "Radau"])
+def test_a_four_bar_stops_with_all_its_joints(method):
+    levels = [0.5, 0.3, 0.2]
+    run = ld.simulate(four_bar(levels), duration=2, method=method, initial={"q": START}, output_step=0.002)
+    assert [name for name, _ in events(run)] == ["a and b and c stick"]
+    check_law(run, levels)
+    path = np.abs(np.diff(run.q, axis=0)).sum(axis=0) @ levels
+    np.testing.assert_allclose(run.work[-1], -path, rtol=1e-6)
+    assert any(warning.code == "friction-not-unique" for warning in run.warnings)
+
+
+def test_a_four_bar_slides_beyond_the_friction_of_all_its_joints():
+    levels = [2.0, 1.0, 1.5]
+    run = ld.simulate(four_bar(levels, (0, 0, 0)), duration=1, method="dopri5", initial={"q": START},
+                      joints={"a": {"torque": "8*sin(t)"}})
+    motion = np.linalg.svd(ld.constraint_jacobian(run.model, run.q[0]))[2][-1]
+    capacity = np.abs(motion / motion[0]) @ levels
+    assert events(run) == [("a and b and c slide", pytest.approx(math.asin(capacity / 8), rel=1e-9))]
+
+
+def test_a_follower_adds_its_friction_to_that_of_its_driver():
+    more = {"axis": [0, 1, 0], "limits": (-9, 9)}
+    gripper = ld.build(ld.Robot("gripper", gravity=(0, 0, 0), links=[ld.Link(x, 1.0, inertia=INERTIA) for x in "ab"], joints=[
+        ld.Joint("left", "prismatic", "world", "a", friction=rigid(1.0), **more),
+        ld.Joint("right", "prismatic", "world", "b", mimic=ld.Mimic("left", -1), friction=rigid(0.5), **more)]))
+    run = ld.simulate(gripper, duration=4, method="dopri5", joints={"left": {"torque": "t"}})
+    assert events(run) == [("left and right slide", pytest.approx(1.5, abs=1e-9))]
+    np.testing.assert_allclose(run.v[-1], [2.5**2 / 2 / 2, -2.5**2 / 2 / 2], rtol=1e-8)
+    run = ld.simulate(gripper, duration=4, method="dopri5", v0={"left": 1.0, "right": -1.0})
+    assert events(run) == [("left and right stick", pytest.approx(2 / 1.5, abs=1e-9))]
+
+
+def test_a_joint_slides_on_at_a_dead_centre():
+    """The velocity of the rocker is zero where the crank moves: friction cannot hold the rocker there."""
+    run = ld.simulate(four_bar([0.0, 0.0, 0.2]), duration=1.5, method="dopri5", initial={"q": START})
+    assert not run.events and (np.diff(np.sign(run.v[:, 2])) != 0).any()
+    assert run.check["energy_balance_relative"] < 1e-6
+
+
+@pytest.mark.parametrize("friction", [HOLD / 4, HOLD])
+def test_a_block_at_its_hard_stop(friction):
+    """It rests at the stop until a force exceeds friction, or sticks before it."""
+    model = block(level=friction).with_changes(upper={"slide": 0.05}, lower={"slide": -99.0})
+    run = ld.simulate(model, duration=3, method="dopri5", v0=[0.5], limits="hard", joints={"slide": {"torque": "-20*t"}})
+    brakes = friction / 2 - G * math.sin(SLOPE)                          # of the motion down the slope, without the torque
+    t = (friction + HOLD / 2) / 20
+    assert events(run)[-1] == ("slide slides", pytest.approx(t, abs=1e-9))
+    assert (run.q.max() == pytest.approx(0.05, abs=1e-12)) == (brakes < 2.0)
+    assert run.check["energy_balance_relative"] < 1e-6
+
+
+def test_sampled_torques_release_a_joint():
+    run = ld.simulate(block(level=HOLD), duration=1, method="rk4", rate=10,
+                      tau=lambda t, q, v: [0.6 * HOLD if 0.25 < t < 0.55 else 0.0])
+    assert events(run)[0] == ("slide slides", pytest.approx(0.3, abs=1e-12))
+    push, brake = 0.1 * HOLD / 2, 0.5 * HOLD / 2
+    assert events(run)[1] == ("slide sticks", pytest.approx(0.6 + 0.3 * push / brake, abs=1e-9))
+    np.testing.assert_allclose(run.q[-1], [push * 0.3**2 / 2 * (1 + push / brake)], rtol=1e-9)
+
+
+def test_an_impulse_moves_a_joint_that_sticks():
+    kick = {"kick": {"at": 0.5, "do": {"set": {"v": {"slide": 1.0}}}}}
+    run = ld.simulate(block(level=HOLD), duration=2, events=kick)
+    t = 1.0 / (HOLD / 4)
+    assert events(run) == [("kick", 0.5), ("slide slides", 0.5), ("slide sticks", pytest.approx(0.5 + t, abs=1e-9))]
+    np.testing.assert_allclose(run.q[-1], [t / 2], rtol=1e-9)
+
+
+def test_a_checkpoint_contains_the_modes():
+    settings = {"robot": os.devnull, "duration": 1.0}
+    problems, restored = (prepare(settings, (), model=arm([4.0, 2.0, 0.7])).hybrid_simulation.problems for _ in range(2))
+    problems.change(friction=tuple(FrictionMode(friction, direction, direction > 0)
+                                   for friction, direction in zip(problems.frictions, (0, 1, -1), strict=True)))
+    restored.load_state_dict(problems.state_dict())
+    assert restored.hybrid_state == problems.hybrid_state and restored.hybrid_state.friction[1].at_rest
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"static": 1.0}, "below the level in motion"), ({"stribeck": 0.1}, "Stribeck"), ({"static": math.nan}, "finite"),
+    ({"speed": 0.1}, "speed"), ({"model": "stiff"}, "wrong friction"),
+    ({"model": "regularized", "static": 3.0}, "belong to rigid")])
+def test_wrong_friction_is_an_error_with_its_place(change, message):
+    with pytest.raises(ld.LiedynError, match=message):
+        block(**{"level": 2.0, **change}) if "model" not in change else ld.build(ld.Robot(
+            "x", links=[ld.Link("a", 1.0, inertia=INERTIA)], joints=[
+                ld.Joint("j", "prismatic", "world", "a", axis=[1, 0, 0], friction={"level": 2.0, **change})]))
+
+
+def test_ball_joints_and_rollouts_are_errors_by_name():
+    with pytest.raises(ld.ModelError, match="not supported for a ball joint"):
+        ld.build(ld.Robot("x", links=[ld.Link("a", 1.0, inertia=INERTIA)],
+                          joints=[ld.Joint("j", "ball", "world", "a", friction=rigid(1.0))]))
+    with pytest.raises(ld.UsageError, match="rollouts do not support rigid friction; found slide"):
+        ld.rollout(block(level=1.0), [[0.0]], [[0.0]], dt=1e-3, steps=2)
+    ld.rollout(block(level=1.0), [[0.0]], [[0.0]], dt=1e-3, steps=2, passive=False)
+
+
+def test_functions_of_a_state_use_regularized_friction():
+    model = block(level=HOLD)
+    assert ld.inverse_dynamics(model, [0.0], [1.0], [0.0])[0] == pytest.approx(HOLD / math.hypot(1, 0.01) - HOLD / 2, rel=1e-12)
+    run = ld.simulate(model, duration=0.1, v0=[1.0], passive=False)
+    assert run.friction is None and run.v[-1, 0] > 1.0
