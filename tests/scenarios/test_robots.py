@@ -54,6 +54,7 @@ LAYOUT = {
     "rolling_disc.yaml": (7, 6, 1.0),
     "showcase.yaml": (29, 27, None),
     "slider_crank.yaml": (3, 3, 0.36 + 0.151104 + 0.075552),
+    "stick_slip.yaml": (2, 2, 5.0),
     "stewart.yaml": (25, 24, 40 + 6 * 4.2),
     "top.yaml": (4, 3, 15.0),
     "ur5.yaml": (6, 6, 3.7 + 8.393 + 2.33 + 1.219 + 1.219 + 0.1879),

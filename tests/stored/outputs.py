@@ -32,7 +32,7 @@ SCENARIOS = {
     "hexarotor_feedback": SHORT, "hopper": ("-S", "duration=1"), "humanoid_dive": SHORT, "panda_computed_torque": SHORT,
     "panda_hybrid": SHORT, "panda_on_ship": SHORT, "panda_task_space": SHORT, "pendulum_latch": ("-S", "duration=3"),
     "pendulum_throw": ("-S", "duration=2"), "quadruped_walks": ("-S", "duration=0.5"), "rolling_disc": SHORT,
-    "slider_crank": SHORT, "stewart": SHORT,
+    "slider_crank": SHORT, "stewart": SHORT, "stick_slip": (),
     "tennis_racket": SHORT, "top_nutation": SHORT, "ur5_motors": SHORT, "ur5_pick": SHORT, "ur5_sampled": SHORT,
 }
 METHODS = ("rk4", "dopri5", "dop853", "RK45", "DOP853", "Radau", "BDF", "LSODA", "rodas5p",
