@@ -311,7 +311,7 @@ def test_lines_of_the_template_can_be_uncommented(kind):
 
 TABLES = [(f"docs/{page}.md", title) for page, titles in {
     "scenarios": ("scenario", "constraints", "external_force", "initial", "pose_motion", "waypoint"),
-    "scenarios/control": ("control", "sampling", "quantization"), "scenarios/contact": ("limit_stops",),
+    "scenarios/control": ("control", "sampling", "quantization"), "scenarios/contact": ("limit_stops", "friction"),
     "scenarios/events": ("phase", "event"), "scenarios/integrators": ("integrator",),
     "files": ("link", "joint", "actuator", "column_map"), "loops": ("loop", "coupling"),
     "batches": ("sweep", "parameter", "trajectories")}.items() for title in titles]

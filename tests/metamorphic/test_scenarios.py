@@ -71,6 +71,21 @@ def test_hard_limits(relation):
     compare(maps, run, simulate(new, maps.configuration(q), maps.matrices["v"] @ v / by.time, by.time, limits=limits))
 
 
+@pytest.mark.parametrize("relation", TRANSFORMATIONS)
+def test_rigid_friction(relation):
+    """A chain that slides and sticks, and is released by its weight."""
+    robot, by = limited_chain(), TRANSFORMATIONS[relation]
+    friction = Coordinate(friction=2.0, rigid_friction=1.0, static_friction=2.5, stribeck_speed=0.4)
+    robot = replace(robot, joints=tuple(replace(joint, coordinates=(friction,)) for joint in robot.joints))
+    old, new = ld.build(robot), ld.build(by.change(robot))
+    maps, q, v = by.maps(old, new), np.array([0.27, -0.2]), np.array([0.0, -0.8])
+    run = simulate(old, q, v, 1.0)
+    other = simulate(new, maps.configuration(q), maps.matrices["v"] @ v / by.time, by.time)
+    assert {event.name for event in run.events} == {"p slides", "r sticks"}
+    assert {event.name for event in other.events} == {f"{by.name('p')} slides", f"{by.name('r')} sticks"}
+    compare(maps, run, other)
+
+
 @pytest.mark.parametrize("relation", MOVED)
 def test_contacts_with_tilted_planes(relation):
     """A ball that slides and a ball that bounces at a corner of two planes; planes in another order."""

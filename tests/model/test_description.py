@@ -130,6 +130,10 @@ def rebuilt(robot: ld.Robot) -> ld.Robot:
         axis = {"axis": np.array(joint.axes[0])} if len(joint.axes) == 1 else {"axes": [list(axis) for axis in joint.axes]}
         limits = {name: [getattr(c, name) for c in joint.coordinates] for name in ("lower", "upper", "velocity", "effort")}
         each = {name: getattr(joint, name) for name in ("damping", "friction", "armature", "stiffness", "rest")}
+        if any(c.rigid_friction for c in joint.coordinates):
+            keys = {"level": "friction", "static": "static_friction", "stribeck": "stribeck_speed"}
+            values = {key: [getattr(c, name) for c in joint.coordinates] for key, name in keys.items()}
+            each["friction"] = {"model": "rigid", **values}
         mimic = joint.mimic and ld.Mimic(joint.mimic.joint, multiplier=joint.mimic.multiplier, offset=joint.mimic.offset)
         joints.append(ld.Joint(joint.name, joint.type, parent=joint.parent, child=joint.child, origin=pose(joint.origin),
                                pitch=joint.pitch, sequence=joint.sequence, screws=np.array(joint.screws), mimic=mimic, **axis,

@@ -8,7 +8,7 @@ from liedyn.errors import ModelError, Place
 from liedyn.io.csv_table import foreign_title, read_table
 from liedyn.io.file_schema import File
 from liedyn.io.robots.coupling_function import Columns, column_in_si
-from liedyn.io.robots.robot_schema import CURVE_COMPONENTS, JOINT, LIMITS, read_limit
+from liedyn.io.robots.robot_schema import CURVE_COMPONENTS, JOINT, LIMITS, friction_of_coordinates, read_limit
 from liedyn.io.yaml_nodes import Node
 from liedyn.model.coupling_expression import CouplingFunction, read_expression
 from liedyn.model.curve_joint import CURVE_AXES, along_curve
@@ -36,9 +36,10 @@ def read_curve_joint(name: str, node: Node, names_of_joints: Iterable[str]) -> C
 def _coordinate(nodes: Mapping[str, Node], values: Mapping[str, Any]) -> Coordinate:
     limit_nodes = nodes["limits"].mapping(LIMITS) if "limits" in nodes else {}
     limits = {key: read_limit(child.number()) for key, child in limit_nodes.items()}
+    passive = {key: nodes[key].number() for key in _PASSIVE if key in values and nodes[key].kind != "mapping"}
     if "friction" in nodes and nodes["friction"].kind == "mapping":
-        raise nodes["friction"].problem("friction of a curve is a number", expected="the level of regularized friction")
-    return Coordinate(**limits, **{key: nodes[key].number() for key in _PASSIVE if key in values})
+        passive |= {field: x for field, (x,) in friction_of_coordinates(nodes["friction"], 1).items()}
+    return Coordinate(**limits, **passive)
 
 
 def _functions(name: str, nodes: Mapping[str, Node], values: Mapping[str, Any]) -> Iterator[tuple[str, CouplingFunction]]:

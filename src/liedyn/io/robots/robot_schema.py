@@ -27,6 +27,7 @@ from liedyn.io.robots.coupling_function import Columns, read_columns, read_point
 from liedyn.io.yaml_nodes import Node
 from liedyn.model.coupling_expression import SPLINE_DEGREES, CouplingFunction
 from liedyn.model.description import (
+    FRICTION_KEYS,
     FRICTION_MODELS,
     JOINT_TYPES,
     LOOP_TYPES,
@@ -204,6 +205,17 @@ def _passive(name: str, meaning: str, kinds: Sequence[str], example: float) -> F
 def _friction(node: Node) -> Any:
     """Return the friction of the coordinates: numbers, or the keys of a mapping by their names."""
     return FRICTION.values(node) if node.kind == "mapping" else _EACH.read(node)
+
+
+def friction_of_coordinates(node: Node, count: int) -> dict[str, tuple[float, ...]]:
+    """Return the fields of `Coordinate` of friction given by a mapping, for `count` coordinates."""
+    values = {field: each_number(node.value[key], count) for key, field in FRICTION_KEYS.items() if key in node.value}
+    return values | {"rigid_friction": (float(node.value["model"].value == "rigid"),) * count}
+
+
+def each_number(node: Node, count: int) -> tuple[float, ...]:
+    """Return a number for each of `count` coordinates, from one for all or a list."""
+    return node.vector(count) if node.kind == "list" else (node.number(),) * count
 
 
 FRICTION: Schema = Schema("friction", (

@@ -22,13 +22,14 @@ from liedyn.io.robots.robot_schema import (
     LOOP,
     LOOPS_FILE,
     ROBOT,
+    each_number,
+    friction_of_coordinates,
     read_limit,
 )
 from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import override
 from liedyn.model.coupling_expression import CouplingFunction, read_expression
 from liedyn.model.description import (
-    FRICTION_KEYS,
     JOINT_TYPES,
     STANDARD_GRAVITY,
     Actuator,
@@ -244,20 +245,15 @@ def _with_coordinates(joint: Joint, node: Node) -> Joint:
     values: dict[str, tuple[Any, ...]] = {}
     for key, child in node.value.items():
         if key == "friction" and child.kind == "mapping":
-            values |= {field: _each(child.value[name], count) for name, field in FRICTION_KEYS.items() if name in child.value}
-            values["rigid_friction"] = (float(child.value["model"].value == "rigid"),) * count
+            values |= friction_of_coordinates(child, count)
         elif key in _COORDINATE:
-            values[key] = _each(child, count)
+            values[key] = each_number(child, count)
     if "limits" in node.value:
         for key, child in node.value["limits"].mapping().items():
             if key in _POSITION_LIMITS and not JOINT_TYPES[joint.type].bounded:
                 raise child.problem(f"a {joint.type} joint has no {key} limit")
-            values[key] = tuple(read_limit(x) for x in _each(child, count))
+            values[key] = tuple(read_limit(x) for x in each_number(child, count))
     return replace(joint, coordinates=tuple(Coordinate(**{key: each[k] for key, each in values.items()}) for k in range(count)))
-
-
-def _each(node: Node, count: int) -> tuple[float, ...]:
-    return node.vector(count) if node.kind == "list" else (node.number(),) * count
 
 
 # actuators ----------------------------------------------------------------------------------------------------------
