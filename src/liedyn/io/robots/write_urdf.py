@@ -246,8 +246,8 @@ def _without_springs(joint: Joint, out: Subset) -> Joint:
             out.losses.append(Omission(name, f"the armature {coordinate.armature:g} is left out"))
         if coordinate.rigid_friction:
             out.losses.append(Omission(name, f"rigid friction becomes regularized friction of the level {coordinate.friction:g}"))
-        coordinates.append(Coordinate(coordinate.lower, coordinate.upper, coordinate.velocity, coordinate.effort,
-                                      coordinate.damping, coordinate.friction))
+        coordinates.append(replace(coordinate, stiffness=0.0, rest=0.0, armature=0.0, rigid_friction=0.0, static_friction=0.0,
+                                   stribeck_speed=0.0))
     return replace(joint, coordinates=tuple(coordinates))
 
 
