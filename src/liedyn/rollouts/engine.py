@@ -95,7 +95,7 @@ def prepare_problem(runs: RolloutInputs, mask: np.ndarray, passive: bool, method
                      method, places, rows, events and events.key, is_enabled())
     def build() -> tuple[InitialValueProblem, BatchStep | None]:
         if passive and (frictions := rigid_frictions(model)):
-            raise UsageError(f"rollouts do not support rigid friction; found {list_names([x.name for x in frictions], 4)} (use "
+            raise UsageError(f"rollouts do not support the rigid friction of {list_names([x.name for x in frictions], 4)} (use "
                              "ld.simulate or liedyn batch, or model: regularized)")
         problem = _problem(model, pattern, mask, passive, contacts and contacts.contacts, events)
         if runs.variants is None:

@@ -642,20 +642,20 @@ class HybridSimulation:
         stops = problem.stops
         resting = 0 if stops is None else len(stops.resting) - 2 * len(stops.sticking)
         moving, sticking = ([mode for mode in friction if mode.moves], [mode for mode in friction if not mode.direction])
-        others, arrived, released = [], set(), {}
+        remaining, arrived, released = [], set(), {}
         for e in start.triggered:
             j = e - count - hard
             if j < 0:
-                others.append(e)
+                remaining.append(e)
             elif j < len(moving):
                 arrived.add(moving[j].friction.coordinate)
             elif j < len(moving) + resting:
-                others.append(e - len(moving))
+                remaining.append(e - len(moving))
             else:
                 side = (j - len(moving) - resting) % 2             # friction at its upper limit pushes forwards: it slides back
                 released[sticking[(j - len(moving) - resting) // 2].friction.coordinate] = 1 if side else -1
         self._end_friction(start, arrived, released)
-        return replace(start, triggered=tuple(others))
+        return replace(start, triggered=tuple(remaining))
 
     def _end_friction(self, start: SegmentStart, arrived: Iterable[int] = (), released: Mapping[int, int] = MappingProxyType({})
                       ) -> None:
@@ -673,19 +673,19 @@ class HybridSimulation:
                   and friction.coordinate not in resting_at_stops]
         if not acting or problems.hybrid_state.friction:
             return start
-        before = self._event_state(start)
+        state = self._event_state(start)
         speed = max(ended.speed, float(np.abs(start.v).max()))
-        after, resting = stop_slow_coordinates(before, problem, acting, ended.arrived, speed)
-        start = replace(start, q=after.q, v=after.v, switch_signs=None)
+        state, resting = stop_slow_coordinates(state, problem, acting, ended.arrived, speed)
+        start = replace(start, q=state.q, v=state.v, switch_signs=None)
         self._take_sample(problem, start)
-        modes = friction_modes(after, start.t, problem, self._evaluate(problem, start).a, acting, resting, ended.released)
+        modes = friction_modes(state, start.t, problem, self._evaluate(problem, start).a, acting, resting, ended.released)
         problems.change(friction=modes)
-        if held := [mode.friction.name for mode in modes if mode.at_rest]:
+        if at_level := [mode.friction.name for mode in modes if mode.at_rest]:
             problems.warnings.add("friction-not-unique",
-                                  f"{list_names(held, 4)} and other joints hold each other at rest: the motion is unique, but "
-                                  "not how much friction each of them contributes", cause="friction")
+                                  f"{list_names(at_level, 4)} and other joints hold each other at rest: the motion is unique, "
+                                  "but not how much friction each of them contributes", cause="friction")
         for name in change_names(ended.modes, modes):
-            start, self._omits_first_row = self._record_event(name, start, after, after), False
+            start, self._omits_first_row = self._record_event(name, start, state, state), False
         return start
 
     # limits -------------------------------------------------------------------------------------------------------------

@@ -111,10 +111,10 @@ def _event_name(names: Sequence[str], verb: str) -> str:
     return f"{' and '.join(names)} {verb}{'s' if len(names) == 1 else ''}"
 
 
-def change_names(before: Sequence[FrictionMode], after: Sequence[FrictionMode]) -> list[str]:
+def change_names(former: Sequence[FrictionMode], modes: Sequence[FrictionMode]) -> list[str]:
     """Return the names of the events in which coordinates begin to stick, and in which they begin to slide."""
-    moved = {mode.friction.name: mode.moves for mode in before}
-    changed = [mode for mode in after if moved.get(mode.friction.name, mode.moves) != mode.moves]
+    moved = {mode.friction.name: mode.moves for mode in former}
+    changed = [mode for mode in modes if moved.get(mode.friction.name, mode.moves) != mode.moves]
     parts = ([mode.friction.name for mode in changed if mode.moves == moves] for moves in (False, True))
     return [_event_name(names, verb) for names, verb in zip(parts, _BEGINNINGS, strict=True) if names]
 

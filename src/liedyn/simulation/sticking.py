@@ -77,8 +77,8 @@ def friction_modes(state: EventState, t: float, problem: InitialValueProblem, a:
     rows = [friction.coordinate for friction in movable]
     at_rest = _RestingCoordinates(W[np.ix_(rows, rows)], a[rows], movable)
     directions, holding = at_rest.modes({j: released[k] for j, k in enumerate(rows) if k in released}, t)
-    modes |= {friction: FrictionMode(friction, direction, held)
-              for friction, direction, held in zip(movable, directions, holding, strict=True)}
+    modes |= {friction: FrictionMode(friction, direction, at_level)
+              for friction, direction, at_level in zip(movable, directions, holding, strict=True)}
     modes |= {friction: FrictionMode(friction, int(np.sign(a[friction.coordinate])) or 1) for friction in resting
               if friction not in movable}
     return tuple(modes[friction] for friction in frictions)
@@ -90,8 +90,8 @@ def _mobility(state: EventState, problem: InitialValueProblem) -> Array:
     if not state.model.nc:
         return W
     free = np.diag(np.linalg.inv(mass_matrix(state.model.spanning_tree(), state.q)))
-    held = np.diag(W) <= _MOBILITY_TOLERANCE * free
-    return np.where(held[:, None] | held, 0.0, W)
+    fixed = np.diag(W) <= _MOBILITY_TOLERANCE * free
+    return np.where(fixed[:, None] | fixed, 0.0, W)
 
 
 class _RestingCoordinates:
@@ -206,6 +206,6 @@ def _relieving_forces(W: Array, b: Array, limit: Array, k: int, sign: int) -> Ar
     size = max(float(np.abs(b).max()), 1e-300)
     cost = np.zeros(len(b))
     cost[k] = sign
-    found = linprog(cost, A_eq=U[:, part].T * w[part, None], b_eq=-(U[:, part].T @ b) / size,
-                    bounds=np.column_stack([-limit, limit]) / size, method="highs")
-    return np.asarray(found.x) * size if found.success else None
+    solution = linprog(cost, A_eq=U[:, part].T * w[part, None], b_eq=-(U[:, part].T @ b) / size,
+                       bounds=np.column_stack([-limit, limit]) / size, method="highs")
+    return np.asarray(solution.x) * size if solution.success else None
