@@ -1,5 +1,7 @@
-"""The figures of A. Ali, C. Gabellieri and A. Franchi, "Lie Group Formulation of Recursive Dynamics Algorithms of Higher Order
-for Floating-Base Robots", made anew.
+"""Figures 3 and 4 of a paper on recursive dynamics of higher order.
+
+The paper: A. Ali, C. Gabellieri and A. Franchi, "Lie Group Formulation of Recursive Dynamics Algorithms of Higher Order for
+Floating-Base Robots". This script computes the figures again.
 
     python configs/aerial_manipulator_paper.py [-o FOLDER] [--force] [--quick]
     liedyn inverse runs/aerial_manipulator_paper/reference.csv --order 5       # the same forces, base in body coordinates

@@ -32,7 +32,8 @@ def test_rows_of_runs_beyond_limits_have_a_reason(tmp_path, kind, method):
     assert found.evaluator.is_vectorized is (method == "rk4")
     done = found.run(tmp_path / "out")
     within, beyond = table(tmp_path / "out")["reason"]
-    assert beyond.startswith(f"{kind} limits are exceeded (they are not enforced") and told in beyond
+    assert beyond.startswith(f"{kind} limits are exceeded: x from t = ") and told in beyond
+    assert "; limits are not enforced" in beyond
     assert (within == "") is (kind != "effort") and done.table.counts == {"complete": 2}
     assert done.table.n_with_warning == (2 if kind == "effort" else 1)
 

@@ -59,6 +59,12 @@ def test_elsewhere_lines_are_few(clock):
             clock[0] = now
             bar._report()
     assert stream.getvalue() == "simulating … (0 s)\nsimulating … 50% (5 s)\nsimulating … 50% (10 s)\n"
+    clock[0] = 0.0
+    with bar.stage("compiling"):                             # without progress, the time alone changes
+        for now in (0.0, 19.0, 20.0):
+            clock[0] = now
+            bar._report()
+    assert stream.getvalue().endswith("\ncompiling … (0 s)\ncompiling … (20 s)\n")
 
 
 def test_the_innermost_stage_is_told(clock):

@@ -43,7 +43,7 @@ def test_a_demo_is_computed_once_and_opened_each_time(folder, opened, monkeypatc
     assert opened == [page.as_uri()] and "wrote" in first.stderr and "in a browser" not in first.stderr
     again = ok("demo", "pendulum", "--json")
     assert opened == [page.as_uri()] * 2 and page.stat().st_mtime_ns == written
-    assert "--force computes it again" in again.stderr and json.loads(again.stdout)["status"] == "complete"
+    assert "--force runs the example again" in again.stderr and json.loads(again.stdout)["status"] == "complete"
     computed = []
     monkeypatch.setattr(example_commands, "_compute", lambda *arguments: computed.append(arguments[:3]))
     ok("demo", "pendulum", "--force", "--no-open")
@@ -70,8 +70,15 @@ def test_a_wrong_demo_and_a_folder_of_another_kind_are_errors(folder):
 
 
 def test_copied_examples_are_those_of_the_repository_and_run(folder):
-    listed = [line.split()[0] for line in ok("examples").stdout.splitlines()]
-    assert listed == list(json.loads(ok("examples", "--json").stdout)) and "notebooks/1_first_motion.ipynb" in listed
+    lines, folder_name, listed = ok("examples").stdout.splitlines(), "", []
+    for line in lines:
+        if line.endswith("/"):
+            folder_name = line
+        elif line[2] != " ":                                 # else the next line of a title
+            listed.append(folder_name + line.split()[0])
+    titles = json.loads(ok("examples", "--json").stdout)
+    assert listed == list(titles) and "notebooks/1_first_motion.ipynb" in listed and max(map(len, lines)) <= 80
+    assert [path for path, title in titles.items() if len(title) < 10 and not path.endswith(".csv")] == []
     done = ok("examples", "--copy", "ex")
     folders = ", ".join(str(Path("ex", name)) for name in ("configs", "notebooks", "robots"))
     assert f"wrote {len(listed)} files to {folders}" in done.stderr
@@ -88,7 +95,7 @@ def test_own_changes_of_copied_examples_are_not_overwritten(folder):
     own.write_text("own", encoding="utf-8")
     (folder / "robots" / "panda.yaml").unlink()
     done = run("examples", "--copy", ".")
-    assert done.exit_code == 2 and f"exist already: {Path('robots', 'ur5.yaml')}; --force or force=True" in done.stderr
+    assert done.exit_code == 2 and f"already exist: {Path('robots', 'ur5.yaml')}; --force or force=True" in done.stderr
     assert own.read_text(encoding="utf-8") == "own" and not (folder / "robots" / "panda.yaml").exists()
     ok("examples", "--copy", ".", "--force")
     assert own.read_bytes() == (ROOT / "robots" / "ur5.yaml").read_bytes()

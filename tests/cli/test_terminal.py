@@ -92,6 +92,9 @@ def test_long_warnings_are_short_on_a_terminal(terminal, verbose, lines):
 def test_shorten_ends_with_a_whole_clause():
     assert shorten(LONG) == ("NOT RELIABLE: tau.elbow, error 50% or more (2.5 N m); tau.wrist, error 14% (3.2 N m); "
                              "tau.hand, error 12% (0.2 N m) … (-v prints all) [not-reliable]")
+    worst = "limits are exceeded: elbow from t = 1 s (worst 2 rad at t = 2 s, limit 1 rad)"
+    assert shorten(f"{worst}, wrist (worst 1; {'x' * 50}, limit {'y' * 60}) [beyond-limits]") == (
+        f"{worst} … (-v prints all) [beyond-limits]")                   # not within parentheses
     assert shorten("short [code]") == "short [code]" and shorten("x" * 200) == "x" * 200
     assert all(len(shorten(LONG[:n])) <= max(n, app._LONG) for n in range(0, len(LONG), 7))
 

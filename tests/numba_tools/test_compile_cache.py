@@ -632,10 +632,10 @@ def test_compilation_is_named_while_it_lasts_and_only_then(tmp_path, monkeypatch
     with compile_cache.compiling():
         assert compile_cache.compilation() == ""                         # the code may be in the cache
         compile_cache._notice.start()
-        assert compile_cache.compilation().startswith("compiling for this machine, once: ")
+        assert compile_cache.compilation().startswith("compiling for this processor (once, ")
     assert compile_cache.compilation() == ""
     said = [compile_cache.load_or_build("folder", "name", compile_cache.compilation) for _ in range(2)]
-    assert said == ["generating code for this robot, once"] * 2 and compile_cache.compilation() == ""
+    assert said == ["generating code for this robot (once)"] * 2 and compile_cache.compilation() == ""
 
 
 # Forks

@@ -140,8 +140,8 @@ def test_the_table_tells_modes_ranks_and_differences(result):
     assert lines[3].split() == ["0", "(2x)", "drifting", "cart", "100%"]
     assert lines[5] == "  0: Jordan chain of 2; grows like t: cart"
     assert lines[6] == "equilibrium at cart 0 m, pole 0 rad"
-    assert lines[-2] == "controllable: 4 of 4 states; observable: 4 of 4"
-    assert lines[-1].startswith("maximum relative difference from extrapolated finite differences: A ")
+    assert lines[-3] == "controllable: 4 of 4 states; observable: 4 of 4" and max(map(len, lines)) <= 80
+    assert lines[-2].startswith("maximum relative difference from extrapolated finite differences: A ")
     assert "… and 2 more, in linear.json" in text(result, max_modes=1)
     assert text(result, max_modes=2) == text(result)
 

@@ -86,7 +86,8 @@ def test_stops_do_not_hide_limits_that_a_prescribed_motion_exceeds(run, mode):
     r = run({**SWING, "limits": mode, "saturate": True}, "{lower: -1, upper: 1, velocity: 99, effort: 5}")
     warnings = [note for note in map(str, r.warnings) if "limits are exceeded" in note]
     assert len(warnings) == 2 and warnings[0].startswith("position") and warnings[1].startswith("effort")
-    assert all("(limits are not enforced while a joint is prescribed or locked): shoulder from t = " in note for note in warnings)
+    assert all("limits are exceeded: shoulder from t = " in note for note in warnings)
+    assert all("; limits are not enforced while a joint is prescribed or locked" in note for note in warnings)
 
 
 def test_limits_of_joints_that_are_prescribed_and_of_those_that_move_are_two_lines(run):
@@ -97,9 +98,10 @@ def test_limits_of_joints_that_are_prescribed_and_of_those_that_move_are_two_lin
     def told(**more):
         return [note for note in map(str, run(swing | more, narrow, narrow).warnings) if note.startswith("position")]
     free, fixed = told()
-    assert "limits: stop enforces them): elbow" in free and "prescribed or locked): shoulder" in fixed and "elbow" not in fixed
+    assert "exceeded: elbow" in free and "limits: stop enforces them" in free
+    assert "exceeded: shoulder" in fixed and "elbow" not in fixed and "prescribed or locked" in fixed
     assert told(limits="stop") == [fixed]
-    assert "limits.joints excludes them): elbow" in told(limits={"joints": ["shoulder"]})[0]
+    assert "limits are not enforced (limits.joints excludes them)" in told(limits={"joints": ["shoulder"]})[0]
 
 
 def test_limits_are_exceeded_in_one_phase_and_stopped_in_another(run):
@@ -109,7 +111,7 @@ def test_limits_are_exceeded_in_one_phase_and_stopped_in_another(run):
         "events": {"release": {"at": 1.9, "do": {"phase": "free"}}}}, "{lower: -1, upper: 1, velocity: 99, effort: 99}")
     note, = [note for note in map(str, r.warnings) if note.startswith("position")]
     one, = [one for one in r.limits if one.kind == "position"]
-    assert "prescribed or locked): shoulder from t = 0.99 s (worst 1.2 rad at t = 1.57 s, limit 1 rad)" in note
+    assert "exceeded: shoulder from t = 0.99 s (worst 1.2 rad at t = 1.57 s, limit 1 rad); limits are not enforced" in note
     assert one.first == pytest.approx(0.99) and one.worst == pytest.approx(1.2, abs=1e-4)
 
 

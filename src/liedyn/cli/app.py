@@ -90,7 +90,9 @@ def shorten(text: str) -> str:
     if len(text) <= _LONG:
         return text
     code = text[text.rindex(" ["):] if text.endswith("]") and " [" in text else ""
-    ends = [m.start() for m in re.finditer(r"[;,] |\. |: ", text[:_LONG]) if m.start() <= _LONG - len(code) - len(_MORE)]
+    beginning = text[:_LONG - len(code) - len(_MORE) + 1]
+    ends = [m.start() for m in re.finditer(r"[;,] |\. |: ", beginning)
+            if beginning.count("(", 0, m.start()) == beginning.count(")", 0, m.start())]        # not within parentheses
     return f"{text[:ends[-1]]}{_MORE}{code}" if ends else text
 
 

@@ -47,6 +47,7 @@ def compilation() -> str:
 
 DELAY = 2.0                              # s before the first message
 _REDRAW, _REPEAT = 0.25, 5.0             # s between updates on a terminal, between lines elsewhere
+_REPEAT_UNCHANGED = 20.0                 # s between lines that differ in their time only
 
 
 class Progress:
@@ -117,7 +118,7 @@ class Progress:
         if self._terminal:                                   # a longer line could not be redrawn
             columns = shutil.get_terminal_size().columns
             self._write("\r\x1b[K" + (line if len(line) < columns else line[:columns - 2] + "…"))
-        elif text != self._written[0] or time_now - self._written[1] >= _REPEAT:
+        elif text != self._written[0] or time_now - self._written[1] >= (_REPEAT if percent else _REPEAT_UNCHANGED):
             self._write(line + "\n")
             self._written = (text, time_now)
 

@@ -1,6 +1,8 @@
 """The commands `demo` and `examples`: examples that the package contains."""
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 
 import click
@@ -57,6 +59,16 @@ def _compute(scenario: Path, folder: Path, force: bool, as_json: bool, console: 
     console.message(f"`liedyn plot {folder / 'trajectory.csv'}` draws plots of the run")
 
 
+def _by_folder(titles: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines of a list of files with their titles, below the names of their folders."""
+    from liedyn.report.robot_summary import WIDTH, table
+
+    for folder, paths in groupby(titles, lambda path: path.rpartition("/")[0]):
+        yield f"{folder}/"
+        rows = [[path.rpartition("/")[2], titles[path]] for path in paths]
+        yield from (f"  {line}" for line in table(rows, range(2), WIDTH - 2))
+
+
 @click.command(short_help="List the example files, or copy them into a folder.")
 @click.option("--copy", "folder", type=click.Path(), metavar="FOLDER",
               help="Folder to copy robots/, configs/ and notebooks/ into.")
@@ -75,8 +87,7 @@ def examples(folder: str | None, force: bool, as_json: bool, console: Console) -
 
     if folder is None:
         titles = {path.as_posix(): title_of(examples_root() / path) for path in example_files()}
-        width = max(map(len, titles))
-        console.report(as_json, titles, "\n".join(f"{path:{width}s}  {title}".rstrip() for path, title in titles.items()))
+        console.report(as_json, titles, "\n".join(_by_folder(titles)))
         return
     paths = copy_examples(folder, force=force)
     if as_json:

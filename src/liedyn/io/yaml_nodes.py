@@ -104,6 +104,7 @@ _AHEAD = 2048                        # characters: more than PyYAML's scanner re
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.?(inf|nan|infinity)\Z", re.IGNORECASE)
+_MAX_KEYS = 12                       # keys that an error lists in spite of a suggestion
 UNKNOWN_KEY = "unknown key"             # message of errors about keys of a mapping
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+\Z", re.ASCII)
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|\'[^\']*\'', re.DOTALL)
@@ -195,7 +196,8 @@ class Node:
                 hint = (nearest(other_names.get(key, key), names) or (f"did you mean {below[key]}?" if key in below else None)
                         or (f"names of joints are keys of {' and '.join(by_joint)}, such as {by_joint[0]}: {{{key[:40]}: …}}"
                             if by_joint else None))
-                raise child.problem(UNKNOWN_KEY, expected="one of " + ", ".join(names), hint=hint)
+                listed = not hint or len(names) <= _MAX_KEYS        # a suggestion replaces a long list
+                raise child.problem(UNKNOWN_KEY, expected="one of " + ", ".join(names) if listed else None, hint=hint)
 
     def get(self, key: str) -> Node | None:
         """Return the child of a key, or None."""

@@ -129,7 +129,7 @@ def _enter(node: Node, part: str, file: str) -> Node:
     if child.kind == "null":
         child.kind, child.value = "mapping", {}
     if child.kind not in ("mapping", "list"):
-        raise node.error("has no keys", place=Place(file, None, child.key), found=child.excerpt(),
+        raise node.error("a value has no keys", place=Place(file, None, child.key), found=child.excerpt(),
                          hint="`liedyn batch` varies parameters of a robot" if child.key == "robot" else None)
     result: Node = child
     return result

@@ -188,8 +188,8 @@ _generating = 0                                             # number of function
 def compilation() -> str:
     """Return what this process is compiling at the moment, for messages about progress; "" if nothing."""
     if _notice.active:
-        return f"compiling for this machine, once: {FIRST_RUN_TIME} (ahead: `liedyn warmup`)"
-    return "generating code for this robot, once" if _generating else ""
+        return f"compiling for this processor (once, {FIRST_RUN_TIME}; see `liedyn warmup`)"
+    return "generating code for this robot (once)" if _generating else ""
 
 
 @contextlib.contextmanager

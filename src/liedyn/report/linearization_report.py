@@ -27,7 +27,7 @@ from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.report.plots import palette, style
 from liedyn.report.plots.plot_data import FORMATS
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside, save_sheets
-from liedyn.report.robot_summary import table
+from liedyn.report.robot_summary import WIDTH, table, wrapped
 
 MARK = "linear.json"                    # identifies such a folder
 _SHOWN = 3                              # coordinates named for a mode
@@ -132,14 +132,14 @@ def text(result: Linearization, max_modes: int = 24) -> str:
     if s.modes:
         head = ["eigenvalue [1/s]", "f [Hz]", "damping", "time const. [s]", "stability", "participation"]
         first, count = first_of(s.modes, max_modes)
-        lines += [f"  {line}" for line in table([head, *map(_cells, first)], left_aligned=(4, 5))]
+        lines += [f"  {line}" for line in table([head, *map(_cells, first)], (4, 5), WIDTH - 2)]
         lines += [f"  … and {count} more, in {MARK}"] if count else []
     lines += [f"  {_value(mode)}: {chains_text(mode)}; {growth_text(mode.growth)}: "
               + list_names([name for name, _ in _largest(mode.fastest)], _SHOWN) for mode in s.modes if mode.growth]
     fixed = int((~s.moving).sum())
     if fixed:
         subject = "All of these states" if fixed == n else f"{fixed} of the {n} states"
-        lines += [f"  {subject} belong to prescribed coordinates, which forces do not affect; they have no modes"]
+        lines += [f"{subject} belong to prescribed coordinates. Forces do not affect these; they have no modes."]
     if result.offset is not None:
         lines += [f"equilibrium at {_place(result)}"]
     if result.offset:
@@ -148,7 +148,7 @@ def text(result: Linearization, max_modes: int = 24) -> str:
     if result.differences:
         lines += ["maximum relative difference from extrapolated finite differences: "
                   + ", ".join(f"{name} {difference}" for name, difference in result.differences.items())]
-    return "\n".join(lines)
+    return "\n".join(part for line in lines for part in (wrapped(line, "    ") if len(line) > WIDTH else [line]))
 
 
 def _value(mode: Mode) -> str:

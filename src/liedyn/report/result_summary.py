@@ -216,7 +216,7 @@ def plan_text(plan: dict[str, Any]) -> str:
         rows.insert(2, ["events", ", ".join(plan["events"])])
     if plan["folder"] is not None:
         rows.append(["folder", f"{plan['folder']} would be written"])
-    return "\n".join(table(rows, range(2), _WIDEST))
+    return "\n".join(table(rows, range(2)))
 
 
 def steps_text(steps: int | None) -> str:
@@ -239,7 +239,7 @@ def batch_text(report: dict[str, Any]) -> str:
             ["  mode", f"{report['mode']}, {chunks}"],
             ["  first run", length],
             ["  disk", f"about {size_text(report['bytes'])} in {report['folder']}"]]
-    return "\n".join([f"{report['runs']} runs of {report['robot']} ({report['scenario']})", *table(rows, range(2), _WIDEST)])
+    return "\n".join([f"{report['runs']} runs of {report['robot']} ({report['scenario']})", *table(rows, range(2))])
 
 
 # A closed configuration: text, values by joint for `initial` of a scenario, columns for a CSV ----------------------------

@@ -22,16 +22,34 @@ from liedyn.robot_files import ReadingOptions, read_model
 
 # Tables of text, and counts ----------------------------------------------------------------------------------------------
 
-def table(rows: list[list[str]], left_aligned: Collection[int], widest: int = 72) -> list[str]:
-    """Return aligned columns of text.
+WIDTH = 80                               # characters of a line of text
+_NARROWEST = 24                          # characters of a column of text that is narrowed
 
-    The columns with the numbers in `left` are aligned to the left, all others to the right. Cells of more than `widest`
-    characters are split into several lines.
+
+def wrapped(text: str, indent: str = "  ") -> list[str]:
+    """Return the lines of a text of at most 80 characters each, indented from the second one on."""
+    return wrap(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def table(rows: list[list[str]], left_aligned: Collection[int], width: int = WIDTH) -> list[str]:
+    """Return aligned columns of text, in lines of at most `width` characters.
+
+    The columns with the numbers in `left_aligned` are aligned to the left, all others to the right. In a wide table, the cells
+    of the widest left-aligned column are split into several lines. Columns without room follow below, with the first column.
     """
     columns = len(rows[0])
-    cells = [[wrap(cell, widest, break_on_hyphens=False) or [""] for cell in row] for row in rows]
+    rows = [[*row, *[""] * (columns - len(row))] for row in rows]
+    widths = [max(len(row[k]) for row in rows) for k in range(columns)]
+    widest = max(left_aligned, key=lambda k: widths[k])
+    widths[widest] = max(min(widths[widest], _NARROWEST), widths[widest] - max(sum(widths) + 2 * (columns - 1) - width, 0))
+    fitting = max((n for n in range(1, columns) if sum(widths[:n]) + 2 * (n - 1) <= width), default=columns)
+    if fitting > 1 and sum(widths) + 2 * (columns - 1) > width:
+        below = [0, *range(fitting, columns)]
+        return [*table([row[:fitting] for row in rows], [k for k in left_aligned if k < fitting], width), "",
+                *table([[row[k] for k in below] for row in rows], [n for n, k in enumerate(below) if k in left_aligned], width)]
+    cells = [[wrap(cell, max(widths[k], 1), break_on_hyphens=False) or [""] for k, cell in enumerate(row)] for row in rows]
     lines = [line for row in cells for line in zip_longest(*row, fillvalue="")]
-    rows = [[*line, *[""] * (columns - len(line))] for line in lines]
+    rows = [list(line) for line in lines]
     widths = [max(len(row[k]) for row in rows) for k in range(columns)]
     return ["  ".join(cell.ljust(w) if k in left_aligned else cell.rjust(w) for k,
                       (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows]

@@ -16,8 +16,8 @@ from liedyn.simulation.name_binding import bind_joints, v_to_q_indices
 
 KINDS = "position", "velocity", "effort"
 _ROUNDING = 1e-9         # of the limits and the span of the motion: tolerance for motions that are prescribed up to a limit
-_SUGGESTIONS = {"position": "; limits: stop enforces them", "velocity": "", "effort": "; saturate: true enforces them"}
-_FIXED = " (limits are not enforced while a joint is prescribed or locked)"
+_SUGGESTIONS = {"position": " (limits: stop enforces them)", "velocity": "", "effort": " (saturate: true enforces them)"}
+_FIXED = "; limits are not enforced while a joint is prescribed or locked"
 EXCEEDED = tuple(f"{kind} limits are exceeded" for kind in KINDS)         # start of the warnings
 _START_TOLERANCE = 1e-6      # of the limits, for initial values: users round numbers
 _DEGREES = 2.0               # a start beyond its limits by this factor, and beyond a turn, may be in degrees
@@ -117,8 +117,7 @@ def position_limit_warnings(model: Model, t: Array, q: Array) -> list[LiedynWarn
     named = list_names([f"{excess}" if single else f"{excess} in run {run}" for excess, run in violations], _MAX_NAMES)
     how_many = "" if single else f" in {np.count_nonzero(beyond)} of {len(q)} runs"
     return [LiedynWarning("beyond-limits",
-                          f"{EXCEEDED[0]}{how_many} (limits are not enforced in rollouts): "
-                          f"{named}")]
+                          f"{EXCEEDED[0]}{how_many}: {named}; limits are not enforced in rollouts")]
 
 
 def merge_violations(earlier: Iterable[LimitViolation], later: Iterable[LimitViolation]) -> tuple[LimitViolation, ...]:
@@ -237,15 +236,15 @@ def limit_warnings(exceeded: Iterable[LimitViolation], fixed: Iterable[LimitViol
     """
     warnings = WarningLog()
     for kind in KINDS:
-        mend = "; limits.joints excludes them" if stopped and kind == "position" else _SUGGESTIONS[kind]
-        why = "" if recorded else f" (they are not enforced{mend})"
+        mend = " (limits.joints excludes them)" if stopped and kind == "position" else _SUGGESTIONS[kind]
+        why = "" if recorded else f"; limits are not enforced{mend}"
         free = [violation for violation in exceeded if not (kind == "position" and violation.coordinate in stopped)]
         groups = ((merge_violations(free, fixed), why),) if kind == "velocity" else ((free, why), (fixed, _FIXED))
         for group, reason in groups:
             violations = [violation for violation in group
                           if violation.kind == kind and (recorded or kind != "position" or violation.at != 0.0)]
             if violations:
-                warnings.add("beyond-limits", f"{EXCEEDED[KINDS.index(kind)]}{reason}: {_describe_worst(violations)}")
+                warnings.add("beyond-limits", f"{EXCEEDED[KINDS.index(kind)]}: {_describe_worst(violations)}{reason}")
     return warnings
 
 
