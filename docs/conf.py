@@ -4,7 +4,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from site_pages.docstrings import as_rst
+from site_pages.docstrings import as_rst, is_noise
 from site_pages.marks import filled
 
 from liedyn import __version__
@@ -29,6 +29,7 @@ autodoc_class_signature = "separated"
 napoleon_google_docstring = False
 napoleon_use_ivar = True                     # attributes that are properties, too, have one entry
 napoleon_use_rtype = False
+napoleon_use_param = False                   # arguments of one description, such as v and a, are one entry
 
 html_theme = "pydata_sphinx_theme"
 html_title = "liedyn"
@@ -51,5 +52,4 @@ def setup(app):
     app.connect("source-read", lambda app, name, text: text.__setitem__(0, filled(text[0])))
     app.connect("autodoc-process-docstring", lambda app, what, name, thing, options, lines:
                 lines.__setitem__(slice(None), as_rst(what, lines)), priority=400)          # before napoleon
-    app.connect("autodoc-skip-member", lambda app, what, name, member, skip, options:
-                True if type(member).__name__ == "_tuplegetter" else None)
+    app.connect("autodoc-skip-member", lambda app, what, name, member, skip, options: is_noise(name, member) or None)

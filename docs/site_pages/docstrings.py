@@ -13,12 +13,26 @@ _ROW = re.compile(r"^(\S.*?)(?:  +(\S.*))?$")
 _GAP = re.compile(r"\S   +\S|\w  +\S")
 _SIGNS = re.compile(r"([*|]|(?<=\w)_(?!\w))")
 _CODE = re.compile(r"(``.+?``|`[^`]+`)")
+_PAGE = re.compile(r"docs/([\w/-]+)\.md(?:#[\w-]+)?")
+_FIELD = re.compile(r"\w+(?:, \w+)* : (?!.*`)")
+_CLASS = re.compile(rf"(?<![\w.`])({'|'.join(name for name in liedyn.__all__ if name[0].isupper())})\b")
 
 
 def as_rst(what: str, lines: list[str]) -> list[str]:
     """The lines of a docstring: equations as formulas, the columns of a class as definitions, the reason of each error."""
     lines = typeset("\n".join(lines)).split("\n")
-    return [_escaped(line) for line in _errors(_definitions(lines) if what == "class" else lines)]
+    out, example = [], False
+    for line in _errors(_definitions(lines) if what == "class" else lines):
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        out.append(line if example else _escaped(line))
+    return out
+
+
+def is_noise(name: str, member: object) -> bool:
+    """Whether a member of a class is not for users: fields of named tuples, and constructors of results and errors."""
+    owner = getattr(liedyn, getattr(member, "__qualname__", "").partition(".")[0], object)
+    return type(member).__name__ == "_tuplegetter" or name == "__new__" or (
+        name == "__init__" and (not inspect.isfunction(member) or issubclass(owner, Exception)))
 
 
 def _errors(lines: list[str]) -> list[str]:
@@ -60,8 +74,11 @@ def _is_in_columns(rows: list[str]) -> bool:
 
 
 def _escaped(line: str) -> str:
-    """Signs that would begin emphasis or a substitution, as they are."""
-    if line.lstrip().startswith((">>>", "...", "*", "..")):
+    """Signs that would begin emphasis or a substitution, as they are; links to public classes and to pages."""
+    if line.lstrip().startswith(("*", "..")):
         return line
+    line = _PAGE.sub(r":doc:`/\1`", line)
+    if _FIELD.match(line):
+        line = _CLASS.sub(r"`\1`", line)
     linked = line if _NAMES.fullmatch(line.strip()) else _ERROR.sub(r"`\1`", line)
     return "".join(part if part.startswith("`") else _SIGNS.sub(r"\\\1", part) for part in _CODE.split(linked))

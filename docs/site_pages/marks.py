@@ -16,6 +16,8 @@ _MAKERS = {"commands": commands_page, "contributing": contributing_page, "galler
            "keys": keys_page, "python": subject_page}
 # Links to files outside docs/, which the site does not have, and the pages that it has instead.
 _REPLACED_LINKS = {"../CONTRIBUTING.md": "contributing.md"}
+# A link whose text is the name of a test: it may be broken after an underscore.
+_TEST = re.compile(r"(?<=\[)test_\w+(?=\]\()")
 # A link to the page of a public name: on the site, to its entry on that page.
 _NAME = re.compile(r"\[`?(\w+)`?\]\([./\w]*reference/python/[\w-]+\.md\)")
 
@@ -25,6 +27,7 @@ def filled(text: str) -> str:
     text = _MARK.sub(lambda mark: made(mark[1]), text)
     for link, page in _REPLACED_LINKS.items():
         text = text.replace(f"]({link})", f"]({page})")
+    text = _TEST.sub(lambda name: name[0].replace("_", "_\u200b"), text)
     return _NAME.sub(lambda link: f"{{py:obj}}`{link[1]} <liedyn.{link[1]}>`" if link[1] in liedyn.__all__ else link[0], text)
 
 

@@ -26,6 +26,7 @@ NOT_RUN = {"make": "makes the environment that this test runs in, or calls this 
 NOT_RUN_INLINE = {"simulate runs/panda_hybrid --resume": "of a run that was interrupted: tests/cli/test_simulate_resume.py",
                   "simulate runs/NAME --resume": "the same",
                   "inverse --smooth auto": "no trajectory is named",
+                  "ik robots/panda.yaml --targets path.csv -o joints.csv": "docs/how-to/inverse-kinematics.md does it",
                   "parameters robots/ur5.yaml --from motion.csv --with friction": "docs/parameters.md does it"}
 # What a reader waits for, but a test need not
 SHORTER = {"simulate configs/ur5_excite.yaml": ["-S", "output_step=0.08"],

@@ -117,6 +117,24 @@ def test_api_pages_say_what_each_error_is_raised_for(monkeypatch):
                          f"    {docstrings.reason('ModelError')}", "UsageError", "    For a reason.", ""]
 
 
+def test_examples_of_docstrings_are_not_changed_and_names_of_pages_are_links(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    docstrings = importlib.import_module("site_pages.docstrings")
+    example = [">>> print(error)", "ModelError 3: a_b", ""]
+    assert docstrings.as_rst("class", [*example, "ModelError: see docs/how-to/moves.md#python."])[:4] == [
+        *example, "`ModelError`: see :doc:`/how-to/moves`."]
+    assert docstrings.as_rst("function", ["v, a : Model or Link", "model : `Model`"]) == [
+        "v, a : `Model` or `Link`", "model : `Model`"]
+
+
+def test_constructors_of_errors_and_results_are_not_in_the_site(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    is_noise = importlib.import_module("site_pages.docstrings").is_noise
+    assert is_noise("__init__", liedyn.InputError.__init__) and is_noise("__init__", liedyn.LiedynError.__init__)
+    assert is_noise("__new__", liedyn.InverseDerivatives.__new__) and is_noise("dq", liedyn.RecordedMotion.q)
+    assert not is_noise("__init__", liedyn.Link.__init__) and not is_noise("save", liedyn.Trajectory.save)
+
+
 def test_the_site_fetches_nothing(made_by):
     """Neither the styles nor the HTML within pages name another host."""
     for style in (DOCS / "site_pages/static").glob("*.css"):

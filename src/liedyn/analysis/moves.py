@@ -110,7 +110,8 @@ def plan_move(model: Model, target: ArrayLike | Mapping[str, Any], q0: ArrayLike
     """Return the fastest motion from a state to rest at a target, under limits. All joints arrive at the same time.
 
     Without a jerk limit, velocities are trapezoids; with one, they are S-curves. The coordinates of ball and free joints move
-    along one screw. The package ruckig (`pip install 'liedyn[moves]'`) computes the profiles.
+    along one screw. Motions from other states than rest require the package ruckig
+    (`pip install 'liedyn[moves]'`).
 
     Parameters
     ----------

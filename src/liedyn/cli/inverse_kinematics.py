@@ -62,7 +62,7 @@ class Numbers(click.ParamType):         # type: ignore[type-arg]  # versions of 
 @click.option("--relative-to", metavar="LINK", help="Link in whose axes the target is. Default: the world.")
 @click.option("--targets", type=TRAJECTORY, metavar="FILE.csv", help="Path of targets: columns pose.LINK.px[m] … qw, "
               "com.position.x[m] …, as `liedyn kinematics` writes them.")
-@click.option("--independent", is_flag=True, help="Rows of --targets are no path: each search starts from --q, then at "
+@click.option("--independent", is_flag=True, help="Rows of --targets are separate targets: each search starts from --q, then at "
               "random.")
 @click.option("--q", "q", multiple=True, metavar="JOINT=VALUE", help="Initial guess of a joint's coordinates (separated by "
               "commas); may be repeated. Default: zero, or the middle of limits that exclude it.")

@@ -167,9 +167,9 @@ def convert(source: str, output: str, format: str | None, fix: tuple[str, ...], 
     Numbers are preserved exactly, rotations up to rounding. URDF cannot describe every robot. Where possible, an equivalent
     form is written, with a warning: a universal joint becomes two revolute joints with a massless link between them; loops and
     couplings are written to a loops file next to the URDF. Springs, armatures, ball and helical joints, and a gravity other than
-    the default have no equivalent: such a robot requires --lossy. A URDF of a URDF keeps all else of the file: meshes, collision
-    shapes, transmissions, comments. In other conversions, primitives are written for drawing; meshes and shapes of
-    contacts are not.
+    the default have no equivalent: such a robot requires --lossy. From URDF to URDF, all other parts of the file are kept:
+    meshes, collision shapes, transmissions, comments. In other conversions, primitives are written for drawing; meshes and
+    shapes of contacts are not.
 
     \b
     Examples:
@@ -380,7 +380,7 @@ def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: 
     """Plan the fastest motion of ROBOT from one configuration to another, under limits of velocity, acceleration and jerk.
 
     All joints arrive at the same time. The output is a trajectory with columns q, v and a, for `inverse`, `replay`, `plot` and
-    the signals of a scenario. The package ruckig computes it (pip install 'liedyn[moves]').
+    the signals of a scenario.
 
     \b
     Examples:

@@ -106,7 +106,7 @@ def inverse_kinematics(model: Model, tasks: Tasks, q0: ArrayLike | None = None, 
                        posture: ArrayLike | Mapping[str, ArrayLike] | None = None, fixed: Sequence[str] = (), path: bool = False,
                        restarts: int | None = None, seed: int = 0, limits: bool = True, tolerance: float = 1e-10,
                        constraint_motion: Mapping[str, Any] | None = None) -> InverseKinematics:
-    """Return configurations in which links are where tasks require, with loops closed and within joint limits.
+    """Return configurations that fulfil tasks such as poses of links, with loops closed and within joint limits.
 
     Parameters
     ----------
@@ -117,11 +117,11 @@ def inverse_kinematics(model: Model, tasks: Tasks, q0: ArrayLike | None = None, 
     q0 : (nq,) or (..., nq) array, optional
         Guess, from which the first search starts. Default: neutral, or the middle of limits that exclude it.
     posture : (nq,) array, or {joint: position}, optional
-        Preferred configuration: among those that fulfil the tasks, the nearest to it on the branch that was solution.
+        Preferred configuration. Among the configurations that fulfil the tasks, the search moves to the one nearest to it.
     fixed : names, optional
         Joints, or coordinates such as "u.1", that keep the values of the guess.
     path : bool
-        Whether the targets (N, ...) are one motion: each search starts from the configuration before, without random starts.
+        Whether the targets (N, ...) are one motion: each search starts at the previous configuration, never at a random one.
     restarts : int, optional
         Maximum number of further starts at random configurations if the guess does not lead to the target. Default: 40.
     seed : int
@@ -129,14 +129,14 @@ def inverse_kinematics(model: Model, tasks: Tasks, q0: ArrayLike | None = None, 
     limits : bool
         Whether positions stay within the limits of the joints.
     tolerance : float
-        Maximum error of a target that counts as reached [rad, or metres per characteristic length of the robot].
+        Maximum error of a target that counts as reached [rad, or m per characteristic length of the robot].
     constraint_motion : optional
         Motion of the frames of driven loops, as for `constraint_residual`.
 
     Returns
     -------
     InverseKinematics
-        Also of targets that are not reached: then the configuration with the smallest error that was found, with a warning.
+        For a target that is not reached, the configuration with the smallest error, and a warning.
 
     Raises
     ------
@@ -144,8 +144,8 @@ def inverse_kinematics(model: Model, tasks: Tasks, q0: ArrayLike | None = None, 
 
     Notes
     -----
-    Levenberg-Marquardt steps on the configuration manifold with exact Jacobians. Of several priorities, each is solved in the
-    null space of those before, which keep their values.
+    Levenberg-Marquardt steps on the configuration manifold with exact Jacobians. Tasks with a
+    larger `priority` number are solved in the null space of the others.
 
     Examples
     --------
