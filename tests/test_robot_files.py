@@ -11,7 +11,7 @@ from bridge import PinocchioBridge, file_of, full, relative, urdf_files
 from liedyn.errors import ModelError, UsageError
 from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.io.robots.write_robot_yaml import error, pose_to_dict, quaternion_error, quaternion_of, rpy_of
-from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Loop, Mimic, Robot
+from liedyn.model.description import INDEX_HEADER, WORLD, Coordinate, Coupling, Joint, Loop, Mimic, Robot
 from liedyn.model.links import Link, Pose
 from liedyn.model.validate import validate
 from liedyn.robot_files import convert, load_description
@@ -52,7 +52,7 @@ def bodies(model) -> list[np.ndarray]:
     """What of a model decides how it moves: the arrays of its bodies, without those of its links."""
     n, links = model.n_bodies, len(model.link_names)
     c, frames = model.constants, 6 + 2 * n + 32 * n
-    return [model.index[8:8 + 2 * n], c[:frames], c[frames + 12 * links:]]
+    return [model.index[INDEX_HEADER:INDEX_HEADER + 2 * n], c[:frames], c[frames + 12 * links:]]
 
 
 # --- rotations -------------------------------------------------------------------------------------------------------

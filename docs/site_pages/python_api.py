@@ -7,10 +7,10 @@ import liedyn
 
 SUBJECTS: dict[str, tuple[str, ...]] = {
     "robots": ("load", "load_description", "build", "fix_joints", "save", "Model", "Robot", "Link", "Shape", "Joint",
-               "curve_joint", "Pose", "Mimic", "Loop", "Coupling", "Actuator", "Keyframe", "Variants", "parameter_names",
-               "plan", "Plan", "warmup", "Warmup"),
+               "curve_joint", "Pose", "Mimic", "Loop", "Coupling", "ForceElement", "Actuator", "Keyframe", "Variants",
+               "parameter_names", "plan", "Plan", "warmup", "Warmup"),
     "dynamics": ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "mass_matrix", "inverse_mass_matrix", "bias_force",
-                 "gravity_force", "joint_wrenches", "energy"),
+                 "gravity_force", "joint_wrenches", "energy", "element_forces", "ElementForces", "element_wrenches"),
     "kinematics": ("link_pose", "link_poses", "link_twist", "link_acceleration", "jacobian", "jacobian_derivative",
                    "centre_of_mass", "momentum", "joint_motion", "integrate", "difference", "d_integrate", "d_difference",
                    "random_configuration", "random_motion"),

@@ -94,6 +94,11 @@ from liedyn.dynamics.inertial_parameters import (
     regressor as regressor,
 )
 from liedyn.dynamics.kim2012 import kim_tables as kim_tables
+from liedyn.dynamics.force_elements import (
+    element_forces as element_forces,
+    element_wrenches as element_wrenches,
+    ElementForces as ElementForces,
+)
 from liedyn.dynamics.inverse_kinematics import InverseKinematics as InverseKinematics, inverse_kinematics as inverse_kinematics
 from liedyn.dynamics.kinematic_tasks import Task as Task
 from liedyn.dynamics.kinematics import (
@@ -160,6 +165,7 @@ from liedyn.model.description import (
     Mimic as Mimic,
     Robot as Robot,
 )
+from liedyn.model.force_element import ForceElement as ForceElement
 from liedyn.model.links import Link as Link, Pose as Pose, Shape as Shape
 from liedyn.model.model import Model as Model
 from liedyn.report.replay.replay import replay_of as replay_of

@@ -28,6 +28,7 @@ from liedyn.io.robots.robot_yaml import loops_beside, loops_path_of, read_loops_
 from liedyn.io.robots.visual_shapes import link_shapes, with_mesh_files
 from liedyn.io.robots.write_robot_yaml import Omission, as_yaml, loops_yaml, robot_yaml
 from liedyn.model.description import Coupling, Loop, Robot
+from liedyn.model.force_element import ForceElement
 from liedyn.model.links import Shapes, vector
 from liedyn.model.model import Model
 from liedyn.model.model import build as build_model
@@ -237,7 +238,7 @@ def _with_constraints(robot: Robot, path: Path, loops: str | os.PathLike[str] | 
     if file is None:
         return dataclasses.replace(robot, warnings=(*robot.warnings, *warnings))
     return dataclasses.replace(robot, loops=(*robot.loops, *file.loops), couplings=(*robot.couplings, *file.couplings),
-                               actuated=file.actuated or robot.actuated)
+                               actuated=file.actuated or robot.actuated, elements=(*robot.elements, *file.elements))
 
 
 # Writing a model to a file ----------------------------------------------------------------------------------------------
@@ -366,14 +367,15 @@ def convert(model: Model | Robot, format: str, name: str | None = None, folder: 
         lost = (Omission("file", message, dynamics=False),)
     lost += tuple(Omission(name, "its shapes are left out: the robot has no link of this name (was it renamed?)", dynamics=False)
                   for name in nameless)
-    constraints: tuple[Loop | Coupling, ...] = (*robot.loops, *robot.couplings)
+    constraints: tuple[Loop | Coupling | ForceElement, ...] = (*robot.loops, *robot.couplings, *robot.elements)
     if constraints and not target.has_constraints:
         if name is None:
-            message = f"the constraint is left out: it needs a loops file next to the {target.title}"
+            message = f"it is left out: it needs a loops file next to the {target.title}"
             subset.losses += [Omission(constraint.name, message) for constraint in constraints]
         else:
             loops = loops_yaml(subset.robot, name)
-            subset.rewritten.append(f"loops and couplings are in {loops_path_of(Path(name))}, which other programs do not read")
+            subset.rewritten.append(f"loops, couplings and force elements are in {loops_path_of(Path(name))}, which other "
+                                    "programs do not read")
     return Conversion(format, text, loops, subset.robot, tuple(subset.rewritten), (*subset.losses, *lost))
 
 
@@ -386,9 +388,9 @@ def write(converted: Conversion, path: Path, *, force: bool = False) -> tuple[Pa
     if converted.loops is not None:
         texts[loops_path_of(path)] = converted.loops
     elif not FORMATS[converted.format].has_constraints and (file := loops_beside(path)[0]) is not None:
-        count = len(file.loops) + len(file.couplings)
-        raise UsageError(f"a loops file next to {path} would add {count} constraint(s) to the robot; move it, or use "
-                         "another name")
+        count = len(file.loops) + len(file.couplings) + len(file.elements)
+        raise UsageError(f"a loops file next to {path} would add {count} constraint(s) or element(s) to the robot; move it, or "
+                         "use another name")
     for output in texts:
         check_output(output, force=force)
     with ExitStack() as files:

@@ -26,7 +26,7 @@ def test_there_and_back(tmp_path):
 def test_a_mechanism_has_a_loops_file_beside(tmp_path):
     path = tmp_path / "bar.urdf"
     done = ok("convert", ROBOTS / "four_bar.yaml", "-o", path, "--json")
-    beside = "loops and couplings are in bar.loops.yaml, which other programs do not read"
+    beside = "loops, couplings and force elements are in bar.loops.yaml, which other programs do not read"
     assert json.loads(done.stdout) == {
         "files": [str(path), str(tmp_path / "bar.loops.yaml")], "format": "urdf", "losses": [],
         "rewritten": ['the ground is a link "world"', beside]}
@@ -64,7 +64,7 @@ def test_standard_output(tmp_path):
     assert done.stdout.startswith('<?xml version="1.0"?>\n<robot name="asymmetric_body">') and "floating" not in done.stdout
     assert 'type="floating"' in ok("convert", ROBOTS / "asymmetric_body.yaml", "-o", "-", "--to", "urdf").stdout
     done = run("convert", ROBOTS / "four_bar.yaml", "-o", "-", "--to", "urdf")
-    assert done.exit_code == 3 and "pin: the constraint is left out: it needs a loops file next to the URDF" in done.stderr
+    assert done.exit_code == 3 and "pin: it is left out: it needs a loops file next to the URDF" in done.stderr
     assert ok("convert", ROBOTS / "four_bar.yaml", "-o", "-", "--to", "yaml").stdout.startswith("name: four_bar\n")
 
 

@@ -314,7 +314,7 @@ TABLES = [(f"docs/{page}.md", title) for page, titles in {
     "scenarios/control": ("control", "sampling", "quantization"), "scenarios/contact": ("limit_stops", "friction"),
     "scenarios/events": ("phase", "event"), "scenarios/integrators": ("integrator",),
     "files": ("link", "joint", "actuator", "column_map"), "loops": ("loop", "coupling"),
-    "batches": ("sweep", "parameter", "trajectories")}.items() for title in titles]
+    "elements": ("element", "one_sided"), "batches": ("sweep", "parameter", "trajectories")}.items() for title in titles]
 SCENARIO_PAGES = ["scenarios", *(f"scenarios/{page}" for page in ("contact", "control", "events", "integrators"))]
 
 
@@ -329,7 +329,8 @@ def test_the_tables_of_the_documents_are_the_declarations(page, title):
         pytest.fail(f"{page} lacks these rows:\n" + "\n".join(missing), pytrace=False)
 
 
-@pytest.mark.parametrize("kind, pages", [("scenario", SCENARIO_PAGES), ("robot", ["files", "loops"]), ("loops", ["loops"])])
+@pytest.mark.parametrize("kind, pages", [("scenario", SCENARIO_PAGES), ("robot", ["files", "loops", "elements"]),
+                                         ("loops", ["loops", "elements"])])
 def test_every_key_is_in_the_documents(kind, pages):
     text = "\n".join((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in pages)
     code = " ".join(re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL))

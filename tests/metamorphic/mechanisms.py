@@ -15,7 +15,8 @@ import liedyn as ld
 from coupled_robots import coupled_robot
 from degenerate_mechanisms import CASES, GRAVITY, at, body
 from liedyn.model.description import WORLD, Coupling, Joint, Robot
-from liedyn.model.links import Link
+from liedyn.model.force_element import ForceElement
+from liedyn.model.links import Link, Pose
 from loop_zoo import looped_robot
 from zoo import SIMPLE, random_robot
 
@@ -82,6 +83,7 @@ MECHANISMS: dict[str, Callable[[], Mechanism]] = {
     "random tree with couplings": lambda: coupled(SEED + 5, "fixed"),
     "random tree with mimic joints": lambda: mimicking(SEED + 6, "fixed"),
     "random floating tree with mimic joints": lambda: mimicking(SEED + 7, "floating"),
+    "random tree with elements": lambda: Mechanism(with_elements(random_robot(SEED + 8, 4, grounded=True))),
     "random loops": lambda: looped(SEED + 3, "fixed"),
     "random floating loops": lambda: looped(SEED + 4, "floating"),
     **{name: partial(lambda name: _degenerate(name), name) for name in CASES},
@@ -91,6 +93,20 @@ MECHANISMS: dict[str, Callable[[], Mechanism]] = {
 def _degenerate(name: str) -> Mechanism:
     return Mechanism(replace(CASES[name].robot, gravity=tuple(GRAVITY.tolist())), np.array(CASES[name].q),
                      np.array(CASES[name].v))
+
+
+def with_elements(robot: Robot) -> Robot:
+    """A robot with a force element of each type."""
+    links = [link.name for link in robot.links]
+    a, b = Pose.from_xyz_rpy([0.1, -0.2, 0.1], [0.1, 0.2, 0.3]), Pose.from_xyz_rpy([0.3, 0.1, -0.2], [-0.4, 0.2, 0.3])
+    numbers = [("spring", {"stiffness": 90, "free_length": 0.3, "preload": 2, "damping": (1, 3)}), ("damper", {"damping": 4}),
+               ("cable", {"stiffness": 60, "free_length": 0.1, "damping": 3}),
+               ("gas_spring", {"force": 30, "extended_length": 30.0, "stroke": 29.0, "progression": 3.0}),
+               ("torsion", {"stiffness": 7, "damping": 0.3, "rest": 0.2, "axis": (0, 1, 0)}),
+               ("bushing", {"stiffness": (3, 4, 5, 60, 70, 80), "damping": (0.1, 0.2, 0.3, 2, 3, 4)})]
+    ends = [(WORLD if k % 3 == 0 else links[k % 2], links[-1 - k % 2]) for k in range(len(numbers))]
+    return replace(robot, elements=[ForceElement(kind, kind, *pair, a, b, **values)
+                                    for (kind, values), pair in zip(numbers, ends, strict=True)])
 
 
 def mimicking(seed: int, base: str) -> Mechanism:

@@ -218,6 +218,8 @@ TREE: dict[str, Observable] = {
     "joint_motion:S": Observable(lambda m, s, link: motion_of_joint(m, s, link, 1), "t", (0, 0, -1)),
     "joint_motion:dS": Observable(lambda m, s, link: motion_of_joint(m, s, link, 2), "t", MOTION),
     "joint_wrenches": Observable(transmitted, "h", FORCE),
+    "element_forces": Observable(lambda m, s, _: ld.element_forces(m, s.q, s.v).energy, "-", FORCE),
+    "element_wrenches": Observable(lambda m, s, link: ld.element_wrenches(m, s.q, s.v)[m.link_names.index(link)], "h", FORCE),
     "higher_order_forward_dynamics": Observable(
         lambda m, s, _: ld.higher_order_forward_dynamics(m, s.q, s.v, rates(s.tau, 0 * s.tau))[..., 1, :], "v", (0, 0, -3)),
     "higher_order_hybrid_dynamics:a": Observable(
@@ -315,6 +317,10 @@ def outcome(one: Observable, model, state, link) -> np.ndarray | str:
     try:
         return np.asarray(one.compute(model, state, link), float)
     except ld.ComputationError as error:
+        return type(error).__name__
+    except ld.ModelError as error:
+        if "not supported for robots with force elements" not in error.message:
+            raise
         return type(error).__name__
 
 

@@ -130,7 +130,10 @@ def world_moved(rpy, xyz) -> Transformation:
             children = {j.child for j in robot.joints}
             root = next(link.name for link in robot.links if link.name not in children)
             joints = (Joint("place", "fixed", WORLD, root, Pose(tuple(R.ravel().tolist()), tuple(p.tolist()))), *joints)
-        return replace(robot, joints=joints, loops=loops, gravity=tuple((R @ np.array(robot.gravity)).tolist()))
+        elements = tuple(replace(one, pose_a=pose(one.pose_a) if one.a == WORLD else one.pose_a,
+                                 pose_b=pose(one.pose_b) if one.b == WORLD else one.pose_b) for one in robot.elements)
+        return replace(robot, joints=joints, loops=loops, elements=elements,
+                       gravity=tuple((R @ np.array(robot.gravity)).tolist()))
     return Transformation(change, R, p)
 
 
@@ -146,7 +149,24 @@ def other_units(length: float, mass: float, time: float) -> Transformation:
             return replace(one, terms=terms)
         loops = tuple(replace(one, pose_a=pose(one.pose_a), pose_b=pose(one.pose_b), length=one.length * length,
                               radius=one.radius * length) for one in robot.loops)
-        return replace(in_units(robot, length, mass, time), loops=loops, couplings=tuple(map(coupling, robot.couplings)))
+        force, stiffness = mass * length / time**2, mass / time**2
+        of_bushing = 3 * [stiffness * length**2] + 3 * [stiffness]
+
+        def element(one):
+            torsion = one.type == "torsion"
+            x = stiffness * length**2 if torsion else stiffness
+            changes = {"preload": one.preload * (force * length if torsion else force),
+                       "free_length": [y * length for y in one.free_length]}
+            changes |= {"stiffness": [y * x for y in one.stiffness], "damping": [y * x * time for y in one.damping]}
+            if one.type == "bushing":
+                changes["stiffness"] = [y * x for y, x in zip(one.stiffness, of_bushing, strict=True)]
+                changes["damping"] = [y * x * time for y, x in zip(one.damping, of_bushing, strict=True)]
+            if one.type == "gas_spring":
+                changes |= {"force": one.force * force, "extended_length": one.extended_length * length,
+                            "stroke": one.stroke * length}
+            return replace(one, pose_a=pose(one.pose_a), pose_b=pose(one.pose_b), **changes)
+        return replace(in_units(robot, length, mass, time), loops=loops, couplings=tuple(map(coupling, robot.couplings)),
+                       elements=tuple(map(element, robot.elements)))
     return Transformation(change, length=length, mass=mass, time=time)
 
 
@@ -162,7 +182,8 @@ def reversed_and_renamed() -> Transformation:
         loops = tuple(replace(one, name=name(one.name), a=name(one.a), b=name(one.b)) for one in reversed(robot.loops))
         couplings = tuple(replace(one, name=name(one.name), terms=tuple((name(j), c, x) for j, c, x in reversed(one.terms)))
                           for one in reversed(robot.couplings))
-        return replace(robot, name="other", links=links, joints=joints, loops=loops, couplings=couplings)
+        elements = tuple(replace(one, name=name(one.name), a=name(one.a), b=name(one.b)) for one in robot.elements)
+        return replace(robot, name="other", links=links, joints=joints, loops=loops, couplings=couplings, elements=elements)
     return Transformation(change, name=name)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import ModelError, NameLookupError
-from liedyn.model.description import COUPLING, LOOP_TYPES, Coordinate, Coupling, Joint, Loop, Mimic, Robot
+from liedyn.model.description import COUPLING, INDEX_HEADER, LOOP_TYPES, Coordinate, Coupling, Joint, Loop, Mimic, Robot
 from liedyn.model.links import Link, Pose
 from liedyn.model.validate import validate
 from matrices import pose
@@ -193,7 +193,7 @@ def test_layout_of_the_arrays():
     (m, driven), table, (v, q, coefficients), chain, (figure, sign), _, shared = arrays(model)
     assert (m, driven) == (model.nc, 2)
     body = dict(zip(model.link_names, model.link_body.tolist(), strict=True)) | {"world": 0}
-    parent = model.index[8:8 + model.n_bodies].tolist()
+    parent = model.index[INDEX_HEADER:INDEX_HEADER + model.n_bodies].tolist()
 
     def above(i):
         return [] if i <= 0 else [i, *above(parent[i])]

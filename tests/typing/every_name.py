@@ -37,6 +37,8 @@ def dynamics(model: ld.Model, q: Array, v: Array, a: Array, tau: Array, mask: Ma
     assert_type(ld.bias_force(model, q, v), Array)
     assert_type(ld.gravity_force(model, [0.1, 0.2]), Array)
     assert_type(ld.joint_wrenches(model, q, v, a, frame="world"), Array)
+    assert_type(ld.element_forces(model, q, v, on_error="nan"), ld.ElementForces)
+    assert_type(ld.element_wrenches(model, q, v), Array)
     assert_type(ld.mass_matrix(model, q), Array)
     assert_type(ld.inverse_mass_matrix(model, q), Array)
     assert_type(ld.coriolis_matrix(model, q, v, method="christoffel"), Array)
@@ -213,7 +215,8 @@ def described_robot() -> ld.Model:
     robot = ld.Robot("arm", links, joints=[curve, *joints], gravity=[0, 0, -1.6], loops=loops, actuated=["one"],
                      keyframes=[ld.Keyframe("rest", {"one": 0.1})],
                      couplings=[ld.Coupling("gear", {"one": 1, "two.angle": 2}, offset=0.1)],
-                     actuators=[ld.Actuator("rotor", "b", axis=[0, 0, 1], torque_ratio=0.1)])
+                     actuators=[ld.Actuator("rotor", "b", axis=[0, 0, 1], torque_ratio=0.1)],
+                     elements=[ld.ForceElement("spring", "spring", "a", "b", pose_b=[0, 0, 1], stiffness=10, free_length=[1, 2])])
     assert_type((links[0].com, joints[0].axes), tuple[tuple[float, float, float], tuple[tuple[float, float, float], ...]])
     assert_type(ld.fix_joints(ld.build(robot), {"one": 0.1, "two": [0, 0, 1]}), ld.Model)
     return ld.build(robot)

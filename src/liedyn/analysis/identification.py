@@ -42,7 +42,13 @@ from liedyn.analysis.weighted_least_squares import (
 from liedyn.arrays import Array, ArrayLike, Base, Mask, Wrenches
 from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.dynamics.dynamics import inverse_dynamics
-from liedyn.dynamics.inertial_parameters import TOLERANCE, BaseParameters, base_parameters, joint_parameter_kinds, regressor
+from liedyn.dynamics.inertial_parameters import (
+    TOLERANCE,
+    BaseParameters,
+    base_parameters,
+    inertial_regressor,
+    joint_parameter_kinds,
+)
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import LiedynWarning, ModelError, TrajectoryError, UsageError, WarningLog, list_names, warn
 from liedyn.immutable import Immutable
@@ -416,7 +422,7 @@ class _RegressorRows:
         if self.model.nc:                                      # forces of followers act on the coordinates that move them
             (q, v, a), N = follow_couplings(self.model, q, v, a), self.model.elimination().projection
         f_ext = None if self.motion.f_ext is None else self.motion.f_ext[inner]
-        Y = regressor(self.model, q, v, a, passive=passive, joints=self.columns)[:, :, self.base.columns]
+        Y = inertial_regressor(self.model, q, v, a, passive, self.columns)[:, :, self.base.columns]
         Y = Y if N is None else N.T @ Y
         modelled = inverse_dynamics(self.model, q, v, a, f_ext=f_ext, passive=passive)
         return np.concatenate([Y, (self.tau[inner] - modelled)[:, :, None]], axis=2) * self.used[:, None]

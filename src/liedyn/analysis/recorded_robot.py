@@ -260,7 +260,8 @@ def _described_in(robot: Robot, source: str) -> Robot:
         visuals = format_of_file(Path(source)).read(Path(source)).visuals
     loops = tuple(replace(loop, place=Place(source)) for loop in robot.loops)
     couplings = tuple(replace(coupling, place=Place(source)) for coupling in robot.couplings)
-    return replace(robot, loops=loops, couplings=couplings, source=source, visuals=visuals)
+    elements = tuple(replace(element, place=Place(source)) for element in robot.elements)
+    return replace(robot, loops=loops, couplings=couplings, elements=elements, source=source, visuals=visuals)
 
 
 def comments_for(header: dict[str, str], model: Model, output: str,

@@ -149,7 +149,7 @@ N_SAMPLES, _N_CHECKED = 4096, 6     # runs
 _CACHED_TRAJECTORIES = 8
 # comments that describe the robot of a trajectory
 _ROBOT_COMMENTS = ("robot", "model", "base", "gravity", "loops", "armatures", "mimic", "robot_options")
-_ROBOT_SECTIONS = ("links", "joints", "gravity", "loops", "couplings", "actuators")      # of a robot YAML
+_ROBOT_SECTIONS = ("links", "joints", "gravity", "loops", "couplings", "actuators", "elements")      # of a robot YAML
 
 
 class SweepBinding(ABC, Generic[Run]):

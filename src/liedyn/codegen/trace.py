@@ -236,8 +236,8 @@ _LIBM = "atan2", "exp", "log", "floor"               # functions of `lie.simd`
 @cache
 def _substitute_modules() -> dict[str, types.ModuleType]:
     """Return the modules that replace those with Numba."""
-    names = "numba_tools.decorators", "numba_tools.numba_internals", "lie.simd"
-    decorators, views, lanes = (types.ModuleType(f"liedyn.{name}") for name in names)
+    names = "numba_tools.decorators", "numba_tools.numba_internals", "lie.simd", "numba_tools.deferred_kernels"
+    decorators, views, lanes, deferred = (types.ModuleType(f"liedyn.{name}") for name in names)
     vars(decorators).update(dict.fromkeys(("array_at", "call_with_integers", "array_address"), _NUMBA_STUB))
     vars(decorators).update(dict.fromkeys(("inline_kernel", "ir_inline_kernel", "internal_kernel", "kernel", "ieee_inline_kernel",
                                            "jitable"), _identity_decorator),
@@ -249,7 +249,8 @@ def _substitute_modules() -> dict[str, types.ModuleType]:
     vars(lanes).update(known, SIMD_WIDTH=SIMD_WIDTH, **{name: getattr(tracer.c_math, name) for name in _LIBM},
                        **dict.fromkeys(("Lanes", "lanes"), _NUMBA_STUB),
                        **dict.fromkeys(("lane", "with_lane", "simd_width", "nearest", "sincos_of_number"), tracer.not_traceable))
-    return dict(zip(names, (decorators, views, lanes), strict=True))
+    vars(deferred).update(defer=lambda *_: None, call_deferred=lambda function, arguments: function(*arguments))
+    return dict(zip(names, (decorators, views, lanes, deferred), strict=True))
 
 
 # functions with a rewrite, and the few without a plain source, which access memory or belong to the C library

@@ -11,6 +11,7 @@ from liedyn.dynamics.batching.arrays import NONE, as_mask
 from liedyn.dynamics.batching.calls import EntryPoint, call_generated, evaluate, handle_failed_states
 from liedyn.dynamics.constraints.couplings import closed_motion, reduced_model
 from liedyn.dynamics.dynamics import no_prescribed_mask
+from liedyn.dynamics.force_elements import check_without_elements
 from liedyn.errors import summarized
 from liedyn.kernels.hybrid_dynamics_derivatives import hybrid_derivatives_batch, hybrid_derivatives_batch_workspace_size
 from liedyn.kernels.inverse_dynamics_derivatives import inverse_derivatives_batch, inverse_derivatives_batch_workspace_size
@@ -368,6 +369,7 @@ def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike
     """
     if on_error != "raise":
         return handle_failed_states(inverse_dynamics_second_derivatives, locals())
+    check_without_elements(model, bool(passive), "inverse_dynamics_second_derivatives")
     if model.nc:
         reduced = reduced_model(model, "inverse_dynamics_second_derivatives")
         of_tree = inverse_dynamics_second_derivatives(model.spanning_tree(), *closed_motion(reduced, q, v, a), passive=passive)

@@ -21,6 +21,7 @@ from liedyn.dynamics.batching.arrays import (
 from liedyn.dynamics.batching.calls import evaluate, evaluate_hybrid, handle_failed_states
 from liedyn.dynamics.constraints.constraints import constraint_wrenches
 from liedyn.dynamics.constraints.couplings import reduced_model
+from liedyn.dynamics.force_elements import element_wrenches
 from liedyn.dynamics.kinematics import all_link_motions, link_poses
 from liedyn.errors import ModelError
 from liedyn.joints.joint_model import FOLLOWER_COUNT
@@ -52,7 +53,7 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     f_ext : (..., n_links, 6) array or {link name: (..., 6) array}, optional
         External wrench [m; f] [N m | N] on each link, in its "local" frame: link axes, about the link's origin.
     passive : bool
-        Whether joint springs, damping and friction act.
+        Whether joint springs, damping, friction and force elements (`ForceElement`) act.
     on_error : "raise", "nan" or function
         What happens with a state that cannot be computed: "raise" ends the call with an error; "nan" gives NaN for that state; a
         function is called as ``on_error(state, error)``, with the index in the batch and the error, and the result is NaN.
@@ -200,7 +201,7 @@ def joint_wrenches(  # noqa: PLR0913 - independent options of a public call
     -------
     F : (..., n_joints, 6) array
         [m; f] [N m | N] on the child link of each moving joint (K1 (12), (41), Table 2; PBP (8), (80)). Locally,
-        ``S^T F`` is the joint's force without armature and passive forces.
+        ``S^T F`` is the joint's force without armature, joint springs, damping and friction. Force elements between links act.
 
     Raises
     ------
@@ -218,6 +219,8 @@ def joint_wrenches(  # noqa: PLR0913 - independent options of a public call
     F = f_ext
     if model.description.loops or multipliers is not None:
         F = _add_reactions(model, q, wrenches(model, f_ext), multipliers, constraint_motion)
+    if model.description.elements:
+        F = _sum_of_wrenches(wrenches(model, F), "force elements", element_wrenches(model, q, v))
     _, on_bodies = evaluate(model.spanning_tree(), "joint_wrenches", inverse_batch, inverse_batch_workspace_size,
                             {"q": q, "v": v, "a": a, "f_ext": F},
                             (model.nv,), (model.n_bodies, 6), options=(False,))
@@ -234,10 +237,14 @@ def _add_reactions(model: Model, q: ArrayLike, F: Array | None, multipliers: Arr
                          hint="give multipliers=, as constrained_forward_dynamics, constrained_hybrid_dynamics or "
                          "constrained_inverse_dynamics return them, or use model.spanning_tree()")
     reactions = constraint_wrenches(model, q, multipliers, constraint_motion=constraint_motion)
+    return _sum_of_wrenches(F, "reactions", reactions)
+
+
+def _sum_of_wrenches(F: Array | None, name: str, added: Array) -> Array:
     if F is None:
-        return reactions
-    lead, (F, reactions) = broadcast_arrays(("f_ext", F, 2), ("reactions", reactions, 2))
-    return (F + reactions).reshape(*lead, -1, 6)
+        return added
+    lead, (F, added) = broadcast_arrays(("f_ext", F, 2), (name, added, 2))
+    return (F + added).reshape(*lead, -1, 6)
 
 
 # Forward and hybrid dynamics --------------------------------------------------------------------------------------------
@@ -262,7 +269,7 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     f_ext : (..., n_links, 6) array or {link name: (..., 6) array}, optional
         External wrench [m; f] [N m | N] on each link, in its "local" frame: link axes, about the link's origin.
     passive : bool
-        Whether joint springs, damping and friction act.
+        Whether joint springs, damping, friction and force elements (`ForceElement`) act.
     on_error : "raise", "nan" or function
         What happens with a state that cannot be computed: "raise" ends the call with an error; "nan" gives NaN for that state; a
         function is called as ``on_error(state, error)``, with the index in the batch and the error, and the result is NaN.

@@ -10,6 +10,7 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, Integers, OnError
 from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
 from liedyn.dynamics.constraints.couplings import follow_couplings, reduced_model
+from liedyn.dynamics.force_elements import check_without_elements
 from liedyn.dynamics.scales import Scales, model_scales
 from liedyn.errors import ComputationError, NameLookupError, summarized
 from liedyn.immutable import Immutable
@@ -142,6 +143,13 @@ def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive
     """
     if on_error != "raise":
         return handle_failed_states(regressor, locals())
+    check_without_elements(model, passive, "the regressor of passive forces")
+    return inertial_regressor(model, q, v, a, passive, joints)
+
+
+def inertial_regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, passive: bool,
+                       joints: Sequence[str] | None) -> Array:
+    """Return the matrix of `regressor`. Forces of force elements are no part of it."""
     columns, plan = _column_plan(model, passive, joints)
     return evaluate(model, ("regressor", *_cache_key(passive, joints)), regressors, _memory(model.nv * columns),
                     {"q": q, "v": v, "a": a}, (model.nv, columns), static_arguments=(plan,))
@@ -165,6 +173,7 @@ def energy_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool 
     """
     if on_error != "raise":
         return handle_failed_states(energy_regressor, locals())
+    check_without_elements(model, passive, "the regressor of the energy of springs")
     sums = _energy_momentum_rows(model, q, v, passive, joints)
     return EnergyRegressor(sums[..., 0, :], sums[..., 1, :])
 
@@ -383,7 +392,8 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     sizes = units.unit_scales(pi.units)
     if states is None:
         states = _random_states(model, len(pi.names), seed, units, smoothed=_friction_coordinates(pi.names))
-    Y = regressor(model, *states, passive=passive, joints=joints)
+    q, v, a = states
+    Y = inertial_regressor(model, q, v, a, passive, joints)
     if N is not None:
         Y = N.T @ Y
     if not Y.size:

@@ -16,6 +16,7 @@ from liedyn.arrays import Array, ArrayLike
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.kinematics import joint_motion
 from liedyn.errors import ShapeError, summarized
+from liedyn.joints.joint_model import tree_views
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import adjoint, inertia_from_link, inertia_matrix, inverse, transform_inertia
 from liedyn.model.spatial import bracket as ad
@@ -41,7 +42,7 @@ def kim_tables(model: Model, q: ArrayLike, v: ArrayLike, *, dq: ArrayLike | None
     if q.ndim > 1 or v.ndim > 1 or dq.ndim > 1 or dv.ndim > 1 or F.ndim > 2 or dF.ndim > 2:
         raise ShapeError("the tables are computed for one state: leading axes are not supported")
     bodies = [_body(model, joint, q[joint.q], v[joint.v], dq[joint.v], dv[joint.v], F, dF) for joint in model.joints]
-    armature = np.reshape(model.constants[-6 * model.nv:], (6, -1))[0]
+    armature = tree_views.py_func(model.index, model.constants).armature
     return KimTables(bodies, np.r_[np.zeros(3), -model.gravity], v, dv, armature)
 
 

@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers
-from liedyn.errors import NameLookupError, nearest
+from liedyn.errors import ModelError, NameLookupError, nearest
 from liedyn.model.description import JOINT_TYPES, ONE_DOF, WORLD, Joint, Robot, coordinate_name
+from liedyn.model.element_values import element_location
 from liedyn.model.links import Link, Pose, vector
 from liedyn.model.model import Model, ModelJoint, _ModelBuilder, joint_screws
 from liedyn.model.model_cache import ModelValue
@@ -78,12 +79,19 @@ def parameter_names(model: Model) -> tuple[str, ...]:
     return tuple(_table(model))
 
 
+_GEOMETRIC = ("origin", "screw", "pitch")
+
+
 def parameter_tangent(model: Model, name: str) -> ParameterTangents:
     """Return the changes of a parameter. Raises NameLookupError for a name that the model does not have."""
     table = _table(model)
     if name not in table:
         hint = nearest(name, table, written=repr) or "ld.parameter_names(model) lists them all"
         raise NameLookupError(f"no parameter {name!r}; {hint}")
+    if model.description.elements and name.partition(".")[0] in _GEOMETRIC:
+        raise ModelError(f"derivatives with respect to {name} are not supported for robots with force elements, whose lengths it "
+                         "changes", place=element_location(model.description.elements[0]),
+                         hint="name other parameters: ld.parameter_names lists them")
     return table[name]
 
 

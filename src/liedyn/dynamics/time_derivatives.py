@@ -28,6 +28,7 @@ from liedyn.dynamics.constraints.couplings import (
     solve_positive_definite,
 )
 from liedyn.dynamics.dynamics import forward_dynamics, hybrid_dynamics, mass_matrix, no_prescribed_mask
+from liedyn.dynamics.force_elements import check_without_elements
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.dynamics.spatial_closed_form import body_twists, spatial_twists, spatial_wrenches
 from liedyn.errors import ConfigurationError, ShapeError
@@ -151,6 +152,7 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
     if on_error != "raise":
         return handle_failed_states(higher_order_inverse_dynamics, locals())
     passive = bool(passive)
+    check_without_elements(model, passive, "higher_order_inverse_dynamics")
     if model.nc:
         reduced = reduced_model(model, "higher_order_inverse_dynamics")
         rows = derivative_rows(v_derivatives, "v_derivatives", model.nv, 2)
@@ -229,6 +231,7 @@ def higher_order_forward_dynamics(  # noqa: PLR0913 - independent options of a p
     if model.nc:
         reduced_model(model, "higher_order_forward_dynamics")
     passive = bool(passive)
+    check_without_elements(model, passive, "higher_order_forward_dynamics")
     if f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL and isinstance(tau_derivatives, np.ndarray):
         try:
             a: Array | None = model.single_calls["higher_order_forward", len(tau_derivatives), passive](q, v, tau_derivatives)
@@ -289,6 +292,7 @@ def higher_order_hybrid_dynamics(  # noqa: PLR0913 - independent options of a pu
     if on_error != "raise":
         return handle_failed_states(higher_order_hybrid_dynamics, locals())
     mask = as_mask(prescribed, model.nv)
+    check_without_elements(model, bool(passive), "higher_order_hybrid_dynamics")
     rows = derivative_rows(a_derivatives, "a_derivatives", model.nv, 1)
     if derivative_rows(tau_derivatives, "tau_derivatives", model.nv, 1) != rows:
         raise ShapeError(f"a_derivatives has {rows} rows and tau_derivatives {np.shape(tau_derivatives)[-2]}: expected the same "

@@ -13,8 +13,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers, Mask
+from liedyn.dynamics.batching.calls import undefined_element
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import coordinate_scales, is_significant, row_and_null_space, scaled_equations
+from liedyn.dynamics.derivatives import inverse_dynamics_derivatives
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.singular_joints import describe_joints_without_inertia, joints_without_inertia
 from liedyn.errors import ComputationError, LiedynWarning, Place
@@ -22,7 +24,7 @@ from liedyn.integrators.contact_forces import contact_coefficients, contact_forc
 from liedyn.integrators.problem import IMPLICIT, InitialValueProblem, Options, within_limit
 from liedyn.integrators.run_state import Record
 from liedyn.io.scenarios.scenario import Integrator, Scenario
-from liedyn.joints.joint_model import tree_views
+from liedyn.joints.joint_model import Tree, tree_views
 from liedyn.kernels.constraints.driver import CONTRADICTION, LOOP_OPEN, OUT_OF_RANGE, VANISHING_INERTIA
 from liedyn.kernels.constraints.stages import WORST_EQUATION, WORST_RESIDUAL
 from liedyn.kernels.simulation.joint_laws import COMPUTED
@@ -147,12 +149,23 @@ def _coefficients(problem: InitialValueProblem, t: float, q: Array, v: Array, wi
     if problem.passive:
         resist = {"damping": tree.damping, "friction": tree.friction / np.hypot(v, FRICTION_SPEED)}
         spring = {"spring": tree.stiffness}
+        if problem.model.description.elements:
+            resist["force element"], spring["force element"] = _element_coefficients(problem.model, tree, q, v)
     resist[GAINS_LABEL], spring[GAINS_LABEL] = np.where(law, s.kd, 0.0), np.where(law, s.kp, 0.0)
     for cause, (of_velocity, of_position) in _expression_coefficients(problem, t, q, v).items():
         resist[cause], spring[cause] = of_velocity, of_position
     if problem.stops is not None:
         resist["stop"], spring["stop"] = stop_coefficients(problem, q, v, with_load)
     return (resist, spring), free
+
+
+def _element_coefficients(model: Model, tree: Tree, q: Array, v: Array) -> tuple[Array, Array]:
+    """Return damping and stiffness (nv,) of force elements at each coordinate."""
+    state = model.spanning_tree(), q, v, np.zeros(model.nv)
+    with_elements, without = (inverse_dynamics_derivatives(*state, passive=passive, on_error="nan") for passive in (True, False))
+    of_q, of_v = (np.nan_to_num(np.diagonal(x - y)) for x, y in zip(with_elements[:2], without[:2], strict=True))
+    of_joints = tree.damping + tree.friction * FRICTION_SPEED**2 / np.hypot(v, FRICTION_SPEED)**3
+    return np.maximum(of_v - of_joints, 0.0), np.maximum(of_q - tree.stiffness, 0.0)
 
 
 def _expression_coefficients(problem: InitialValueProblem, t: float, q: Array, v: Array) -> dict[str, tuple[Array, Array]]:
@@ -421,6 +434,9 @@ def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
     if problem.sampled is not None and code != STEP_TOO_SMALL:
         causes.append("the gains may be too large for the rate of sampling")
         depends_on_method = depends_on_method and code != TOO_LARGE            # steps that end are accurate enough
+    if code == NOT_FINITE and problem.passive and problem.model.description.elements:
+        text = undefined_element(problem.model, ws.q)
+        causes += [text] if text else []
     if problem.joint_laws is not None and problem.joint_laws.task is not None:
         causes.append("the target of task_space may be out of reach, or near a singular configuration")
     laws = problem.joint_laws

@@ -1,9 +1,11 @@
 """The model for kernels: views into its two flat arrays (AGF (27), Figure 1: parents and children).
 
-`index` (int64) holds    [n, nq, nv, n_links, passive forces?, friction?, followers, terms], then parent, kind, iq, iv, flags,
-                         slot (n each), link_body (n_links), above, top, last (nv each).
+`index` (int64) holds    [n, nq, nv, n_links, passive forces?, friction?, followers, terms, force elements, their numbers], then
+                         parent, kind, iq, iv, flags, slot (n each), link_body (n_links), above, top, last (nv each), and six
+                         integers of each force element (`kernels.force_elements`).
 `constants` (numbers)    dV0 (6), S (2n), T0 (12n), I (10n), J (10n), link_pose (12 n_links),
-                         armature, damping, friction, stiffness, rest, floor (nv each).
+                         armature, damping, friction, stiffness, rest, floor (nv each), frames (24 each) and numbers of force
+                         elements.
 Where coupled coordinates are eliminated, both end with the followers and the terms of their values (`kernels.couplings`).
 
 Body 0 is the ground; parents come before their children. `constants` may be (m, 8): then each lane has another model with the
@@ -29,12 +31,23 @@ from liedyn.lie.vectors import (
     store_sym6,
     store_twist,
 )
-from liedyn.model.description import BALL, FREE, FRICTION_SPEED, HAS_CHILDREN, LAST_CHILD, NO_AXIAL_INERTIA, NV, ONE_DOF
+from liedyn.model.description import (
+    BALL,
+    FREE,
+    FRICTION_SPEED,
+    HAS_CHILDREN,
+    INDEX_HEADER,
+    LAST_CHILD,
+    NO_AXIAL_INERTIA,
+    NV,
+    ONE_DOF,
+)
+from liedyn.model.force_element import ELEMENT_SIZE
 from liedyn.numba_tools.decorators import inline_kernel, jitable
 from liedyn.numba_tools.numba_internals import split_workspace
 
-HEADER = 8
-FOLLOWER_COUNT, TERM_COUNT = 6, 7             # entries of the header: followers of couplings, and terms of their values
+# entries of the header: followers of couplings, terms of their values, force elements, and their numbers
+FOLLOWER_COUNT, TERM_COUNT, ELEMENT_COUNT, ELEMENT_NUMBERS = 6, 7, 8, 9
 
 
 class Tree(NamedTuple):
@@ -50,6 +63,7 @@ class Tree(NamedTuple):
     above: np.ndarray       # (nv,) the coordinate before this one on the path from the ground, or -1
     top: np.ndarray         # (nv,) the first coordinate on that path
     last: np.ndarray        # (nv,) the last coordinate that this one moves; it moves all coordinates up to that one
+    element: np.ndarray     # (6 elements,) integers of each force element: see `model.force_element`
     dV0: np.ndarray         # (6,) acceleration of the ground: [0; -g]
     S: np.ndarray           # (2n,) screws
     T0: np.ndarray          # (12n,) pose in the parent at q = 0
@@ -62,35 +76,37 @@ class Tree(NamedTuple):
     stiffness: np.ndarray   # (nv,)
     rest: np.ndarray        # (nv,)
     floor: np.ndarray       # (nv,) a pivot below it is rounding
+    element_pose: np.ndarray    # (24 elements,) frames A and B of each force element in their bodies
+    element_values: np.ndarray  # numbers of the force elements
 
 
 @jitable
-def index_sizes(n, nv, nl):
-    """Return the sizes of the arrays in `Model.index` for n bodies, nv coordinates and nl links."""
-    return HEADER, n, n, n, n, n, n, nl, nv, nv, nv
+def index_sizes(index):
+    """Return the sizes of the arrays in `Model.index` of a tree."""
+    n, nv = index[0], index[2]
+    return INDEX_HEADER, n, n, n, n, n, n, index[3], nv, nv, nv, ELEMENT_SIZE * index[ELEMENT_COUNT]
 
 
 @jitable
-def constants_sizes(n, nv, nl):
-    """Return the sizes of the arrays in `Model.constants` for n bodies, nv coordinates and nl links."""
-    return 6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * nl, nv, nv, nv, nv, nv, nv
+def constants_sizes(index):
+    """Return the sizes of the arrays in `Model.constants` of a tree."""
+    n, nv = index[0], index[2]
+    return (6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * index[3], nv, nv, nv, nv, nv, nv, 24 * index[ELEMENT_COUNT],
+            index[ELEMENT_NUMBERS])
 
 
 @inline_kernel
 def tree_views(index, constants):
     """Return the `Tree` whose arrays are views into index and constants."""
-    n, nv, nl = index[0], index[2], index[3]
-    return Tree(*(split_workspace(index, index_sizes(n, nv, nl))[1:-1]
-                  + split_workspace(constants, constants_sizes(n, nv, nl))[:-1]))
+    return Tree(*(split_workspace(index, index_sizes(index))[1:-1] + split_workspace(constants, constants_sizes(index))[:-1]))
 
 
 @inline_kernel
 def unpack_model(packed):
     """Return index, constants and workspace from one array: each array that Python passes costs 0.1 us."""
     index = packed.view(np.int64)
-    n, nv, nl = index[0], index[2], index[3]
-    i = sum(index_sizes(n, nv, nl))
-    _, constants, workspace = split_workspace(packed, (i, sum(constants_sizes(n, nv, nl))))
+    i = sum(index_sizes(index))
+    _, constants, workspace = split_workspace(packed, (i, sum(constants_sizes(index))))
     return index[:i], constants, workspace
 
 

@@ -52,9 +52,9 @@ def coupling_index_sizes(index):
 @inline_kernel
 def coupling_views(index, constants):
     """Return the `Couplings` whose arrays are views into index and constants."""
-    n, nv, nl, nf, terms = index[0], index[2], index[3], index[FOLLOWER_COUNT], index[TERM_COUNT]
-    integers = split_workspace(index, index_sizes(n, nv, nl))[-1]
-    after_tree = split_workspace(constants, constants_sizes(n, nv, nl))[-1]
+    nf, terms = index[FOLLOWER_COUNT], index[TERM_COUNT]
+    integers = split_workspace(index, index_sizes(index))[-1]
+    after_tree = split_workspace(constants, constants_sizes(index))[-1]
     return Couplings(*(split_workspace(integers, coupling_index_sizes(index))[:-1]
                        + split_workspace(after_tree, (terms, nf, 3 * nf))[:-1]))
 
@@ -63,8 +63,8 @@ def coupling_views(index, constants):
 def with_pattern(tree, couplings):
     """Return the tree with the paths of the reduced mass matrix."""
     return Tree(tree.parent, tree.kind, tree.iq, tree.iv, tree.flags, tree.slot, tree.link_body, couplings.above, couplings.top,
-                couplings.last, tree.dV0, tree.S, tree.T0, tree.I, tree.J, tree.link_pose, tree.armature, tree.damping,
-                tree.friction, tree.stiffness, tree.rest, tree.floor)
+                couplings.last, tree.element, tree.dV0, tree.S, tree.T0, tree.I, tree.J, tree.link_pose, tree.armature,
+                tree.damping, tree.friction, tree.stiffness, tree.rest, tree.floor, tree.element_pose, tree.element_values)
 
 
 @inline_kernel

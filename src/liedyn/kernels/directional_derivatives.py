@@ -20,6 +20,7 @@ from liedyn.joints.joint_model import (
 )
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_block, load_motion, store_block, unpack_block
 from liedyn.kernels.couplings import coupling_views
+from liedyn.kernels.force_elements import subtract_element_tangent
 from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_workspace, hybrid_workspace_size, load_input, solution_code
 from liedyn.kernels.kinematics import load_wrenches
 from liedyn.kernels.mass_matrix import solve_articulated, sweep_workspace
@@ -30,6 +31,7 @@ from liedyn.lie.simd import SIMD_WIDTH, load, number_like, sqrt, store
 from liedyn.lie.vectors import load_pose, load_rigid, load_twist, store_twist
 from liedyn.model.description import FRICTION_SPEED, NV, ONE_DOF
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
+from liedyn.numba_tools.deferred_kernels import call_deferred
 from liedyn.numba_tools.numba_internals import split_workspace
 
 # Directional derivatives of a joint's motion, force and passive force: by its coordinates, placement and screw ----------
@@ -190,6 +192,8 @@ def newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF_ext, fla
         store(dtau, k, force + load(tangent.armature, k) * load(a, k) if has_tangent else force)
     if passive:
         subtract_passive_tangent(tree, q, v, dq, dv, tangent, dtau)
+        if tree.element.size:
+            call_deferred(subtract_element_tangent, (tree, q, v, dq, dv, dtau))
 
 
 @inline_kernel

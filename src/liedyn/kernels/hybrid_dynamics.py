@@ -15,7 +15,6 @@ from liedyn.joints.joint_model import (
     joint_add,
     joint_eta,
     joint_pose,
-    passive_force,
     propagate_inertia_to_parent,
     propagate_to_parent,
     solve_joint,
@@ -46,6 +45,7 @@ from liedyn.kernels.couplings import (
     subtract_follower_forces,
     with_pattern,
 )
+from liedyn.kernels.force_elements import passive_forces
 from liedyn.kernels.kinematics import body_twists, joint_poses, load_wrenches
 from liedyn.kernels.mass_matrix import composite_rigid_body, composite_workspace, composite_workspace_size
 from liedyn.kernels.newton_euler import newton_euler, newton_euler_workspace, newton_euler_workspace_size, store_ground
@@ -140,7 +140,7 @@ def forward_backward_pass(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
     """Run the first two passes of `hybrid`, which write the workspace except dV of the bodies."""
     store_ground(tree, q, ws.V, ws.dV)
     if passive:
-        passive_force(tree, q, v, ws.passive)
+        passive_forces(tree, q, v, ws.passive)
     for i in range(1, tree.parent.size):                                   # forward: parents first
         T = joint_pose(tree, i, q)
         V = joint_add(tree, i, Ad_inv(T, load_twist(ws.V, tree.parent[i])), v)           # V = Ad V_p + S dq

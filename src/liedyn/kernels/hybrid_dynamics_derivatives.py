@@ -13,6 +13,7 @@ from liedyn.kernels.couplings import (
     fold_matrix,
     with_pattern,
 )
+from liedyn.kernels.force_elements import subtract_element_derivatives
 from liedyn.kernels.hybrid_dynamics import is_free_on_branch, load_input, mass_matrix_workspace, solve_accelerations, solve_matrix
 from liedyn.kernels.inverse_dynamics_derivatives import derivatives_workspace, derivatives_workspace_size, inverse_derivatives
 from liedyn.kernels.kinematics import load_wrenches
@@ -20,6 +21,7 @@ from liedyn.lie.simd import absolute, all_less, load, number_like, store
 from liedyn.lie.vectors import cross, load3, load_pose, load_twist, rotate_back
 from liedyn.model.description import FREE, NV
 from liedyn.numba_tools.decorators import entry_point, inline_kernel
+from liedyn.numba_tools.deferred_kernels import call_deferred
 from liedyn.numba_tools.numba_internals import split_workspace
 
 
@@ -48,8 +50,36 @@ def hybrid_derivatives(tree, couplings, prescribed, q, v, a, tau, f_ext, passive
         add_products(tree, prescribed, ws.M, Dv)
         pivot_transform(tree, prescribed, ws.M, Du)
     store_floating_columns(tree, prescribed, passive, v, derivatives_workspace(ws.memory, n, nv).T, Dq, Dv, Du)
+    if passive and tree.element.size:
+        add_element_effects(tree, couplings, prescribed, q, v, Dq, Dv, Du, ws)
     expand_solution_derivatives(couplings, prescribed, Dq, Dv, Du)
     return deficit
+
+
+@inline_kernel
+def add_element_effects(tree, couplings, prescribed, q, v, Dq, Dv, Du, ws):
+    """Add the effects of the changes of the forces of force elements, which act like tau, to Dq and Dv.
+
+    These forces join coordinates on different branches, so that they are not part of the matrices with the pattern of the tree.
+    """
+    n, nv = tree.parent.size, prescribed.size
+    zero = number_like(q, 0.0)
+    K, D = ws.M, ws.L                                              # no longer needed
+    for k in range(nv * nv):
+        store(K, k, zero)
+        store(D, k, zero)
+    call_deferred(subtract_element_derivatives, (tree, q, v, K, D, derivatives_workspace(ws.memory, n, nv).psi))
+    for X, Y in ((K, Dq), (D, Dv)):
+        fold_matrix(couplings, X, nv)
+        for r in range(nv):
+            for c in range(nv):
+                total = load(Y, r * nv + c)
+                if prescribed[r]:
+                    total = total + load(X, r * nv + c)
+                for k in range(nv):
+                    if not prescribed[k]:
+                        total = total - load(Du, r * nv + k) * load(X, k * nv + c)
+                store(Y, r * nv + c, total)
 
 
 @inline_kernel

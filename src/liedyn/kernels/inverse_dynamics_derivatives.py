@@ -35,6 +35,7 @@ from liedyn.joints.joint_model import (
 )
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_motion, states_per_block, store_block
 from liedyn.kernels.couplings import close_motion, coupling_views, fold_matrix
+from liedyn.kernels.force_elements import subtract_element_derivatives
 from liedyn.kernels.kinematics import load_wrenches
 from liedyn.kernels.newton_euler import store_ground
 from liedyn.lie.inertia import (
@@ -65,6 +66,7 @@ from liedyn.lie.vectors import (
 )
 from liedyn.model.description import NV, ONE_DOF
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, jitable
+from liedyn.numba_tools.deferred_kernels import call_deferred
 from liedyn.numba_tools.numba_internals import split_workspace
 
 
@@ -102,7 +104,7 @@ def derivatives_workspace_size(n, nv):
 
 @inline_kernel
 def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, ws):
-    """Write dtau/dq, dtau/dv and M (nv nv each, by rows)."""
+    """Write dtau/dq, dtau/dv and M (nv nv each, by rows). Forces of force elements are not included."""
     nv, zero = tree.armature.shape[0], number_like(q, 0.0)
     for k in range(nv * nv):
         store(Dq, k, zero)
@@ -236,6 +238,8 @@ def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive,
         if code != OK:
             return code
         inverse_derivatives(tree, Q, V, A, F, passive and index[4] != 0, of_q, of_v, mass, ws)
+        if passive and tree.element.size:
+            call_deferred(subtract_element_derivatives, (tree, Q, V, of_q, of_v, ws.psi))
         for X in (of_q, of_v, mass):
             fold_matrix(couplings, X, nv)
         if not (store_block(of_q, Dq, k) and store_block(of_v, Dv, k) and store_block(mass, M, k)):

@@ -16,6 +16,7 @@ from liedyn.kernels.batch_blocks import (
     load_state,
     unpack_block,
 )
+from liedyn.kernels.force_elements import add_element_energy
 from liedyn.lie.inertia import momentum
 from liedyn.lie.se3 import Ad, Ad_inv, ad, add, add_ad, compose, dAd_inv, dot, identity, neg, zero6
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
@@ -36,6 +37,7 @@ from liedyn.lie.vectors import (
 )
 from liedyn.model.description import NV
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
+from liedyn.numba_tools.deferred_kernels import call_deferred
 from liedyn.numba_tools.numba_internals import split_workspace
 
 POSES, TWISTS, ACCELERATIONS = 0, 1, 2
@@ -193,6 +195,8 @@ def energy(tree, q, v, passive, ws, out):
     if passive:
         potential = potential + spring_energy(tree, q)
     store(out, 1, potential)
+    if passive and tree.element.size:
+        call_deferred(add_element_energy, (tree, q, out[1:]))
 
 
 @kernel

@@ -11,13 +11,13 @@ from liedyn.joints.joint_model import (
     joint_add,
     joint_eta,
     joint_pose,
-    passive_force,
     propagate_to_parent,
     store_joint_force,
     tree_views,
 )
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_motion, store_block, unpack_block
 from liedyn.kernels.couplings import close_motion, coupling_views, fold_forces
+from liedyn.kernels.force_elements import passive_forces
 from liedyn.kernels.kinematics import load_wrenches
 from liedyn.lie.inertia import momentum
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, sub, sub_dad, zero6
@@ -111,7 +111,7 @@ def add_joint_forces(tree, q, v, a, passive, tau, buffer):
     for k in range(tree.armature.shape[0]):
         store(tau, k, load(tau, k) + load(tree.armature, k) * load(a, k))
     if passive:
-        passive_force(tree, q, v, buffer)
+        passive_forces(tree, q, v, buffer)
         for k in range(tree.armature.shape[0]):
             store(tau, k, load(tau, k) - load(buffer, k))
 

@@ -28,6 +28,7 @@ from liedyn.model.element_values import (
     element_location,
     set_fields,
 )
+from liedyn.model.force_element import ForceElement
 from liedyn.model.links import Link, LinkVisuals, Pose, PoseLike, Vector, as_pose, vector
 from liedyn.model.spatial import screw_frame
 from liedyn.public_calls import check_names, explained
@@ -45,6 +46,8 @@ from liedyn.public_calls import check_names, explained
 ONE_DOF, BALL, FREE = 0, 1, 2
 NQ = (1, 4, 7)
 NV = (1, 3, 6)
+
+INDEX_HEADER = 10          # numbers at the start of `Model.index`: see `joints.joint_model`
 
 # Marks of bodies, a bit each: it has children; it is the child of its parent that a backward pass meets first; its screw turns
 # about its axis; moves along it; turns only, without armature: free of it, the body has no inertia about the axis.
@@ -605,7 +608,7 @@ class Robot:
     """A tree of links and joints. A joint whose parent is `world` is attached to the ground. Otherwise the one link that is
     not the child of a joint is the root, welded to the ground (`base` fixed) or free (`base` floating). `loops` and `couplings`
     constrain the tree. `actuated` names the joints with motors, which inverse dynamics of robots with loops requires.
-    `keyframes` are named states.
+    `elements` are springs, dampers and other `ForceElement`s between links. `keyframes` are named states.
 
     `joints` may contain the results of `ld.curve_joint`, whose links and couplings are added to those of the robot.
 
@@ -632,6 +635,7 @@ class Robot:
     couplings: tuple[Coupling, ...] = ()
     actuated: tuple[str, ...] = ()         # joints with motors; empty: the file does not say
     keyframes: tuple[Keyframe, ...] = ()
+    elements: tuple[ForceElement, ...] = ()
     warnings: tuple[LiedynWarning, ...] = field(default=(), compare=False)   # of the loader
     source: str | None = field(default=None, compare=False)
     visuals: Mapping[str, LinkVisuals] = field(default_factory=dict, compare=False)    # by link, of those that are drawn
@@ -641,22 +645,24 @@ class Robot:
                  gravity: ArrayLike = STANDARD_GRAVITY, actuators: Iterable[Actuator] = (), loops: Iterable[Loop] = (),
                  couplings: Iterable[Coupling] = (), actuated: Iterable[str] = (), keyframes: Iterable[Keyframe] = (),
                  warnings: Iterable[LiedynWarning] = (), source: str | None = None,
-                 visuals: Mapping[str, LinkVisuals] | None = None):
+                 visuals: Mapping[str, LinkVisuals] | None = None, *, elements: Iterable[ForceElement] = ()):
         joints = tuple(joints) if isinstance(joints, Iterable) and not isinstance(joints, str) else joints
         if curves := [joint for joint in joints if isinstance(joint, CurveJoint)]:
             links = (*links, *(link for curve in curves for link in curve.links))
             couplings = (*couplings, *(coupling for curve in curves for coupling in curve.couplings))
             joints = tuple(part for joint in joints for part in (joint.joints if isinstance(joint, CurveJoint) else (joint,)))
-        elements = {"links": (links, Link), "joints": (joints, Joint), "actuators": (actuators, Actuator), "loops": (loops, Loop),
-                    "couplings": (couplings, Coupling), "actuated": (actuated, str), "keyframes": (keyframes, Keyframe)}
+        parts = {"links": (links, Link), "joints": (joints, Joint), "actuators": (actuators, Actuator), "loops": (loops, Loop),
+                    "couplings": (couplings, Coupling), "actuated": (actuated, str), "keyframes": (keyframes, Keyframe),
+                    "elements": (elements, ForceElement)}
         set_fields(self, name=name, base=base, gravity=as_floats(gravity), warnings=tuple(warnings), source=source,
-                   **{key: as_elements(values, kind, "Robot", key) for key, (values, kind) in elements.items()})
+                   **{key: as_elements(values, kind, "Robot", key) for key, (values, kind) in parts.items()})
         shapes = {link.name: LinkVisuals(link.shapes) for link in self.links if link.shapes}
         set_fields(self, visuals={**shapes, **(visuals or {})} if shapes else visuals or {})
 
     def __repr__(self) -> str:
         """Return a short summary: the fields contain the whole robot."""
         parts = [(self.links, "links"), (self.joints, "joints"), (self.actuators, "actuators"), (self.loops, "loops"),
-                 (self.couplings, "couplings"), (self.keyframes, "keyframes"), (of_level("warning", self.warnings), "warnings")]
+                 (self.couplings, "couplings"), (self.elements, "elements"), (self.keyframes, "keyframes"),
+                 (of_level("warning", self.warnings), "warnings")]
         counts = ", ".join(f"{len(x)} {name if len(x) != 1 else name[:-1]}" for x, name in parts if x)
         return f"<Robot {self.name}: {counts or 'no links'}, {self.base} base>"

@@ -27,7 +27,8 @@ _UPPER = np.triu_indices(3)
 def element_location(element: Element, part: str | None = None) -> Place:
     """Return the location of a link, joint, … or of a part of it such as `axis`. Without a file, it contains the name."""
     place = element.place
-    key = place.key or f'{type(element).__name__.lower()} "{escape_nonprintable(str(element.name))}"'
+    noun = type(element).__name__.removeprefix("Force").lower()
+    key = place.key or f'{noun} "{escape_nonprintable(str(element.name))}"'
     if part is None:
         return Place(place.file, place.line, key)
     if isinstance(place, ElementPlace):

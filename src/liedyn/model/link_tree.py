@@ -10,10 +10,11 @@ from liedyn.arrays import Array, ArrayLike, Base, Integers
 from liedyn.errors import ModelError, Place, first_of, nearest
 from liedyn.model.description import BALL, ONE_DOF, WORLD, Actuator, Coupling, Joint, Keyframe, Loop, Robot
 from liedyn.model.element_values import element_location
+from liedyn.model.force_element import ForceElement
 from liedyn.model.links import Link
 from liedyn.model.spatial import pose, symmetric_matrix, transform_inertia
 
-Element = Link | Joint | Loop | Coupling | Actuator | Keyframe
+Element = Link | Joint | Loop | Coupling | Actuator | Keyframe | ForceElement
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ def build_link_tree(robot: Robot) -> LinkTree:
     check_names(robot.links, "link")
     check_names(robot.joints, "joint")
     check_names(robot.actuators, "actuator")
+    check_names(robot.elements, "element")
     if not links:
         raise ModelError("no links in this robot", place=Place(robot.source), expected="at least one link")
     parent_joint: dict[str, Joint] = {}

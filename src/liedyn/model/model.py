@@ -37,6 +37,7 @@ from liedyn.model.description import (
     COUPLING,
     FREE,
     HAS_CHILDREN,
+    INDEX_HEADER,
     JOINT_TYPES,
     LAST_CHILD,
     NO_AXIAL_INERTIA,
@@ -51,9 +52,10 @@ from liedyn.model.description import (
     coordinate_name,
 )
 from liedyn.model.element_values import as_each, as_inertia, check_finite, element_location
+from liedyn.model.force_element import pack_elements
 from liedyn.model.keyframes import JointState, keyframe_states
 from liedyn.model.link_tree import LinkTree, build_link_tree, reduced_inertias
-from liedyn.model.links import Link, as_pose, vector
+from liedyn.model.links import Link, Pose, as_pose, vector
 from liedyn.model.model_cache import ModelCache, ModelValue
 from liedyn.model.spatial import (
     adjoint,
@@ -285,7 +287,7 @@ class Model(Immutable):
     @cached_property
     def paths(self) -> Integers:
         """(3, nv): above, top and last of each velocity coordinate (see `joints.joint_model`)."""
-        first = 8 + 6 * self.n_bodies + len(self.link_names)
+        first = INDEX_HEADER + 6 * self.n_bodies + len(self.link_names)
         return self.index[first:first + 3 * self.nv].reshape(3, self.nv)
 
     @cached_property
@@ -335,7 +337,7 @@ class Model(Immutable):
 
     @property
     def has_passive_forces(self) -> bool:
-        """Whether a joint has damping, friction or a spring."""
+        """Whether a joint has damping, friction or a spring, or the robot has force elements."""
         return bool(self.index[4])
 
     def spanning_tree(self) -> Model:
@@ -656,6 +658,23 @@ class _ModelBuilder:
                     coordinates[joint.name, label] = (moving.first_body + k, moving.v.start + k, moving.q.start + k, unit)
         return ConstraintAnchors(self.parent, self.kind, {name: link[:2] for name, link in self.links.items()}, coordinates)
 
+    def _frame(self, link: str, at: Pose) -> tuple[int, Array]:
+        """Return the body of a frame in a link or the ground, and the pose of the frame in the body."""
+        body, frame = self.links[link][:2] if link in self.links else (0, np.eye(4))
+        return body, frame @ pose(at)
+
+    def _home(self, body: int) -> Array:
+        """Return the pose of a body at zero coordinates."""
+        T = np.eye(4)
+        while body > 0:
+            T, body = self.T0[body] @ T, self.parent[body]
+        return T
+
+    def _size(self) -> float:
+        """Return the maximum distance in the placements of bodies and frames of force elements; 1 m if all are zero."""
+        places = [*self.T0, *(pose(at) for element in self.robot.elements for at in (element.pose_a, element.pose_b))]
+        return max((float(np.linalg.norm(T[:3, 3])) for T in places), default=0.0) or 1.0
+
     def _arrays(self) -> tuple[Integers, Array]:
         """Return `index` and `constants` in the layout of `joints.joint_model`."""
         n, links = len(self.parent), [self.links[link.name] for link in self.robot.links]
@@ -665,18 +684,21 @@ class _ModelBuilder:
         rotors = [0.0, *self.coordinate("armature")[iv[1:]]]              # of screws; that of a ball or free joint is not used
         marks = [mark | ROTATES * (a != 0) | TRANSLATES * (b != 0) | NO_AXIAL_INERTIA * (a != 0 and b == 0 and rotor == 0)
                  for mark, (a, b), rotor in zip(marks, self.S, rotors, strict=True)]
-        passive = any(self.coordinate(c).any() for c in ("damping", "friction", "stiffness"))
+        passive = bool(self.robot.elements) or any(self.coordinate(c).any() for c in ("damping", "friction", "stiffness"))
         friction = self.coordinate("friction").any()
-        header = [n, self.nq, self.nv, len(links), int(passive), int(friction), 0, 0]
+        element, element_pose, element_values = pack_elements(self.robot.elements, self._frame, self._home, self._size())
+        header = [n, self.nq, self.nv, len(links), int(passive), int(friction), 0, 0, len(self.robot.elements),
+                  element_values.size]
         on = [link[0] for link in links]
         paths = _coordinate_paths(self.parent, iv, [NV[k] for k in self.kind])
-        index = np.concatenate([header, self.parent, self.kind, iq, iv, marks, slot, on, *paths]).astype(np.int64)
+        index = np.concatenate([header, self.parent, self.kind, iq, iv, marks, slot, on, *paths, element]).astype(np.int64)
         constants = np.concatenate([
             np.zeros(3), -np.array(self.robot.gravity, dtype=float), np.ravel(self.S), *map(pose_to_array, self.T0),
             np.ravel(self.I),
             np.ravel(reduced_inertias(self.parent, self.kind, self.S, self.T0, self.I)),
             *[pose_to_array(link[1]) for link in links],
-            *[self.coordinate(c) for c in ("armature", "damping", "friction", "stiffness", "rest")], self.pivot_threshold])
+            *[self.coordinate(c) for c in ("armature", "damping", "friction", "stiffness", "rest")], self.pivot_threshold,
+            element_pose, element_values])
         return index, np.ascontiguousarray(constants, dtype=float)
 
 

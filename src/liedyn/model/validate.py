@@ -34,6 +34,7 @@ from liedyn.model.description import (
     coordinate_name,
 )
 from liedyn.model.element_values import check_finite, check_pose, element_location
+from liedyn.model.force_element import ForceElement, validate_element
 from liedyn.model.link_tree import (
     Body,
     LinkTree,
@@ -335,10 +336,17 @@ def validate(robot: Robot) -> Robot:
     _check_coordinate_names(robot.base, joints)
     actuators = tuple(_validate_actuator(actuator, tree) for actuator in robot.actuators)
     loops, couplings = validate_constraints(replace(robot, joints=joints), tree)
+    elements = _validate_elements(robot, tree)
     _check_actuated(robot)
     warnings = (*robot.warnings, *robot_warnings(replace(robot, joints=joints, loops=loops), tree, bodies))
     return replace(robot, joints=tuple(map(normalize_axes, joints)), actuators=actuators, loops=tuple(map(normalize_axes, loops)),
-                   couplings=couplings, warnings=tuple(WarningLog(warnings)))
+                   couplings=couplings, elements=elements, warnings=tuple(WarningLog(warnings)))
+
+
+def _validate_elements(robot: Robot, tree: LinkTree) -> tuple[ForceElement, ...]:
+    if not robot.elements:
+        return ()
+    return tuple(validate_element(element, tree.links, body_by_link(tree, robot.base)) for element in robot.elements)
 
 
 def _check_actuated(robot: Robot) -> None:

@@ -50,9 +50,11 @@ def defer(function: Any, *examples: Callable[[], tuple[Any, ...]]) -> None:
 @_intrinsic
 def call_deferred(_typing_context, function, arguments):
     """Call a kernel of `defer` with a tuple of arguments. Traces call the function itself."""
-    signature = tuple(arguments.types)
-    number = next(k for k, kernel in enumerate(_kernels)
-                  if kernel.function is function.dispatcher and kernel.signature == signature)
+    layouts = _layouts(arguments.types)
+    number = next((k for k, kernel in enumerate(_kernels)
+                   if kernel.function is function.dispatcher and _layouts(kernel.signature) == layouts), None)
+    if number is None:
+        return None                                                # no such signature
 
     def codegen(context, builder, sig, args):
         look_up = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_I64, [_I64]), _SYMBOL)
@@ -60,6 +62,12 @@ def call_deferred(_typing_context, function, arguments):
         address = builder.call(look_up, [_I64(number)])
         return builder.call(builder.inttoptr(address, kind), cgutils.unpack_tuple(builder, args[1]))
     return types.int64(function, arguments), codegen
+
+
+def _layouts(kinds: Any) -> tuple[Any, ...]:
+    """Return what determines how values of Numba's types are passed: for arrays all but whether they are writable."""
+    return tuple((kind.dtype, kind.ndim, kind.layout) if isinstance(kind, types.Array) else
+                 _layouts(kind) if isinstance(kind, types.BaseTuple) else kind for kind in kinds)
 
 
 def _compile(number: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from liedyn.arrays import Base
 from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, counted, escape_nonprintable, of_level
 from liedyn.io.robots.coupling_function import function_to_dict
-from liedyn.io.robots.write_robot_yaml import PASSIVE
+from liedyn.io.robots.write_robot_yaml import PASSIVE, element_parameters
 from liedyn.model.coupling_expression import CouplingFunction
 from liedyn.model.description import LIMITS, Coordinate, Coupling, Joint, Loop, coordinate_name
 from liedyn.model.links import Pose
@@ -169,6 +169,8 @@ def robot_summary(model: Model) -> dict[str, Any]:
         "constraints": constraint_summary(model),
         "actuators": [{"name": a.name, "link": a.link, "position": list(a.position), "axis": list(a.axis),
                        "torque_ratio": a.torque_ratio} for a in robot.actuators],
+        "elements": [{"name": x.name, "type": x.type, "a": _frame_to_dict(x.a, x.pose_a), "b": _frame_to_dict(x.b, x.pose_b),
+                      **element_parameters(x)} for x in robot.elements],
         "keyframes": {name: {key: x.tolist() for key, x in state._asdict().items()} for name, state in model.keyframes.items()},
         "warnings": len(of_level("warning", model.warnings)), "information": len(of_level("information", model.warnings)),
     }
@@ -183,7 +185,8 @@ def robot_text(model: Model) -> str:
     if model.constraints:
         head.append(f"constraints: {constraint_count(model)}")
     parts = [head, ["Tree: joint (type) -> link", *_tree(model)], _coordinate_table(model), constraint_table(model),
-             _actuator_table(model), [f"Keyframes: {', '.join(model.keyframes)}"] if model.keyframes else []]
+             _actuator_table(model), _element_table(model),
+             [f"Keyframes: {', '.join(model.keyframes)}"] if model.keyframes else []]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
@@ -261,6 +264,26 @@ def _actuator_table(model: Model) -> list[str]:
     rows += [[a.name, a.link, " ".join(f"{x:g}" for x in a.position), " ".join(f"{x:g}" for x in a.axis), f"{a.torque_ratio:g}"]
              for a in model.description.actuators]
     return table(rows, left_aligned=range(4)) if len(rows) > 1 else []
+
+
+def _element_table(model: Model) -> list[str]:
+    rows = [["element", "type", "a", "b", "parameters (SI units)"]]
+    for x in model.description.elements:
+        values = {key: f"{len(value)} points" if key == "table" else value for key, value in element_parameters(x).items()}
+        text = ", ".join(f"{key} {_short(value)}" for key, value in values.items())
+        rows.append([x.name, x.type, x.a, x.b, text])
+    return table(rows, left_aligned=range(5)) if len(rows) > 1 else []
+
+
+def _short(value: Any) -> str:
+    """Return a parameter of a force element as text; of a matrix its diagonal."""
+    if isinstance(value, list) and value and isinstance(value[0], list):
+        value = [row[k] for k, row in enumerate(value)]
+    if isinstance(value, dict):
+        return " / ".join(f"{x:g}" for x in value.values())
+    if isinstance(value, list | tuple):
+        return " ".join(f"{x:g}" for x in value)
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _range(part: slice) -> str:

@@ -51,6 +51,7 @@ GUESS = (1.4, -0.9, 1.2)
 GROUPS = {
     "dynamics": (
         "inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "bias_force", "gravity_force", "joint_wrenches",
+        "element_forces", "element_wrenches",
         "mass_matrix", "inverse_mass_matrix", "link_pose", "link_poses", "link_twist", "link_acceleration", "jacobian",
         "jacobian_derivative", "energy", "momentum", "centre_of_mass", "integrate", "difference", "inverse_kinematics"),
     "simulate": (),

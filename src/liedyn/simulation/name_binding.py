@@ -15,6 +15,7 @@ from liedyn.errors import LiedynWarning, Place, ScenarioError, TrajectoryError, 
 from liedyn.integrators.contact_forces import twist_jacobian
 from liedyn.io.scenarios.scenario import Pd, Rule, Scenario
 from liedyn.kernels.simulation.signals import COMPONENTS, NUMBERS_PER_POINT, Points, Signals
+from liedyn.model.description import INDEX_HEADER
 from liedyn.model.model import Model
 from liedyn.model.spatial import full_turns, skew
 
@@ -212,7 +213,7 @@ def _normalize_quaternion(part: Array, name: str, place: Place) -> list[LiedynWa
 
 def body_path(model: Model, link: int) -> list[int]:
     """Return the bodies from the ground to that of a link."""
-    parent, path, body = model.index[8:8 + model.n_bodies], [], int(model.link_body[link])
+    parent, path, body = model.index[INDEX_HEADER:INDEX_HEADER + model.n_bodies], [], int(model.link_body[link])
     while body > 0:
         path.append(body)
         body = int(parent[body])

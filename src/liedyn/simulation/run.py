@@ -49,7 +49,7 @@ from liedyn.simulation.preparation import PreparedRun, output_times, prepare
 from liedyn.simulation.run_checks import inaccuracy_warnings
 from liedyn.simulation.run_recorder import RunRecorder
 from liedyn.simulation.segment_problems import RunSegment
-from liedyn.simulation.trajectory_columns import constraint_columns, energy_columns, motion_columns
+from liedyn.simulation.trajectory_columns import constraint_columns, element_columns, energy_columns, motion_columns
 
 if TYPE_CHECKING:
     import pandas
@@ -184,6 +184,8 @@ class Result(Immutable):
         if self.friction is not None:
             forces = motion_columns(self.model, tau=self.friction)
             columns += [(f"friction.{each.name}", *forces[each.coordinate][1:]) for each in rigid_frictions(self.model)]
+        if self.scenario.passive:
+            columns += element_columns(self.model, self.q, self.v)
         return columns + energy_columns(self.kinetic, self.potential, self.work)
 
     def to_pandas(self) -> pandas.DataFrame:

@@ -16,11 +16,13 @@ import numpy as np
 from liedyn import __version__
 from liedyn.arrays import Array
 from liedyn.dynamics.constraints.couplings import follow_couplings
+from liedyn.dynamics.force_elements import element_forces
 from liedyn.errors import Place, TrajectoryError, list_names, nearest
 from liedyn.io.column_map import MOTION_KIND, SOURCE, columns_option, is_motion_column
 from liedyn.io.recorded_paths import relative_path, text_digest
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.io.units import unit_name, unit_of
+from liedyn.model.force_element import FORCE_ELEMENT_TYPES
 from liedyn.model.model import Model
 
 _FORCE = {"rad": "N m", "m": "N"}
@@ -28,7 +30,7 @@ _WRENCH = (("mx", "N m"), ("my", "N m"), ("mz", "N m"), ("fx", "N"), ("fy", "N")
 WRENCH = tuple(part for part, _ in _WRENCH)
 _ORDER = ("q", "v", "a", "tau")
 _OTHER_KINDS = ("reaction", "reference", "link", "energy", "drift", "contact", "cop", "power", "stop", "friction",
-                "motor",                                             # kinds that only runs write
+                "element", "motor",                                             # kinds that only runs write
                 "measured", "wrench", "pose", "twist", "speed", "acceleration", "jacobian", "manipulability", "com", "momentum",
                 "zmp")
 
@@ -129,6 +131,20 @@ def _component_columns(name: str, F: Array) -> list[tuple[str, str, Array]]:
 def energy_columns(kinetic: Array, potential: Array, work: Array) -> list[tuple[str, str, Array]]:
     """Return (name, unit, array) of energies [J]."""
     return [(f"energy.{name}", "J", x) for name, x in (("kinetic", kinetic), ("potential", potential), ("work", work))]
+
+
+def element_columns(model: Model, q: Array, v: Array) -> list[tuple[str, str, Array]]:
+    """Return (name, unit, (N,) array) of length, rate and force of each force element; of a bushing its wrench on b."""
+    if not model.description.elements:
+        return []
+    state, columns = element_forces(model, q, v), []
+    for k, element in enumerate(model.description.elements):
+        name, unit, force = FORCE_ELEMENT_TYPES[element.type].coordinate
+        columns += _component_columns(f"element.{element.name}", state.wrench[..., k, :]) if not name else [
+            (f"element.{element.name}.{name}", unit, state.length[..., k]),
+            (f"element.{element.name}.rate", f"{unit}/s", state.rate[..., k]),
+            (f"element.{element.name}.{'force' if force == 'N' else 'torque'}", force, state.force[..., k])]
+    return columns
 
 
 def wrench_columns(names: Sequence[str], rates: Iterable[Array]) -> list[tuple[str, str, Array]]:

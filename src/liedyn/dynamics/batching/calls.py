@@ -34,7 +34,9 @@ from liedyn.dynamics.singular_joints import check_joints_move_inertia, describe_
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError, UsageError
 from liedyn.kernels import batch_blocks
 from liedyn.kernels.couplings import FOLLOWER_TOLERANCE, coupling_views
+from liedyn.kernels.force_elements import COORDINATE, STATE_SIZE, element_states
 from liedyn.model.couplings import undefined_function
+from liedyn.model.force_element import undefined_force_text
 from liedyn.model.model import Model
 from liedyn.numba_tools.decorators import compile_entry_point
 
@@ -365,10 +367,24 @@ def raise_for_code(model: Model, code: int, prescribed: Mask | None = None, **ar
         raise ComputationError(describe_singular_joints(model, prescribed, arrays.get("q")))
     if code == batch_blocks.BAD_RESULT:
         text = undefined_function(model.function_couplings, arrays["q"], model.q_names, 2) if "q" in arrays else None
+        if text is None and model.description.elements and "q" in arrays:
+            text = undefined_element(model, arrays["q"])
         if text:
             raise ComputationError(text)
         raise ComputationError("the result is not finite: the state is too large for double precision")
     raise ShapeError("arguments have the wrong shape")
+
+
+def undefined_element(model: Model, q: Array) -> str | None:
+    """Return a text about the first force element without a finite force at the positions q (..., nq); None if all are finite."""
+    elements, q = model.description.elements, np.ascontiguousarray(q.reshape(-1, model.nq))
+    out = np.zeros((1, len(elements) * STATE_SIZE))
+    for state in q:
+        run_generic(element_states, model, model.nq + model.nv + out.size, (), (state[None], np.zeros((1, model.nv)), out), 1)
+        for element, x in zip(elements, out.reshape(-1, STATE_SIZE), strict=True):
+            if not np.isfinite(x).all():
+                return undefined_force_text(element, float(x[COORDINATE]))
+    return None
 
 
 _FOLLOWER_ARGUMENTS = {batch_blocks.BAD_FOLLOWER_Q: ("q", 0), batch_blocks.BAD_FOLLOWER_V: ("v", 1),

@@ -1,4 +1,4 @@
-"""Functions of nonlinear couplings in robot files: tables in the file or in a CSV, and writing."""
+"""Functions of nonlinear couplings and force elements in robot files: tables in the file or in a CSV, and writing."""
 from __future__ import annotations
 
 from collections.abc import Collection
@@ -69,6 +69,23 @@ def read_csv(file: str, driver: str, follower: str) -> tuple[tuple[tuple[float, 
     (x, x_unit), (y, y_unit) = (column_in_si(title, values, table.place(column=name), (driver, follower)) for title, name, values
                                 in zip(table.titles, names, table.parse_numbers().T, strict=True))
     return tuple((float(a), float(b)) for a, b in zip(x, y, strict=True)), (x_unit, y_unit)
+
+
+def read_force_csv(file: str, units: tuple[str, str]) -> tuple[tuple[float, float], ...]:
+    """Return the points of a CSV with two columns in these units: a length, angle or speed, and a force. Raises ModelError."""
+    table = read_table(file, ModelError, expected="a line of two column names, then rows of numbers")
+    if len(table.titles) != 2:
+        raise ModelError("a table of a force element has two columns", place=table.place(), found=len(table.titles),
+                         expected=f"such as x[{units[0]}],force[{units[1]}]")
+    columns = []
+    for title, values, expected in zip(table.titles, table.parse_numbers().T, units, strict=True):
+        name, text = foreign_title(title)[0], title_unit(title)
+        unit = unit_of(text or expected)
+        if unit is None or unit.exponents != unit_of(expected).exponents:           # type: ignore[union-attr]
+            raise ModelError("a column of a table of a force element has another unit", place=table.place(column=name),
+                             found=text, expected=expected, hint=None if unit else nearest(text, UNITS))
+        columns.append(values * unit.multiply / unit.divide)
+    return tuple(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def column_in_si(title: str, values: Array, place: Place, joints: Collection[str] = ()) -> tuple[Array, str]:

@@ -39,6 +39,7 @@ from liedyn.model.description import (
     Robot,
 )
 from liedyn.model.element_values import MAX_INPUT, UNIT_QUATERNION
+from liedyn.model.force_element import FORCE_ELEMENT_TYPES, INTERPOLATIONS, ForceElement
 from liedyn.model.links import Link, Pose, Shape
 from liedyn.model.mass_properties import SHAPES, Inertia
 
@@ -326,11 +327,80 @@ LOOP = Schema("loop", (
         "components in frame a and frame b; rolling disc: the axle, in frame b", "z",
         kinds=Names(LOOP_TYPES, lambda loop: len(loop.axes) == 1), example=[0, 1, 0])), kind="type",
     lacks="a {} closure has no {}")
+
+# force elements -------------------------------------------------------------------------------------------------------
+
+ONE_SIDED = Schema("one_sided", (
+    Field("compression", Number(minimum=0), "while the element becomes shorter", 0, example=2, live=True),
+    Field("extension", Number(minimum=0), "while it becomes longer", 0, example=8, live=True)))
+_ROWS = List(OneOf((Number(), Vector(6))), 6, 6, "numbers or rows")
+
+
+def _of_types(*names: str) -> Names:
+    """Return the types of elements that may have one of these fields."""
+    return Names(FORCE_ELEMENT_TYPES, lambda entry: not set(names).isdisjoint(entry.parameters))
+
+
+def _damping(node: Node) -> tuple[float, ...]:
+    if node.kind == "mapping":
+        values = ONE_SIDED.values(node)
+        return values.get("compression", 0.0), values.get("extension", 0.0)
+    return _stiffness(node)
+
+
+def _stiffness(node: Node) -> tuple[float, ...]:
+    if node.kind != "list":
+        return (node.number(),)
+    rows = _ROWS.read(node)
+    return tuple(x for row in rows for x in (row if isinstance(row, tuple) else (row,)))
+
+
+def _free_length(node: Node) -> tuple[float, ...]:
+    return node.vector(2) if node.kind == "list" else (node.number(),)
+
+
+ELEMENT = Schema("element", (
+    Field("type", Choice(Names(FORCE_ELEMENT_TYPES)), ", ".join(f"`{kind}`" for kind in FORCE_ELEMENT_TYPES),
+        required="one of " + ", ".join(FORCE_ELEMENT_TYPES), example="spring", live=True),
+    Field("a", _SIDE, "frame a: a link's name, or `{link, xyz, rpy}` or `{link, xyz, quaternion}`; `world` is the ground",
+        required=_NEEDS_A_SIDE, example="world", live=True),
+    Field("b", _SIDE, "frame b, in the same form", required=_NEEDS_A_SIDE, live=True),
+    Field("stiffness", OneOf((Number(), _ROWS), "stiffness", _stiffness), "[N/m]; torsion: [N m/rad]; bushing: 6 numbers (about "
+        "x y z, then along x y z of frame a) or 6 rows of 6", kinds=_of_types("stiffness"), example=200, live=True),
+    Field("damping", OneOf((Number(), ONE_SIDED, _ROWS), "element_damping", _damping), "[N s/m]; torsion: [N m s/rad]; bushing: "
+        "as its stiffness; others: also `{compression, extension}`", "none", kinds=_of_types("damping"), example=5, live=True),
+    Field("free_length", OneOf((Number(), Vector(2)), "free_length", _free_length), "[m] spring: without force, or `[lower, "
+        "upper]` between which there is none; cable: slack up to it", "spring: the length at zero coordinates",
+        kinds=_of_types("free_length"), example=0.3, live=True),
+    Field("rest", Number(), "torsion: angle of b relative to a about the axis, without torque [rad]", 0, kinds=_of_types("rest"),
+        example=0.2),
+    Field("preload", Number(), "spring: tension at the free length [N]; torsion: torque at rest [N m]", 0,
+        kinds=_of_types("preload"), example=20),
+    Field("table", OneOf((Text(), List(Vector(2), 2)), "force_table", read_points), "instead of stiffness: points `[length, "
+        "tension]`, torsion: `[angle, torque]`; damper, instead of damping: `[speed, tension]`; or a CSV with two columns, "
+        "whose titles may have units", kinds=_of_types("table"), example=[[0.2, -30], [0.3, 0], [0.4, 10]]),
+    Field("interpolation", Choice(INTERPOLATIONS), "of the table: `linear`, `monotone` (smooth, without overshoot) or `cubic`; "
+        "straight lines continue it", default_of(ForceElement, "interpolation"), kinds=_of_types("interpolation"),
+        example="cubic"),
+    Field("axis", Vector(3), "torsion: with the same components in frame a and frame b", "z", kinds=_of_types("axis"),
+        example=[0, 1, 0]),
+    Field("force", Number(above=0), "gas spring: push at the extended length [N]", required="newtons", kinds=_of_types("force"),
+        example=400),
+    Field("extended_length", Number(above=0), "gas spring [m]", required="metres", kinds=_of_types("extended_length"),
+        example=0.5),
+    Field("stroke", Number(above=0), "gas spring [m]", required="metres", kinds=_of_types("stroke"), example=0.2),
+    Field("progression", Number(above=1), "gas spring: push at the end of the stroke relative to `force`",
+        required="a number above 1", kinds=_of_types("progression"), example=1.4),
+    Field("exponent", Number(minimum=1), "gas spring: polytropic exponent, from 1 (slow) to 1.4 (fast: adiabatic)",
+        default_of(ForceElement, "exponent"), kinds=_of_types("exponent"), example=1.2)), kind="type",
+    lacks="a {} element has no {}")
 _CONSTRAINTS = (
     Field("loops", Named(LOOP, "loop"), "joints that close a loop, by name: see [closed loops](loops.md)"),
     Field("couplings", Named(COUPLING, "coupling"), "equations between joint coordinates, by name"),
     Field("actuated", List(Text(), 1, words="names of joints"), "names of the joints with motors, for inverse dynamics of robots "
-        "with loops", "not known", example=["shoulder"]))
+        "with loops", "not known", example=["shoulder"]),
+    Field("elements", Named(ELEMENT, "element"), "springs, dampers, gas springs, cables, torsion springs and bushings between "
+        "two links, by name: see [force elements](elements.md)", "none"))
 LOOPS_FILE = Schema("loops_file", (
     Field("robot", Text(), "path of the robot file, relative to this one", example="robot.urdf", live=True), *_CONSTRAINTS))
 

@@ -10,12 +10,13 @@ from typing import Any
 from liedyn.errors import ElementPlace, LiedynWarning, ModelError, Place
 from liedyn.io.atomic_output import stem_of
 from liedyn.io.file_schema import File
-from liedyn.io.robots.coupling_function import points_of_columns, read_csv
+from liedyn.io.robots.coupling_function import points_of_columns, read_csv, read_force_csv
 from liedyn.io.robots.curve_joint import read_curve_joint
 from liedyn.io.robots.robot_schema import (
     ACTUATOR,
     COUPLING,
     CURVE,
+    ELEMENT,
     JOINT,
     KEYFRAME,
     LINK,
@@ -41,6 +42,7 @@ from liedyn.model.description import (
     Loop,
     Robot,
 )
+from liedyn.model.force_element import FORCE_ELEMENT_TYPES, ForceElement
 from liedyn.model.links import Link, Pose, Shape
 
 # What robot files in YAML have in common: elements by name, and where each stands ---------------------------------------
@@ -64,20 +66,21 @@ def place_of_keys(node: Node, **parts: str) -> ElementPlace:
 
 @dataclass(frozen=True, slots=True)
 class LoopsFile:
-    """A file of constraints: path of the robot file that it names, or None, its closures, its couplings, and actuated joints."""
+    """A file of constraints: path of the robot file or None, closures, couplings, actuated joints, and force elements."""
 
     robot: str | None
     loops: tuple[Loop, ...]
     couplings: tuple[Coupling, ...]
     actuated: tuple[str, ...]
+    elements: tuple[ForceElement, ...] = ()
 
 
 def read_loops_file(path: str | os.PathLike[str]) -> LoopsFile:
-    """Read a loops file: the keys `loops`, `couplings`, `actuated` and `robot`. Raise ModelError with file, line and key."""
+    """Read a loops file, with the keys of `LOOPS_FILE`. Raise ModelError with file, line and key."""
     root = read_yaml(path, ModelError)
     nodes = root.mapping(LOOPS_FILE)
     return LoopsFile(LOOPS_FILE.value(nodes, "robot"), named(root, "loops", _loop), named(root, "couplings", _coupling),
-                     LOOPS_FILE.value(nodes, "actuated", ()))
+                     LOOPS_FILE.value(nodes, "actuated", ()), named(root, "elements", _element))
 
 
 def robot_of_loops(path: str | os.PathLike[str]) -> str:
@@ -154,6 +157,16 @@ def _coupling(name: str, node: Node) -> Coupling:
                     function=_function(node, values))
 
 
+def _element(name: str, node: Node) -> ForceElement:
+    values = ELEMENT.values(node)
+    (a, pose_a), (b, pose_b) = values.pop("a"), values.pop("b")
+    if isinstance(values.get("table"), str):
+        _, unit, force = FORCE_ELEMENT_TYPES[values["type"]].coordinate
+        units = (unit + "/s" if values["type"] == "damper" else unit), force
+        values["table"] = read_force_csv(File("CSV file").read(node.value["table"]), units)
+    return ForceElement(name, a=a, b=b, pose_a=pose_a, pose_b=pose_b, **values, place=place_of_keys(node))
+
+
 def _function(node: Node, values: dict[str, Any]) -> CouplingFunction:
     if "function" in values:
         return read_expression(values["function"], values["driver"], node.value["function"].place)
@@ -202,7 +215,8 @@ def read_robot_yaml(path: str | os.PathLike[str], overrides: Iterable[str] = ())
                  base=ROBOT.value(nodes, "base", "fixed"), gravity=ROBOT.value(nodes, "gravity", STANDARD_GRAVITY),
                  actuators=named(root, "actuators", _actuator), loops=named(root, "loops", _loop),
                  couplings=named(root, "couplings", _coupling),
-                 actuated=actuated, keyframes=named(root, "keyframes", _keyframe), source=os.fspath(path))
+                 actuated=actuated, keyframes=named(root, "keyframes", _keyframe),
+                 elements=named(root, "elements", _element), source=os.fspath(path))
 
 
 # links --------------------------------------------------------------------------------------------------------------

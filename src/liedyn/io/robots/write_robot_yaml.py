@@ -10,7 +10,7 @@ from typing import Any
 
 from liedyn.errors import escape_nonprintable
 from liedyn.io.robots.coupling_function import function_to_dict
-from liedyn.io.robots.robot_schema import KEYFRAME, MIMIC, written_limit
+from liedyn.io.robots.robot_schema import KEYFRAME, MIMIC, ONE_SIDED, written_limit
 from liedyn.io.yaml_values import plain, to_yaml
 from liedyn.model.description import (
     FRICTION_KEYS,
@@ -27,6 +27,7 @@ from liedyn.model.description import (
     Robot,
     coordinate_name,
 )
+from liedyn.model.force_element import FORCE_ELEMENT_TYPES, ForceElement
 from liedyn.model.links import IDENTITY, Link, Pose, Rotation, Shape, Shapes, Vector, vector
 from liedyn.model.mass_properties import SHAPES
 
@@ -128,7 +129,8 @@ def loops_yaml(robot: Robot, file: str) -> str:
 
 def _constraints(robot: Robot) -> str:
     actuated = to_yaml({"actuated": list(robot.actuated)}) if robot.actuated else ""
-    return _named("loops", robot.loops, _loop) + _named("couplings", robot.couplings, _coupling) + actuated
+    return _named("loops", robot.loops, _loop) + _named("couplings", robot.couplings, _coupling) + actuated \
+        + _named("elements", robot.elements, _element)
 
 
 def _named(key: str, elements: Sequence[Any], values_of: Callable[[Any], dict[str, Any]]) -> str:
@@ -199,6 +201,31 @@ def _actuator(actuator: Actuator) -> dict[str, Any]:
 def _loop(loop: Loop) -> dict[str, Any]:
     return {"type": loop.type, "a": _frame(loop.a, loop.pose_a), "b": _frame(loop.b, loop.pose_b), **_axes(loop),
             **{key: getattr(loop, key) for key in LOOP_TYPES[loop.type].parameters}, "driven": loop.driven or None}
+
+
+def _element(element: ForceElement) -> dict[str, Any]:
+    return {"type": element.type, "a": _frame(element.a, element.pose_a), "b": _frame(element.b, element.pose_b),
+            **element_parameters(element)}
+
+
+def element_parameters(element: ForceElement) -> dict[str, Any]:
+    """Return the parameters of a force element that are not at their defaults, as in a file."""
+    default = ForceElement("", element.type, "", "")
+    values = {key: getattr(element, key) for key in FORCE_ELEMENT_TYPES[element.type].parameters}
+    values = {key: x for key, x in values.items() if x != getattr(default, key)}
+    for key in ("stiffness", "damping", "free_length"):
+        if key in values:
+            values[key] = _plain_numbers(key, values[key])
+    return values
+
+
+def _plain_numbers(key: str, values: tuple[float, ...]) -> Any:
+    """Return the numbers of a field of a force element as in a file."""
+    if len(values) == 36:
+        return [list(values[k:k + 6]) for k in range(0, 36, 6)]
+    if key == "damping" and len(values) == 2:
+        return dict(zip(ONE_SIDED, values, strict=True))
+    return values[0] if len(values) == 1 else list(values)
 
 
 def _frame(link: str, pose: Pose) -> str | dict[str, Any]:

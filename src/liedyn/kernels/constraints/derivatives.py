@@ -43,6 +43,7 @@ from liedyn.kernels.constraints.equations import (
     term_coefficient,
     velocities,
 )
+from liedyn.kernels.force_elements import subtract_element_derivatives
 from liedyn.kernels.inverse_dynamics_derivatives import (
     DerivativesWorkspace,
     derivatives_workspace,
@@ -56,6 +57,7 @@ from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
 from liedyn.lie.vectors import add3, add_to_twist, load_pose, load_twist, store_twist
 from liedyn.model.description import BALL_CLOSURE, COUPLING, NONLINEAR_COUPLING, NV
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, jitable
+from liedyn.numba_tools.deferred_kernels import call_deferred
 from liedyn.numba_tools.numba_internals import split_workspace
 
 # Derivatives of the equations of a closure ------------------------------------------------------------------------------
@@ -392,6 +394,8 @@ def balance_derivatives(tree, loops, q, v, a, multipliers, x, f_ext, constraint_
             force_derivatives(tree, loops, c, multipliers, ws.rows, ws.loop.s, rates.Dq)
             if x.shape[0]:
                 velocity_derivatives(tree, loops, c, x, constraint_motion, ws.rows, ws.loop, rates.Xq)
+    if passive and tree.element.size:
+        call_deferred(subtract_element_derivatives, (tree, q, v, rates.Dq, rates.Dv, ws.tree.psi))
 
 
 # batches ----------------------------------------------------------------------------------------------------------------

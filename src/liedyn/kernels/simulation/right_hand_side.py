@@ -26,6 +26,7 @@ from liedyn.kernels.constraints.driver import (
 )
 from liedyn.kernels.constraints.stages import TIME, constraint_workspace_of
 from liedyn.kernels.couplings import Couplings, follow
+from liedyn.kernels.force_elements import store_element_power
 from liedyn.kernels.hybrid_dynamics import complete_coupled_motion, hybrid_workspace
 from liedyn.kernels.manifold import chart_rate, retract
 from liedyn.kernels.simulation.contact import Contacts, contact_wrenches
@@ -50,7 +51,7 @@ from liedyn.kernels.simulation.signals import (
     prescribe_poses,
 )
 from liedyn.lie.se3 import add, compose, dAd_inv, dot
-from liedyn.lie.simd import absolute, number_like, where_less
+from liedyn.lie.simd import absolute, load, number_like, where_less
 from liedyn.lie.so3 import rpy_motion
 from liedyn.lie.vectors import (
     add_cross,
@@ -67,6 +68,7 @@ from liedyn.lie.vectors import (
     transpose,
 )
 from liedyn.numba_tools.decorators import inline_kernel, kernel
+from liedyn.numba_tools.deferred_kernels import call_deferred
 
 RUNNING, FINISHED, BAD_SIGNAL, SINGULAR, NOT_FINITE, STEP_TOO_SMALL = range(6)
 NOT_CONVERGED = 20           # the iteration for the end of an implicit step did not converge
@@ -155,7 +157,7 @@ def store_rates(tree, system, signals, y, deficit, power, dy, ws):
 
 @inline_kernel
 def joint_power(tree, system, ws, power):
-    """Return `power` plus the power of generalized forces, damping and friction. Rigid friction is not part of ws.tau."""
+    """Return `power` plus that of generalized forces, damping, friction and force elements. ws.tau is without rigid friction."""
     for j in range(system.stops.sliding.size):
         v = ws.v[system.stops.sliding[j]]
         power += friction_force(system.stops, j, v) * v
@@ -163,6 +165,9 @@ def joint_power(tree, system, ws, power):
         power += ws.tau[k] * ws.v[k]
         if system.passive[0]:
             power += resistance(tree, k, ws.v) * ws.v[k]
+    if system.passive[0] and tree.element.size:
+        call_deferred(store_element_power, (tree, ws.q, ws.v, ws.stack))
+        power = power + load(ws.stack, 0)
     return power
 
 
