@@ -7,9 +7,11 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import liedyn as ld
 from code_kinds import generated_code
+from liedyn.cli.app import main
 from liedyn.simulation.joint_friction import FrictionMode
 from liedyn.simulation.preparation import prepare
 
@@ -266,3 +268,22 @@ def test_functions_of_a_state_use_regularized_friction():
     assert ld.inverse_dynamics(model, [0.0], [1.0], [0.0])[0] == pytest.approx(HOLD / math.hypot(1, 0.01) - HOLD / 2, rel=1e-12)
     run = ld.simulate(model, duration=0.1, v0=[1.0], passive=False)
     assert run.friction is None and run.v[-1, 0] > 1.0
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.7])
+def test_joints_that_are_released_at_times_that_differ_by_rounding_slide_on(share):
+    links = [ld.Link(x, mass, inertia=INERTIA) for x, mass in (("l", 1.0), ("r", share))]
+    joints = [ld.Joint(name, "prismatic", "world", name, axis=[1, 0, 0], limits=(-9, 9), friction=rigid(0.7 * mass))
+              for name, mass in (("l", 1.0), ("r", share))]
+    run = ld.simulate(ld.build(ld.Robot("two", links=links, joints=joints)), duration=1.5, method="dopri5",
+                      joints={"l": {"torque": "sin(1.7*t)"}, "r": {"torque": f"{share}*sin(1.7*t)"}})
+    np.testing.assert_allclose([t for _, t in events(run)], math.asin(0.7) / 1.7, rtol=1e-9)
+    assert {name for name, _ in events(run)} in ({"l and r slide"}, {"l slides", "r slides"})
+    np.testing.assert_allclose(run.q[:, 0], run.q[:, 1], atol=1e-9)
+
+
+def test_inverse_dynamics_of_a_file_says_that_friction_is_regularized(tmp_path):
+    run = ld.simulate(block(level=HOLD), duration=0.1, v0=[1.0])
+    run.save(tmp_path / "run")
+    done = CliRunner().invoke(main, ["inverse", str(tmp_path / "run/trajectory.csv"), "-o", str(tmp_path / "out.csv")])
+    assert done.exit_code == 0 and "rigid friction of slide acts as regularized friction here" in done.stderr

@@ -70,10 +70,20 @@ from liedyn.dynamics.time_derivatives import (
     higher_order_hybrid_dynamics,
     higher_order_inverse_dynamics,
 )
-from liedyn.errors import ComputationError, ConfigurationError, LiedynWarning, Place, TrajectoryError, UsageError, WarningLog
+from liedyn.errors import (
+    ComputationError,
+    ConfigurationError,
+    LiedynWarning,
+    Place,
+    TrajectoryError,
+    UsageError,
+    WarningLog,
+    list_names,
+)
 from liedyn.io.trajectory_csv import Trajectory, check_no_events
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
+from liedyn.simulation.joint_friction import rigid_frictions
 from liedyn.simulation.name_binding import joint_coordinates
 from liedyn.simulation.run_checks import slow_friction_warnings
 from liedyn.simulation.trajectory_columns import (
@@ -409,8 +419,13 @@ def _compared(model: Model, trajectory: Trajectory, prescribed: Mask, computed: 
 
 
 def _slow_friction(model: Model, t: Array, motion: SampledMotion) -> list[LiedynWarning]:
-    speed = np.abs(motion.v)
-    return slow_friction_warnings(model, speed.max(axis=0, initial=0.0), np.diff(t) @ speed[1:])
+    speed, rigid = np.abs(motion.v), rigid_frictions(model)
+    warnings = slow_friction_warnings(model, speed.max(axis=0, initial=0.0), np.diff(t) @ speed[1:])
+    if rigid:
+        names = list_names([friction.name for friction in rigid], 4)
+        warnings.append(LiedynWarning("friction-regularized", f"rigid friction of {names} acts as regularized friction here: it "
+                                      "is zero at rest, where it is not a function of the state"))
+    return warnings
 
 
 def _derivation_warnings(model: Model, request: DynamicsRequest, motion: SampledMotion) -> list[LiedynWarning]:

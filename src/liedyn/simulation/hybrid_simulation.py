@@ -105,7 +105,7 @@ class FrictionEvents(NamedTuple):
     """The modes of friction that have ended, and why.
 
     arrived    coordinates whose velocity has become zero
-    released   directions in which coordinates begin to slide, because their friction has reached the static level
+    released   directions in which coordinates slide, or begin to because their friction has reached the static level
     speed      maximum speed
     """
 
@@ -654,6 +654,9 @@ class HybridSimulation:
             else:
                 side = (j - len(moving) - resting) % 2             # friction at its upper limit pushes forwards: it slides back
                 released[sticking[(j - len(moving) - resting) // 2].friction.coordinate] = 1 if side else -1
+        if arrived or released:                                # coordinates that have just begun to slide go on
+            released |= {mode.friction.coordinate: mode.direction for mode in moving
+                         if mode.friction.coordinate not in arrived}
         self._end_friction(start, arrived, released)
         return replace(start, triggered=tuple(remaining))
 
