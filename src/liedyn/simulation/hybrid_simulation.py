@@ -654,7 +654,7 @@ class HybridSimulation:
             else:
                 side = (j - len(moving) - resting) % 2             # friction at its upper limit pushes forwards: it slides back
                 released[sticking[(j - len(moving) - resting) // 2].friction.coordinate] = 1 if side else -1
-        if arrived or released:                                # coordinates that have just begun to slide go on
+        if arrived or released:                                # sliding that has just begun continues
             released |= {mode.friction.coordinate: mode.direction for mode in moving
                          if mode.friction.coordinate not in arrived}
         self._end_friction(start, arrived, released)
