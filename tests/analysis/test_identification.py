@@ -804,7 +804,7 @@ def test_a_residual_far_above_the_noise_is_a_misfit_without_colour(swinging):
     assert fit.verdict == "the model does not explain the torques of shoulder, elbow" and not fit.reliable.any()
     assert any("times the noise" in note and "not white" not in note for note in map(str, fit.warnings))
     lines = parameter_text(model, fit.base, fit).splitlines()
-    assert sum("NOT RELIABLE (misfit) " in line for line in lines) == len(fit)
+    assert sum("NOT RELIABLE (misfit)" in line for line in lines) == len(fit)
     assert sum(line.startswith("misfit: the value depends on a joint") for line in lines) == 1
     assert "(misfit at shoulder, elbow)" in parameter_text(model, fit.base, fit, whole=True)
 

@@ -470,7 +470,7 @@ def test_after_events_it_is_the_system_of_that_time(write):
 
 def test_what_has_no_linear_system_after_events_is_refused_by_name(write):
     stopped = write(FIXED, "events: {end: {at: 0.4, do: stop}}\n")
-    with pytest.raises(UsageError, match=r"the run ends at t = 0\.4 s, by the event end: got t = 0\.5 s"):
+    with pytest.raises(UsageError, match=r"the run ends at t = 0\.4 s, by the event end, before at = 0\.5 s"):
         linearize_scenario(stopped, at=0.5)
     pressed = write(FIXED.replace("lower: -9, upper: 9", "lower: -0.1, upper: 0.1", 1),
                     "limits: hard\njoints: {shoulder: {torque: 20}}\n")

@@ -203,7 +203,7 @@ def test_times_that_no_spline_stands():
     t[21] = t[20] + 1e-12
     with pytest.raises(TrajectoryError, match=r"the row at t = 2\.0 s and the next are too close.*got '1e-12 s'"):
         spline_derivatives(t, t[:, None], 4, SmoothingFit())
-    with pytest.raises(TrajectoryError, match="derivative 4 overflows; check whether the times are in seconds"):
+    with pytest.raises(TrajectoryError, match="derivative 4 overflows: check whether the times are in seconds"):
         spline_derivatives(np.arange(40) * 1e-100, np.sin(np.arange(40.0))[:, None], 4, SmoothingFit())
 
 

@@ -66,7 +66,7 @@ def test_limits_that_a_recording_exceeds_are_reported_and_degrees_suspected(mode
     warnings = list(map(str, dynamics_along(model, ld.trajectory_of(model, T, np.degrees(q)), "inverse").warnings))
     for kind in ("position", "velocity", "effort"):
         assert any(note.startswith(f"{kind} limits are exceeded: bend from t = ") for note in warnings), warnings
-    assert any("check whether the angles are in degrees bend reaches 45.84" in note for note in warnings), warnings
+    assert any("the angles seem to be in degrees: bend reaches 45.84" in note for note in warnings), warnings
 
 
 PENDULUM = ARM.split("         limits")[0].rstrip(", \n") + "}\n"
@@ -99,7 +99,7 @@ def test_degrees_of_joints_without_limits_are_suspected(pendulum, case, columns)
     q, text = IN_DEGREES[case]
     v = np.degrees(np.gradient(q, 0.01, axis=0)) if columns != "q" else None
     warnings = list(map(str, dynamics_along(pendulum, ld.trajectory_of(pendulum, T, q, v, v), "inverse").warnings))
-    assert any(f"check whether the angles are in degrees {text}" in note for note in warnings), warnings
+    assert any(f"the angles seem to be in degrees: {text}" in note for note in warnings), warnings
     assert not any("unwrapped" in note for note in warnings)
 
 
@@ -275,8 +275,8 @@ def test_times_in_other_units_are_suspected(model, unit, factor):
     remedy = f"convert them with --columns (or columns=) 't=t[{unit}]'"
     of_steps = f"the median step is {0.01 * factor:.4g} s"
     of_rates = f"velocities are {factor:g} times the rates of the positions"
-    assert time_warnings(model, factor * T, Q) == [f"are the times in {unit}? {of_steps}; {remedy}"]
-    assert time_warnings(model, factor * T, Q, V) == [f"are the times in {unit}? {of_rates}; {remedy}"]
+    assert time_warnings(model, factor * T, Q) == [f"the times seem to be in {unit}: {of_steps}; {remedy}"]
+    assert time_warnings(model, factor * T, Q, V) == [f"the times seem to be in {unit}: {of_rates}; {remedy}"]
     assert not time_warnings(model, factor * T, Q, V / factor)                # slow, but consistent
     assert not time_warnings(model, factor * T, Q, header={"liedyn": "0.1.0"})
     assert "time-unit" in {one.code for one in ld.identify(model, factor * T, Q, Q).warnings}
@@ -296,7 +296,7 @@ def test_a_time_of_this_century_shows_its_unit(tmp_path, model):
         (tmp_path / "log.csv").write_text("\n".join(["stamp,q.turn,q.bend", *rows]))
         motion = ld.read_trajectory(tmp_path / "log.csv", columns="t=stamp")
         message, = (one.message for one in dynamics_along(model, motion, "inverse").warnings if one.code == "time-unit")
-        assert message.startswith(f"are the times in {unit}? ")
+        assert message.startswith(f"the times seem to be in {unit}: ")
         assert message.endswith(f"write t=stamp[{unit}] in the map of the columns")
         motion = ld.read_trajectory(tmp_path / "log.csv", columns=f"t=stamp[{unit}]")
         assert "time-unit" not in {one.code for one in dynamics_along(model, motion, "inverse").warnings}

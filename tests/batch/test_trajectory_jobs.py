@@ -178,7 +178,7 @@ MASS = "parameters: [{key: robot.mass.lower, list: [1]}]\n"
     (f"job: derivatives\nby: q.*\n{MASS}", "by: unknown key.*did you mean wrt"),
     (f"job: derivatives\nprescribed: elbow\n{MASS}", "prescribed does not apply to this function.*function: hybrid"),
     (f"job: inverse\nprescribed: elbow\n{MASS}",
-     "prescribed does not apply to this function to the job inverse.*write job: hybrid or derivatives"),
+     "prescribed does not apply to the job inverse.*write job: hybrid or derivatives"),
     (f"job: inverse\nscenario: sweep.yaml\n{MASS}", "scenario does not apply to the job inverse"),
     (MASS, "trajectory does not apply to the job simulate"),
     (f"job: inverse\norder: 1\nwrenches: world\n{MASS}", "wrenches cannot be combined with order"),

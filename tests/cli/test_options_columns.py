@@ -174,7 +174,7 @@ def test_the_message_about_degrees_prints_an_option_that_works(model, given, exp
     before = ["--columns", given] if given else []
     result = ok("inverse", "degrees.csv", *before, "-o", "wrong.csv")
     assert "check whether the angles are in degrees " in result.stderr
-    option = option_of(next(line for line in said(result) if "in degrees?" in line))
+    option = option_of(next(line for line in said(result) if "to be in degrees" in line))
     assert option == expected
     again = ok("inverse", "degrees.csv", "--columns", option, "-o", "right.csv")
     assert "degrees?" not in again.stderr
@@ -204,12 +204,12 @@ joints:
     rows = np.column_stack([T, np.sin(T), 50 * np.sin(T)])
     write_log("raw.csv", "s,x,p q", rows)
     result = ok("inverse", "raw.csv", "-r", "cart.yaml", "--columns", 't=s,q.x=x,q.pole="p q"')
-    option = option_of(next(line for line in said(result) if "in degrees?" in line))
+    option = option_of(next(line for line in said(result) if "to be in degrees" in line))
     assert option == 't=s,q.x=x,q.pole="p q"[deg]'
     ok("inverse", "raw.csv", "-r", "cart.yaml", "--columns", option, "--force")
     np.testing.assert_allclose(read_trajectory("raw_inverse.csv").columns["q.pole"], np.radians(rows[:, 2]), rtol=1e-15)
     Path("own.csv").write_text(Path("raw.csv").read_text().replace("s,x,p q", "t,q.x,q.pole"))
-    option = option_of(next(line for line in said(ok("inverse", "own.csv", "-r", "cart.yaml")) if "in degrees?" in line))
+    option = option_of(next(line for line in said(ok("inverse", "own.csv", "-r", "cart.yaml")) if "to be in degrees" in line))
     assert option == "q.pole=q.pole[deg]"
 
 

@@ -132,7 +132,7 @@ def test_commands_and_scenarios(tmp_path, read):
     result = ld.run_scenario({"robot": str(file), "duration": 0.01, "inertia_from_meshes": 1000})
     assert mass(result.model) == pytest.approx(8)
     wrong = run("info", file, "--inertia-from-meshes", "steel")
-    assert wrong.exit_code == 2 and "'steel' is a positive number [kg/m^3]" in wrong.stderr
+    assert wrong.exit_code == 2 and "expected a positive number [kg/m^3], got 'steel'" in wrong.stderr
 
 
 def test_trajectories_keep_the_model(tmp_path, read):

@@ -300,5 +300,5 @@ def test_acceleration_and_jerk_limits_are_read(tmp_path):
     again.write_text(urdf(robot))
     assert joint(read_urdf(again), "j").coordinates == joint(robot, "j").coordinates
     path.write_text(LIMITED.format('jerk="fast"'))
-    with pytest.raises(ModelError, match="<limit jerk>: wrong value"):
+    with pytest.raises(ModelError, match="<limit jerk>: expected a number, got 'fast'"):
         read_urdf(path)
