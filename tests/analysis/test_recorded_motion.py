@@ -114,7 +114,7 @@ def test_wrong_quaternions_and_files_are_refused(tmp_path):
     made = ld.trajectory_of(model, t, q)
     with pytest.raises(ld.TrajectoryError, match="no column belongs to a joint of the robot"):
         ld.motion_of(model, ld.Trajectory({}, t, {"q.other": t}, {}))
-    with pytest.raises(ld.TrajectoryError, match=f"q.{model.q_names[0]}: wrong unit: got 'deg'"):
+    with pytest.raises(ld.TrajectoryError, match=f"q.{model.q_names[0]}: wrong unit: expected none, got 'deg'"):
         ld.motion_of(model, ld.Trajectory({}, t, made.columns, {f"q.{model.q_names[0]}": "deg"}))
     with pytest.raises(ld.TrajectoryError, match=r"nothing.csv"):
         ld.motion_of(model, tmp_path / "nothing.csv")

@@ -173,7 +173,7 @@ def test_the_message_about_degrees_prints_an_option_that_works(model, given, exp
     Path("degrees.csv").write_text(re.sub(r"\[rad[^\]]*\]", "", Path("degrees.csv").read_text()))
     before = ["--columns", given] if given else []
     result = ok("inverse", "degrees.csv", *before, "-o", "wrong.csv")
-    assert "check whether the angles are in degrees " in result.stderr
+    assert "the angles seem to be in degrees: " in result.stderr
     option = option_of(next(line for line in said(result) if "to be in degrees" in line))
     assert option == expected
     again = ok("inverse", "degrees.csv", "--columns", option, "-o", "right.csv")
