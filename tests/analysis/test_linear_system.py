@@ -4,7 +4,8 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.stats import ortho_group
 
-from liedyn.analysis.linear_system import LinearSystem, modes, reachable
+from liedyn.analysis.linear_system import LinearSystem
+from liedyn.analysis.modes import modes, reachable
 from liedyn.errors import ComputationError, UsageError
 
 

@@ -5,7 +5,8 @@ from scipy.linalg import block_diag, expm
 from scipy.stats import ortho_group
 
 import liedyn as ld
-from liedyn.analysis.linear_system import modes, stability_text
+from liedyn.analysis.linear_system import stability_text
+from liedyn.analysis.modes import modes
 
 BODY = "{mass: 2, com: [0, 0, 0], inertia: [0.1, 0.2, 0.3]}"
 POINT = "{mass: 2, com: [0, 0, -0.5], inertia: [0.01, 0.01, 0.01]}"

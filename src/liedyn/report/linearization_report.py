@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from liedyn import __version__
-from liedyn.analysis.linear_system import LinearSystem, Mode, chains_text, growth_text, stability_text
+from liedyn.analysis.linear_system import LinearSystem, stability_text
 from liedyn.analysis.linearize import Linearization
+from liedyn.analysis.modes import Mode, chains_text, growth_text
 from liedyn.dynamics.finite_differences import MAX_EXCESS
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import CheckFailed, counted, first_of, list_names
