@@ -29,7 +29,8 @@ CONFINED = {"numba": {"numba_tools", "lie", "kernels"}, "llvmlite": {"numba_tool
             "pyarrow": {"batch", "report"}, "distributed": {"batch"}, "jax": {"interop"},
             "torch": {"interop"}, "gymnasium": {"interop"},
             "trimesh": {"io"}, "fast_simplification": {"report"}, "mcap": {"report"},
-            "imageio_ffmpeg": {"report"}, "rosbags": {"io"}, "xacrodoc": {"io"}, "robot_descriptions": {"io"}}
+            "imageio_ffmpeg": {"report"}, "rosbags": {"io"}, "xacrodoc": {"io"}, "robot_descriptions": {"io"},
+            "control": {"analysis"}}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -117,6 +117,7 @@ EXAMPLES = {
     "Equilibrium": lambda p: ld.find_equilibrium(model_of(p), [-1.5, 0.1]),
     "Feedback": lambda p: ld.Feedback.pd([1.0, 2.0], [1.0, 2.0], Q),
     "ForwardDerivatives": lambda p: ld.forward_dynamics_derivatives(model_of(p), Q, V, REST),
+    "Gain": lambda p: ld.linearize(model_of(p), Q, V, REST).lqr(1.0, 1.0),
     "HybridDerivatives": lambda p: ld.hybrid_dynamics_derivatives(model_of(p), Q, V, REST, REST, np.array([True, False])),
     "Identification": lambda p: ld.identify(*recorded(p)[:4]),
     "InertialParameters": lambda p: ld.inertial_parameters(model_of(p)),

@@ -5,6 +5,7 @@ from liedyn.analysis.identification import Identification as Identification, ide
 from liedyn.analysis.linear_system import LinearSystem as LinearSystem
 from liedyn.analysis.linearize import linearize as linearize, linearize_scenario as linearize_scenario
 from liedyn.analysis.moves import Move as Move, plan_move as plan_move
+from liedyn.analysis.optimal_gains import Gain as Gain
 from liedyn.analysis.recorded_motion import (
     motion_of as motion_of,
     RecordedMotion as RecordedMotion,

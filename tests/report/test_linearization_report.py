@@ -140,8 +140,12 @@ def test_the_table_tells_modes_ranks_and_differences(result):
     assert lines[3].split() == ["0", "(2x)", "drifting", "cart", "100%"]
     assert lines[5] == "  0: Jordan chain of 2; grows like t: cart"
     assert lines[6] == "equilibrium at cart 0 m, pole 0 rad"
-    assert lines[-3] == "controllable: 4 of 4 states; observable: 4 of 4" and max(map(len, lines)) <= 80
+    assert lines[-4:-2] == ["controllable: 4 of 4 states; observable: 4 of 4", "transmission zeros [1/s]: none"]
     assert lines[-2].startswith("maximum relative difference from extrapolated finite differences: A ")
+    collocated = replace(result, system=result.system.select(outputs="q.cart"))
+    assert "transmission zeros [1/s]: 3.836, -3.836" in text(collocated) and max(map(len, lines)) <= 80
+    assert summary(collocated)["zeros"] == [[pytest.approx(3.835978, abs=1e-6), 0], [pytest.approx(-3.835978, abs=1e-6), 0]]
+    assert summary(collocated)["poles"][1:3] == [[0, 0], [0, 0]]
     assert "… and 2 more, in linear.json" in text(result, max_modes=1)
     assert text(result, max_modes=2) == text(result)
 

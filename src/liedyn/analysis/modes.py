@@ -207,6 +207,15 @@ def _groups(values: ComplexArray, single: Sequence[int], distance: float) -> lis
     return [group for group in groups if len(group) > 1]
 
 
+def expand_modes(all_modes: Sequence[Mode]) -> ComplexArray:
+    """Return the eigenvalues of the modes, as often as they occur, by decreasing real part."""
+    values: list[complex] = []
+    for mode in all_modes:
+        value = complex(0.0 if mode.chains else mode.eigenvalue.real, mode.eigenvalue.imag)
+        values += [value, value.conjugate()] * (mode.count // 2) if value.imag else [value] * mode.count
+    return np.array(sorted(values, key=lambda value: (-value.real, abs(value.imag), -value.imag)), dtype=complex)
+
+
 def coordinate_shares(weights: Array, names: Sequence[str]) -> dict[str, float]:
     """Return {coordinate: fraction} of the weights of states, largest first; equal ones are in the order of the states."""
     shares: dict[str, float] = {}
@@ -216,7 +225,12 @@ def coordinate_shares(weights: Array, names: Sequence[str]) -> dict[str, float]:
 
 
 def reachable(A: Array, B: Array, rate: float = 1.0) -> int:
-    """Return the dimension of the smallest space that contains the columns of B and is mapped into itself by A.
+    """Return the dimension of the smallest space that contains the columns of B and is mapped into itself by A."""
+    return int(reachable_basis(A, B, rate)[0].shape[1])
+
+
+def reachable_basis(A: Array, B: Array, rate: float = 1.0) -> tuple[Array, Array, Array]:
+    """Return an orthonormal basis (n, k) of this space in balanced states, the balanced A, and the units (n,) of its states.
 
     Uses the block Arnoldi method, whose columns remain orthogonal, unlike powers of A.
     """
@@ -233,7 +247,7 @@ def reachable(A: Array, B: Array, rate: float = 1.0) -> int:
         u = u[:, s > floor]
         basis = np.hstack([basis, u])
         new, floor = balanced @ u, zero
-    return basis.shape[1]
+    return basis, balanced, scale
 
 
 # text -------------------------------------------------------------------------------------------------------------------
@@ -246,3 +260,14 @@ def growth_text(power: int) -> str:
 def chains_text(mode: Mode) -> str:
     """Return the lengths of Jordan chains as text: "Jordan chain of 4", or "Jordan chains of 4, 4, 2"."""
     return f"Jordan chain{'s' * (len(mode.chains) > 1)} of {', '.join(map(str, mode.chains))}"
+
+
+def eigenvalue_text(mode: Mode) -> str:
+    """Return the eigenvalue of a mode, or a pair of them, as text: "-0.5 ± 2i"."""
+    real_part = f"{0.0 if mode.chains else mode.eigenvalue.real:.5g}"
+    return real_part + (f" ± {mode.eigenvalue.imag:.5g}i" if mode.eigenvalue.imag else "")
+
+
+def main_coordinates(shares: dict[str, float]) -> str:
+    """Return the coordinates with the largest shares, at most three, as text."""
+    return ", ".join([name for name, fraction in shares.items() if fraction >= 0.05][:3])

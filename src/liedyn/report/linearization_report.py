@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from liedyn import __version__
 from liedyn.analysis.linear_system import LinearSystem, stability_text
 from liedyn.analysis.linearize import Linearization
-from liedyn.analysis.modes import Mode, chains_text, growth_text
+from liedyn.analysis.modes import Mode, chains_text, eigenvalue_text, growth_text
+from liedyn.arrays import ComplexArray
 from liedyn.dynamics.finite_differences import MAX_EXCESS
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import CheckFailed, counted, first_of, list_names
@@ -85,12 +86,17 @@ def summary(result: Linearization, folder: str | Path | None = None) -> dict[str
         "tau": _by_name(m.v_names, point.tau), "held_by": result.offset or {},
         "integrals": {name[2:]: float(point.integral[m.v_names.index(name[2:])]) for name in s.states if name.startswith("z.")},
         "stability": s.stability, "growth_power": s.growth, "modes": [_plain(mode) for mode in s.modes],
+        "poles": _complex(s.poles), "zeros": _complex(s.zeros),
         "controllable_states": s.controllable, "observable_states": s.observable,
         "discretization": {"method": "zero-order hold", "step": result.step},
         "verified": {name: difference.off for name, difference in result.differences.items()} if result.differences else None,
         "scenario": to_plain(result.scenario, os.path.abspath(folder) if folder is not None else None),
         "warnings": [warning.to_dict() for warning in result.warnings],
     }
+
+
+def _complex(values: ComplexArray) -> list[list[float]]:
+    return [[value.real, value.imag] for value in values.tolist()]
 
 
 def _plain(mode: Mode) -> dict[str, Any]:
@@ -135,7 +141,7 @@ def text(result: Linearization, max_modes: int = 24) -> str:
         first, count = first_of(s.modes, max_modes)
         lines += [f"  {line}" for line in table([head, *map(_cells, first)], (4, 5), WIDTH - 2)]
         lines += [f"  … and {count} more, in {MARK}"] if count else []
-    lines += [f"  {_value(mode)}: {chains_text(mode)}; {growth_text(mode.growth)}: "
+    lines += [f"  {eigenvalue_text(mode)}: {chains_text(mode)}; {growth_text(mode.growth)}: "
               + list_names([name for name, _ in _largest(mode.fastest)], _SHOWN) for mode in s.modes if mode.growth]
     fixed = int((~s.moving).sum())
     if fixed:
@@ -145,21 +151,23 @@ def text(result: Linearization, max_modes: int = 24) -> str:
         lines += [f"equilibrium at {_place(result)}"]
     if result.offset:
         lines += ["held by " + ", ".join(f"{name} {value:.6g}" for name, value in result.offset.items())]
-    lines += [f"controllable: {s.controllable} of {n} states; observable: {s.observable} of {n}"]
+    lines += [f"controllable: {s.controllable} of {n} states; observable: {s.observable} of {n}",
+              f"transmission zeros [1/s]: {_zeros_text(s.zeros)}"]
     if result.differences:
         lines += ["maximum relative difference from extrapolated finite differences: "
                   + ", ".join(f"{name} {difference}" for name, difference in result.differences.items())]
     return "\n".join(part for line in lines for part in (wrapped(line, "    ") if len(line) > WIDTH else [line]))
 
 
-def _value(mode: Mode) -> str:
-    real_part = f"{0.0 if mode.chains else mode.eigenvalue.real:.5g}"
-    return real_part + (f" ± {mode.eigenvalue.imag:.5g}i" if mode.eigenvalue.imag else "")
+def _zeros_text(zeros: ComplexArray) -> str:
+    """Return the zeros as text, pairs of conjugate ones together."""
+    upper = [zero for zero in zeros.tolist() if zero.imag >= 0.0]
+    return list_names([f"{zero.real:.5g}" + (f" ± {zero.imag:.5g}i" if zero.imag else "") for zero in upper], _PLACES) or "none"
 
 
 def _cells(mode: Mode) -> list[str]:
     pair = 2 if mode.eigenvalue.imag else 1
-    value = _value(mode) + (f"  ({mode.count // pair}x)" if mode.count > pair else "")
+    value = eigenvalue_text(mode) + (f"  ({mode.count // pair}x)" if mode.count > pair else "")
     parts = list_names([f"{name} {100 * fraction:.0f}%" for name, fraction in _largest(mode.participation)], _SHOWN)
     damping = 0.0 if mode.chains else mode.damping
     frequency, damped = (f"{mode.frequency:.4g}", f"{damping:.3g}") if mode.eigenvalue.imag else ("", "")

@@ -23,7 +23,7 @@ from liedyn.dynamics.constraints.constraints import (
 )
 from liedyn.dynamics.constraints.rank import equation_rank, equation_weights, rate_magnitude
 from liedyn.dynamics.variants import Variants
-from liedyn.errors import ConfigurationError, LiedynWarning, ScenarioError, ShapeError, UsageError
+from liedyn.errors import ConfigurationError, LiedynWarning, Place, ScenarioError, ShapeError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import StepInputs
 from liedyn.io.scenarios.contact_schema import read_contacts
@@ -32,6 +32,7 @@ from liedyn.io.yaml_values import text_of, tree_of
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.model.model import Model
 from liedyn.simulation.contact_setup import bind_contacts, material_scale, robot_weights
+from liedyn.simulation.control.rigid_joint_laws import expand_gain
 
 # rad or lengths of the loop; of velocities, relative to the maximum: initial states with larger errors raise
 MAX_CLOSURE_ERROR = 1e-6
@@ -76,6 +77,20 @@ class Feedback(Immutable):
             raise ShapeError("kp and kd have the wrong shape: expected (…, nv), for example np.full(model.nv, kp), got numbers")
         eye = np.eye(kp.shape[-1])
         return cls(np.concatenate([kp[..., None] * eye, kd[..., None] * eye], axis=-1), target, target_v)
+
+    @classmethod
+    def by_name(cls, model: Model, gain: Mapping[str, Mapping[str, float]], setpoint_q: ArrayLike,
+                setpoint_v: ArrayLike | None = None) -> Feedback:
+        """Return the feedback of a gain with names, {"tau.cart": {"q.pole": -48.5, …}, …}, such as `Gain.by_name`.
+
+        Missing entries are zero. Raises ScenarioError for a name that the model does not have.
+        """
+        columns = list(dict.fromkeys(name for row in gain.values() for name in row))
+        values = [[row.get(name, 0.0) for name in columns] for row in gain.values()]
+        rows, at = expand_gain(model, list(gain), columns, values, Place(key="gain"))
+        full = np.zeros((model.nv, 2 * model.nv))
+        full[at] = rows
+        return cls(full, setpoint_q, setpoint_v)
 
 
 class ContactSettings(NamedTuple):

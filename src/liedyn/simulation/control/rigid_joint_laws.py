@@ -1,12 +1,12 @@
 """The laws `gravity_compensation`, `state_feedback` and `computed_torque` for rigid joints, and derivatives of their forces."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from liedyn.arrays import Array, Integers, Mask
+from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.codegen.rhs import read_signal
 from liedyn.dynamics.constraints.constrained_derivatives import ConstrainedHybridDerivatives, constrained_hybrid_derivatives
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
@@ -131,15 +131,8 @@ def _ordered_gain(context: LawContext) -> tuple[Array, Integers]:
 def _named_gain(context: LawContext, mask: Mask) -> tuple[Array, Integers]:
     """Return the same for a gain whose rows and columns are named. mask: (nv,) coordinates that the law drives."""
     control, model = context.control, context.model
-    names = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
-    full = np.zeros((len(control.rows), 2 * model.nv))
     place = control.place.at("gain")
-    columns = [find_index(name, names, "column of a gain", place) for name in control.columns]
-    forces = coordinate_columns(model, "tau")
-    rows = [find_index(name, forces, "row of a gain", place) for name in map(current_names(model), control.rows)]
-    for axis, selected in (("row", rows), ("column", columns)):
-        if len(set(selected)) < len(selected):
-            raise ScenarioError(f"a {axis} of the gain is given twice", place=place)
+    full, rows = expand_gain(model, control.rows, control.columns, control.gain, place)
     for k in rows:
         if not mask[k]:
             joint = next(joint for joint in model.joints if joint.v.start <= k < joint.v.stop)
@@ -147,8 +140,25 @@ def _named_gain(context: LawContext, mask: Mask) -> tuple[Array, Integers]:
                 raise not_controllable_error(joint, place)
             raise ScenarioError(f"joint {joint.name} is not among the joints that the law drives", place=place,
                                 expected="`joints` of the law, or `actuated` of the robot file, with this joint")
-    full[:, columns] = np.array(control.gain)
-    return full, np.array(rows)
+    return full, rows
+
+
+def expand_gain(model: Model, rows: Sequence[str], columns: Sequence[str], gain: ArrayLike,
+                place: Place) -> tuple[Array, Integers]:
+    """Return a gain with named rows tau.… and columns q.…, v.… as a matrix (rows, 2 nv), and the coordinates of its rows.
+
+    Raises ScenarioError for an unknown or repeated name.
+    """
+    names = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
+    at = [find_index(name, names, "column of a gain", place) for name in columns]
+    forces = coordinate_columns(model, "tau")
+    coordinates = [find_index(name, forces, "row of a gain", place) for name in map(current_names(model), rows)]
+    for axis, selected in (("row", coordinates), ("column", at)):
+        if len(set(selected)) < len(selected):
+            raise ScenarioError(f"a {axis} of the gain is given twice", place=place)
+    full = np.zeros((len(rows), 2 * model.nv))
+    full[:, at] = np.array(gain)
+    return full, np.array(coordinates)
 
 
 def state_feedback_jacobian(laws: JointLaws, model: Model, q: Array) -> Array:

@@ -1,0 +1,124 @@
+"""Transfer functions of linear systems: frequency response, minimal part, transmission zeros.
+
+Zeros follow Emami-Naeini and Van Dooren, Computation of zeros of linear multivariable systems, Automatica 18 (1982).
+"""
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from liedyn.analysis.linear_system import LinearSystem
+from liedyn.analysis.modes import balance, expand_modes, main_coordinates, modes, reachable_basis
+from liedyn.arrays import Array, ArrayLike, ComplexArray
+from liedyn.errors import ComputationError, ShapeError, UsageError
+
+Realization: TypeAlias = tuple[Array, Array, Array]             # A, B, C
+
+_RANK = 1e-10            # of the norm: singular values of matrices of zeros below this are rounding
+_AT_POLE = 1e-9          # of the frequency: a distance from a pole on the imaginary axis below this is rounding
+_BLOCK = 1 << 22         # numbers of the matrices that are solved together
+
+
+def frequency_response(system: LinearSystem, w: ArrayLike) -> ComplexArray:
+    """Return C (i w - A)^-1 B + D at the frequencies w [rad/s]; see `LinearSystem.frequency_response`."""
+    frequencies = np.asarray(w, dtype=float)
+    if frequencies.ndim > 1:
+        raise ShapeError(f"w has the wrong shape: expected a number or one axis, got {frequencies.shape}")
+    if not np.isfinite(frequencies).all():
+        raise UsageError(f"w: expected finite frequencies [rad/s], got {frequencies[~np.isfinite(frequencies)][0]}")
+    A, B, C = realization = system.characteristic_realization
+    flat = frequencies.reshape(-1)
+    out = np.empty((len(flat), *system.D.shape), dtype=complex)
+    axis = np.array([abs(mode.eigenvalue.imag) for mode in system.pole_modes if mode.chains])
+    at_pole = (np.abs(np.abs(flat)[:, None] - axis) <= _AT_POLE * axis).any(axis=1)
+    length = max(1, _BLOCK // max(1, len(A))**2)
+    regular = np.flatnonzero(~at_pole)
+    for first in range(0, len(regular), length):
+        rows = regular[first:first + length]
+        out[rows] = _solve(A, B, C, flat[rows]) + system.D
+    if at_pole.any():
+        A, B, C = _minimal_part(*realization, 1.0 / system.scales.time)
+        for row in np.flatnonzero(at_pole):
+            singular = np.linalg.svd(1j * flat[row] * np.eye(len(A)) - A, compute_uv=False)
+            if len(A) and singular[-1] <= 1e-7 * singular[0]:
+                raise _pole_error(system, float(flat[row]))
+            out[row] = _solve(A, B, C, flat[row:row + 1])[0] + system.D
+    bad = ~np.isfinite(out).all(axis=(1, 2))
+    if bad.any():
+        raise _pole_error(system, float(flat[np.argmax(bad)]))
+    return out.reshape(*frequencies.shape, *system.D.shape)
+
+
+def _solve(A: Array, B: Array, C: Array, w: Array) -> ComplexArray:
+    """Return C (i w - A)^-1 B for each frequency. Entries are infinite or NaN where a frequency is too close to a pole."""
+    with np.errstate(all="ignore"):
+        matrices = 1j * w[:, None, None] * np.eye(len(A)) - A
+        try:
+            response: ComplexArray = C @ np.linalg.solve(matrices, np.broadcast_to(B, (len(w), *B.shape)).astype(complex))
+        except np.linalg.LinAlgError:
+            response = np.full((len(w), len(C), B.shape[1]), np.nan, dtype=complex)
+    return response
+
+
+def _pole_error(system: LinearSystem, w: float) -> ComputationError:
+    """Return the error for a frequency at a pole. It names the coordinates of the mode."""
+    nearest = min((mode for mode in system.pole_modes if mode.chains), default=None,
+                  key=lambda mode: abs(abs(mode.eigenvalue.imag) - abs(w)))
+    names = "" if nearest is None else f" of {main_coordinates(nearest.participation)}"
+    return ComputationError(f"the frequency response is infinite at w = {w:.9g} rad/s: expected frequencies that are not poles, "
+                            f"got that of an undamped mode{names}")
+
+
+# Minimal part and zeros -------------------------------------------------------------------------------------------------
+
+def _minimal_part(A: Array, B: Array, C: Array, rate: float) -> Realization:
+    """Return the part of the system that the inputs reach and the outputs distinguish."""
+    A, B, C = _reachable_part(A, B, C, rate)
+    A, C, B = (x.T for x in _reachable_part(A.T, C.T, B.T, rate))
+    return A, B, C
+
+
+def _reachable_part(A: Array, B: Array, C: Array, rate: float) -> Realization:
+    basis, A, scale = reachable_basis(A, B, rate)
+    return basis.T @ A @ basis, basis.T @ (B / scale[:, None]), (C * scale) @ basis
+
+
+def transmission_zeros(system: LinearSystem) -> ComplexArray:
+    """Return the transmission zeros; see `LinearSystem.zeros`."""
+    rate = 1.0 / system.scales.time
+    A, B, C = _minimal_part(*system.characteristic_realization, rate)
+    A, scale = balance(A, rate)
+    time = system.scales.time
+    A, B, C, D = A * time, B / scale[:, None] * time, C * scale, system.D
+    columns = np.linalg.norm(np.vstack([B, D]), axis=0)
+    B, D = (x[:, columns > 0.0] / columns[columns > 0.0] for x in (B, D))
+    rows = np.linalg.norm(np.hstack([C, D]), axis=1)
+    C, D = (x[rows > 0.0] / rows[rows > 0.0, None] for x in (C, D))
+    if not (len(A) and B.shape[1] and len(C)):
+        return np.zeros(0, dtype=complex)
+    small = _RANK * max(1.0, float(np.linalg.norm(A, 2)))
+    A, B, C, D = _without_infinite_zeros(A, B, C, D, small)
+    A, C, B, D = (x.T for x in _without_infinite_zeros(A.T, C.T, B.T, D.T, small))
+    zeros = A - B @ np.linalg.solve(D, C) if len(D) else A
+    return expand_modes(modes(zeros, [str(k) for k in range(len(zeros))])) * rate
+
+
+def _without_infinite_zeros(A: Array, B: Array, C: Array, D: Array, small: float) -> tuple[Array, Array, Array, Array]:
+    """Return a system with the same finite zeros, whose D has full row rank.
+
+    Each pass separates the outputs into those that inputs affect directly, and those of states alone. At a zero, the latter
+    states are zero, and their rates are outputs of the next system.
+    """
+    while True:
+        rotation, s, _ = np.linalg.svd(D)
+        direct = int((s > small).sum())
+        C, D = rotation.T @ C, (rotation.T @ D)[:direct]
+        _, s, states = np.linalg.svd(C[direct:])
+        known = int((s > small).sum())
+        if not known:
+            return A, B, C[:direct], D
+        change = np.vstack([states[known:], states[:known]])         # the last states are zero
+        A, B, C = change @ A @ change.T, change @ B, C[:direct] @ change.T
+        n = len(A) - known
+        A, B, C, D = A[:n, :n], B[:n], np.vstack([C[:, :n], A[n:, :n]]), np.vstack([D, B[n:]])
