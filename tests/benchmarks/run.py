@@ -23,6 +23,7 @@ from benchmarks import (
     dynamics,
     events,
     higher_order,
+    inverse_kinematics,
     long_runs,
     mimic,
     rollouts,
@@ -38,6 +39,7 @@ FLAT = 1.3
 DERIVATIVES = {"one": 2.5, "batch": 8.0}      # times Pinocchio's computeRNEADerivatives, computeABADerivatives
 SECOND = 8.0                                  # times central differences of computeRNEADerivatives
 CONSTRAINED = {"one": 1.5, "batch": 6.0}      # times Pinocchio's constraintDynamics
+REACH, ROW, REACHED = 50.0, 1000.0, 0.99        # us a pose of a Panda, us a row of a humanoid's path; part of the targets reached
 MIMIC = 1.1                                   # times the same tree without mimic joints and couplings
 HYBRID, GEAR = 1.0, 5.0                       # times our forward derivatives; times the published figure
 
@@ -90,6 +92,14 @@ def main(quick: bool = False, history: Path = FILE) -> int:
     print("\nrobots with mimic joints and couplings, times the same tree without them")
     for robot, what, pair in mimic.against_open_trees(**({"states": 512} if quick else {}), **few):
         line(pair.ratio <= MIMIC, f"{robot:14s} {what}: {pair.ratio:5.2f} (asked {MIMIC:g})")
+    print("\ninverse kinematics to 1e-10 (us a target), Pinocchio's damped least-squares loop with the same guess")
+    for each in inverse_kinematics.figures(**({"targets": 100, "compared": 10, "rows": 50} if quick else {}), **few):
+        if each.theirs:
+            figures.add(f"inverse kinematics, {each.what}", each.ours, each.theirs / each.ours)
+        asked = ROW if "path" in each.what else REACH
+        peer = f", Pinocchio {each.theirs:.0f} ({100 * each.theirs_reached:.0f}% reached)" if each.theirs else ""
+        line(each.ours <= asked and each.reached >= REACHED, f"{each.what}: ours {each.ours:.1f} "
+             f"({100 * each.reached:.1f}% reached){peer} (asked {asked:g})")
     print("\nconstrained forward dynamics (us a state), Pinocchio's constraintDynamics with the same rows (balls)")
     for robot, nv, rows, how, us, pair in constrained.against_pinocchio(**({"states": 100} if quick else {}), **few):
         theirs, asked = us * pair.theirs / pair.ours, CONSTRAINED[how]

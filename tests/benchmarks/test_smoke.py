@@ -4,7 +4,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import batches, chains, derivatives, dynamics, events, higher_order, long_runs, mimic, rollouts, work_precision
+from benchmarks import (
+    batches,
+    chains,
+    derivatives,
+    dynamics,
+    events,
+    higher_order,
+    inverse_kinematics,
+    long_runs,
+    mimic,
+    rollouts,
+    work_precision,
+)
 from benchmarks.peer_motions import MujocoMotion, PinocchioMotion
 
 
@@ -18,6 +30,11 @@ def test_dynamics_cases_agree_with_pinocchio(name):
 def test_robots_with_mimic_joints_are_compared():
     rows = list(mimic.against_open_trees(states=16, repeats=1))
     assert len(rows) == 12 and all(pair.ratio > 0 for *_, pair in rows)
+
+
+def test_inverse_kinematics_reaches_what_the_loop_of_pinocchio_does():
+    rows = list(inverse_kinematics.figures(targets=20, compared=2, rows=5, repeats=1))
+    assert len(rows) == 3 and all(row.ours > 0 and row.reached >= row.theirs_reached for row in rows)
 
 
 def test_chain_is_mujocos_chain():

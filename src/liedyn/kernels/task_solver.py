@@ -27,6 +27,7 @@ from liedyn.numba_tools.decorators import (
     inline_kernel,
     internal_kernel,
     jitable,
+    reordering_inline_kernel,
 )
 from liedyn.numba_tools.numba_internals import split_workspace
 
@@ -42,9 +43,12 @@ _LESS, _MORE = 0.3, 8.0          # factors of mu after a step that is accepted o
 _FLOOR = 1e-15                   # damping relative to the maximum diagonal of J N J^T, against rounding
 _MAX_STEP = 1.0                  # rad or lengths of the robot: maximum change of a coordinate in a step
 _DEPENDENT = 1e-7                # of a row of H without cancellation (of order one): what remains of a dependent row is rounding
+_CANCELLED = 0.5                 # of the norm of a row: with less than that after a projection, it is projected again
 _RESTORING_STEPS = 8             # Newton steps back to the values of the levels before
 _MIN_DECREASE = 1e-9             # of the squared residual: a search ends at a step that decreases it by less
-_MIN_MOVEMENT = 1e-8             # a posture is reached at a shorter step
+_MIN_MOVEMENT = 1e-6             # a posture is reached at a shorter step
+_MIN_FRACTION = 0.2              # of a step towards a posture: minimum
+_UNSEEN = 1e-4                   # a shorter step to a posture may change the distance by less than its rounding
 _FIRST_STEPS = 40                # maximum number of steps of a search before the others were tried
 _PATIENCE, _PROGRESS = 5, 0.5    # such a search ends if the squared residual decreases by less than this factor in so many steps
 _NEAR = 1e-4                     # a search with a smaller squared residual does not end early
@@ -85,6 +89,7 @@ class TaskSolverWorkspace(NamedTuple):
     sizes: np.ndarray        # (2 MAX_LEVELS,) norms of the levels, of the current and of the best search
     x: np.ndarray            # (nv,) step
     y: np.ndarray            # (nv,) step in units of q
+    last: np.ndarray         # (nv,) step before
     stopped: np.ndarray      # (nv,) 1.0: does not move in this step
     basis: np.ndarray        # (m nv,) orthonormal rows that span H
     factor: np.ndarray       # (m m,) H in that basis
@@ -98,7 +103,7 @@ class TaskSolverWorkspace(NamedTuple):
 def solver_sizes(nq, nv, m):
     """Return the sizes of the arrays of `TaskSolverWorkspace`."""
     k = max(m, nv)
-    return (nq, m, m * nv, nq, m, m * nv, m, nq, 2 * MAX_LEVELS, nv, nv, nv, m * nv, m * m, m, m * nv, k * k, k)
+    return (nq, m, m * nv, nq, m, m * nv, m, nq, 2 * MAX_LEVELS, nv, nv, nv, nv, m * nv, m * m, m, m * nv, k * k, k)
 
 
 @inline_kernel
@@ -263,8 +268,8 @@ def unwind(tree, p, guess, target, ws):
 @internal_kernel
 def run_level(tree, p, ws, first, last, target, rounding, early, posture):
     """Minimize the weighted residual of equations first … last - 1 from ws.state. Return the steps and whether it is zero."""
-    damping, steps, size = _INITIAL_DAMPING, 0, level_size(p, ws.state.r, first, last)
-    limit, mark, since = _FIRST_STEPS if early else p.levels[MAX_STEPS], size, 0
+    damping, steps, size = _MIN_DAMPING if posture else _INITIAL_DAMPING, 0, level_size(p, ws.state.r, first, last)
+    limit, mark, since, fraction = _FIRST_STEPS if early else p.levels[MAX_STEPS], size, 0, 0.0
     while steps < limit:
         if not posture and is_reached(p, ws.state.r, first, last, rounding):
             return steps, True
@@ -276,11 +281,15 @@ def run_level(tree, p, ws, first, last, target, rounding, early, posture):
         while damping < _MAX_DAMPING and steps < limit:
             steps, since = steps + 1, since + 1
             moved = find_step(p, ws, ws.state, first, last, damping * size)
+            if posture:
+                fraction = shorten_step(ws, fraction)
             if moved == 0.0:
                 break
             new = try_step(tree, p, ws, first, last, target, rounding)
             if new < size:
                 break
+            if posture and moved < _UNSEEN:
+                return steps, True
             damping, moved = max(damping, _MIN_DAMPING) * _MORE, 0.0
         if moved == 0.0:
             break
@@ -292,6 +301,22 @@ def run_level(tree, p, ws, first, last, target, rounding, early, posture):
         if done:
             break
     return steps, is_reached(p, ws.state.r, first, last, rounding)
+
+
+@inline_kernel
+def shorten_step(ws, fraction):
+    """Multiply ws.x by the fraction of the step that fits the curvature of the configurations that fulfil the tasks. Return it.
+
+    fraction: of the step before (Barzilai and Borwein 1988); 0: there is none. Gauss-Newton steps neglect this curvature, which
+    matters since the distance from the posture does not vanish.
+    """
+    x, last = ws.x, ws.last
+    a, b = dot(last, last), dot(last, x)
+    new = 1.0 if fraction == 0.0 or a == 0.0 else min(max(fraction * a / max(a - b, _MIN_FRACTION * a), _MIN_FRACTION), 1.0)
+    for k in range(x.size):
+        last[k] = x[k]
+        x[k] *= new
+    return new
 
 
 @inline_kernel
@@ -461,11 +486,15 @@ def orthonormal_rows(ws, J, nv, count):
             row[k] = a[k] if ws.stopped[k] == 0.0 else 0.0
         for j in range(i):
             ws.factor[i * count + j] = 0.0
-        for _ in range(2):                                   # again, against rounding
+        size = np.sqrt(dot(row, row))
+        for _ in range(2):                                   # again if much has cancelled, against rounding
+            threshold = _CANCELLED * size
             for j in range(i):
                 if ws.pivot[j] != 0.0:
                     subtract_component(row, ws.basis[j * nv:(j + 1) * nv], ws.factor, i * count + j)
-        size = np.sqrt(dot(row, row))
+            size = np.sqrt(dot(row, row))
+            if size > threshold:
+                break
         ws.factor[i * count + i], ws.pivot[i] = size, 1.0 if size > _DEPENDENT else 0.0
         for k in range(nv):
             row[k] = row[k] / size if size > _DEPENDENT else 0.0
@@ -569,7 +598,7 @@ def solve_positive(A, x, n, damping):
         x[i] = total * A[i * n + i]
 
 
-@inline_kernel
+@reordering_inline_kernel
 def dot(x, y):
     """Return the scalar product of two arrays."""
     total = 0.0

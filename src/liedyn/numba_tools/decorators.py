@@ -34,6 +34,9 @@ inline_kernel = _internal_decorator(forceinline=True)
 # For quotients that are rounded as IEEE 754 says: x / x is 1. With arcp, divisions by one number share its reciprocal.
 ieee_inline_kernel = _internal_decorator(forceinline=True, fastmath=_FAST - {"arcp"})
 
+# For sums whose order does not matter: they are vectorized.
+reordering_inline_kernel = _internal_decorator(forceinline=True, fastmath=_FAST | {"reassoc"})
+
 # For steps of a long loop that call kernels: a primitive would be compiled separately, with all that it calls, without benefit.
 ir_inline_kernel = _internal_decorator(inline="always")
 
