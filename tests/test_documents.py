@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from document_pages import PAGES, ROOT, anchors, blocks, commands, name_of
+from document_pages import PAGES, ROOT, anchors, blocks, commands, name_of, outside_blocks
 from liedyn.cli.app import main
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -49,6 +49,14 @@ def test_code_fits_the_page(page):
     """A column of the site has room for 88 characters on a screen of 1280 pixels."""
     wide = [(block.line + k, line) for block in blocks(page) for k, line in enumerate(block.text.splitlines()) if len(line) > 88]
     assert not wide
+
+
+@pytest.mark.parametrize("page", [ROOT / "CONTRIBUTING.md", *PAGES], ids=name_of)
+def test_items_and_paragraphs_begin_lines(page):
+    """A new break of lines had joined items of lists, and paragraphs with two spaces between them."""
+    text = re.sub(r"^\|.*$|(?<=^)    .*$", "", outside_blocks(page), flags=re.MULTILINE)
+    text = re.sub(r"`[^`]*`", "code", text)
+    assert not re.findall(r".*\S  +\S.*|.*[.:] - \S.*|.*\. \d\. \*\*.*", text)
 
 
 def _rows_of_thresholds() -> list[tuple[str, list[str]]]:
