@@ -17,7 +17,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "simulation": ("simulate", "run_scenario", "Result", "write_run", "figure_of", "replay_of", "view", "read_trajectory",
                    "Trajectory", "motion_of", "RecordedMotion", "trajectory_of", "plan_move", "Move", "rollout", "Rollout",
                    "RolloutEvents", "RolloutAdjoint", "rollout_derivatives", "RolloutDerivatives", "Feedback", "Stepper"),
-    "linearization": ("linearize", "linearize_scenario", "LinearSystem", "find_equilibrium"),
+    "linearization": ("linearize", "linearize_scenario", "LinearSystem", "Gain", "find_equilibrium"),
     "derivatives": ("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "hybrid_dynamics_derivatives",
                     "InverseDerivatives", "ForwardDerivatives", "HybridDerivatives", "SplitDerivatives",
                     "inverse_dynamics_directional", "forward_dynamics_directional", "hybrid_dynamics_directional",

@@ -210,3 +210,12 @@ def test_results_are_replaced_only_by_force(folder):
 def test_strict_refuses_findings(folder):
     Path("robots/bars.yaml").write_text(ROBOT.replace("continuous", "revolute"))
     assert run("swing.yaml", "--strict").exit_code == 4 and not Path("runs").exists()
+
+
+def test_a_frequency_response_is_written_and_drawn_on_request(folder):
+    ok("swing.yaml", "--bode", "--inputs", "tau.knee", "--outputs", "q.knee", "-o", "out")
+    assert files("out") == sorted([*FILES, "frequency_response.csv", *(f"plots/{name}" for name in (
+        "bode.png", "bode.svg", "modes.png", "modes.svg"))])
+    with_all = run("swing.yaml", "--bode", "--outputs", "*", "-o", "all")
+    assert with_all.exit_code == 2 and "a Bode plot: expected 1 to 6 outputs, got " in with_all.output
+    assert not Path("all").exists()

@@ -70,6 +70,22 @@ def _pole_error(system: LinearSystem, w: float) -> ComputationError:
                             f"got that of an undamped mode{names}")
 
 
+_PER_DECADE = 60         # frequencies of a plot
+_PEAK = np.logspace(-4, -1, 25)     # of the frequency of a pole or zero: distances of further frequencies from it
+
+
+def plot_frequencies(system: LinearSystem) -> Array:
+    """Return frequencies [rad/s] for a plot: one decade beyond the poles and zeros, denser about them, none at a pole."""
+    corners = np.abs(np.concatenate([system.poles, system.zeros]))
+    corners = corners[corners > 0.0] if corners.any() else np.array([1.0 / system.scales.time])
+    first, last = np.floor(np.log10(corners.min())) - 1, np.ceil(np.log10(corners.max())) + 1
+    grid = np.logspace(first, last, int(_PER_DECADE * (last - first)) + 1)
+    w = np.unique(np.concatenate([grid, *(corners[:, None] * (1.0 + sign * _PEAK) for sign in (1, -1))], axis=None))
+    axis = np.array([mode.eigenvalue.imag for mode in system.pole_modes if mode.chains])
+    regular: Array = w[(np.abs(w[:, None] - axis) > 1e-5 * axis).all(axis=1)]
+    return regular
+
+
 # Minimal part and zeros -------------------------------------------------------------------------------------------------
 
 def _minimal_part(A: Array, B: Array, C: Array, rate: float) -> Realization:

@@ -262,6 +262,8 @@ def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOpti
               "may be repeated. The remaining ones are chosen automatically.")
 @click.option("--step", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time step of the discretization. "
               "Default: the scenario's output_step.")
+@click.option("--bode", is_flag=True, help="Write the frequency response of the outputs to the inputs, and draw it: "
+              "magnitude and phase. At most 4 inputs and 6 outputs.")
 @click.option("--verify", is_flag=True, help="Compare with extrapolated finite differences; exit status 4 if they differ.")
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder to write. Default: runs/NAME_linear.")
 @override_option()
@@ -270,9 +272,9 @@ def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOpti
 @_width_option
 @with_console(ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...], open_loop: bool,         # noqa: PLR0913
-              inputs: tuple[str, ...], outputs: tuple[str, ...], independent: tuple[str, ...], step: float | None, verify: bool,
-              output: str | None, overrides: tuple[str, ...], no_plots: bool, style: str, width: float | None, ignore_mimic: bool,
-              reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
+              inputs: tuple[str, ...], outputs: tuple[str, ...], independent: tuple[str, ...], step: float | None, bode: bool,
+              verify: bool, output: str | None, overrides: tuple[str, ...], no_plots: bool, style: str, width: float | None,
+              ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Linearize a scenario about its motion or an equilibrium: dx/dt = A x + B u, y = C x + D u for small deviations.
 
     States are the deviations q.<joint> and v.<joint>. Inputs are the accelerations of prescribed joints, and additional forces
@@ -285,6 +287,9 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
           # system.npz, linear.json, plots/
       liedyn linearize configs/cart_pole.yaml --equilibrium --open-loop \\
           --inputs tau.cart --verify
+      liedyn linearize configs/cart_pole.yaml --equilibrium --open-loop \\
+          --inputs tau.cart --bode
+          # also frequency_response.csv, plots/bode.png, plots/bode.svg
     """
     from liedyn.io.atomic_output import check_folder, path_part, stem_of
     from liedyn.report.run_folder import look_of
@@ -314,7 +319,8 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
     console.robot(result.model)
     check(result)
     with console.progress.stage("writing results"):
-        written = write_linearization(result, folder, force=force, plots=not no_plots, look=look, formats=look.formats)
+        written = write_linearization(result, folder, force=force, plots=not no_plots, look=look, formats=look.formats,
+                                      bode=bode)
     console.warn(*result.warnings)
     console.report(as_json, summary(result, folder), text(result))
     console.timing(result.timing)

@@ -19,7 +19,8 @@ from liedyn import __version__
 from liedyn.analysis.linear_system import LinearSystem, stability_text
 from liedyn.analysis.linearize import Linearization
 from liedyn.analysis.modes import Mode, chains_text, eigenvalue_text, growth_text
-from liedyn.arrays import ComplexArray
+from liedyn.analysis.transfer_function import plot_frequencies
+from liedyn.arrays import Array, ComplexArray
 from liedyn.dynamics.finite_differences import MAX_EXCESS
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import CheckFailed, counted, first_of, list_names
@@ -27,37 +28,59 @@ from liedyn.io.atomic_output import open_folder
 from liedyn.io.csv_table import cell, write_table
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.report.plots import palette, style
+from liedyn.report.plots.bode_plot import check_bode, draw_bode, phases, response_units
 from liedyn.report.plots.plot_data import FORMATS
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside, save_sheets
 from liedyn.report.robot_summary import WIDTH, table, wrapped
 
 MARK = "linear.json"                    # identifies such a folder
+_RESPONSE = "frequency_response"
 _SHOWN = 3                              # coordinates named for a mode
 _PLACES = 8                             # coordinates of an equilibrium that are printed
 _MOVING = 1e-6                          # of characteristic velocities and accelerations: smaller ones count as rest
 
 
 def write_linearization(result: Linearization, folder: str | Path, *, force: bool = False, plots: bool = True,
-                        formats: Sequence[str] = FORMATS, look: palette.Look = palette.SCREEN) -> SavedPlots:
-    """Write A, B, C, D, Ad, Bd as CSV, system.npz for NumPy, linear.json and the plot.
+                        formats: Sequence[str] = FORMATS, look: palette.Look = palette.SCREEN, bode: bool = False) -> SavedPlots:
+    """Write A, B, C, D, Ad, Bd as CSV, system.npz for NumPy, linear.json and the plot; with `bode`, the frequency response.
 
     Returns the files, and the reason if the plot cannot be drawn.
-    Raises UsageError if the folder exists and `force` is false, or if it cannot be written.
+    Raises UsageError if the folder exists and `force` is false, if it cannot be written, or if there are too many inputs or
+    outputs for a Bode plot.
     """
     folder = Path(folder)
     tables = matrices(result)
+    w = plot_frequencies(result.system) if bode else np.zeros(0)
+    if bode:
+        check_bode(result.system)
+    G = result.system.frequency_response(w)
     with open_folder(folder, mark=MARK, force=force) as part:
         for name, (matrix, rows, columns) in tables.items():
             titled = [(cell(title), values) for title, values in zip(columns, matrix.T, strict=True)]
             with (part / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
                 write_table(file, [(name, rows), *titled])
+        if bode:
+            with (part / f"{_RESPONSE}.csv").open("w", encoding="utf-8", newline="") as file:
+                write_table(file, _response_columns(result.system, w, G))
         names = {name: np.array(getattr(result.system, name), dtype=str) for name in ("states", "inputs", "outputs")}
         arrays: dict[str, Any] = {name: matrix for name, (matrix, _, _) in tables.items()} | names | {"step": result.step}
         np.savez(part / "system.npz", **arrays)
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2, allow_nan=False) + "\n", encoding="utf-8",
                                  newline="\n")
-    written = SavedPlots([*(folder / f"{name}.csv" for name in tables), folder / "system.npz", folder / MARK])
-    return written + draw_beside(folder, partial(_draw, result, formats, look)) if plots else written
+    names_of_tables = [*tables, *([_RESPONSE] if bode else [])]
+    written = SavedPlots([*(folder / f"{name}.csv" for name in names_of_tables), folder / "system.npz", folder / MARK])
+    response = (w, G) if bode else None
+    return written + draw_beside(folder, partial(_draw, result, response, formats, look)) if plots else written
+
+
+def _response_columns(system: LinearSystem, w: Array, G: ComplexArray) -> list[tuple[str, Array]]:
+    """Return the columns of the CSV of the frequency response."""
+    columns, units, angles = [("w[rad/s]", w)], response_units(system), phases(G)
+    for j, source in enumerate(system.inputs):
+        for k, output in enumerate(system.outputs):
+            columns += [(cell(f"magnitude.{output}/{source}[{units[k][j]}]"), np.abs(G[:, k, j])),
+                        (cell(f"phase.{output}/{source}[deg]"), angles[:, k, j])]
+    return columns
 
 
 def matrices(result: Linearization) -> dict[str, tuple[np.ndarray, list[str], list[str]]]:
@@ -184,9 +207,13 @@ def check(result: Linearization) -> None:
                           f"{MAX_EXCESS:g}: a force may have a kink here (abs, min, max, step, sign), or friction may be steep")
 
 
-def _draw(result: Linearization, formats: Sequence[str], look: palette.Look, folder: Path) -> SavedPlots:
+def _draw(result: Linearization, response: tuple[Array, ComplexArray] | None, formats: Sequence[str], look: palette.Look,
+          folder: Path) -> SavedPlots:
     title = f"{result.model.name}, {_time_text(result)}"
-    return save_sheets({"modes": lambda: draw_modes(result.system, title, look)}, folder, formats)
+    sheets = {"modes": lambda: draw_modes(result.system, title, look)}
+    if response is not None:
+        sheets["bode"] = lambda: draw_bode(result.system, *response, title, look)
+    return save_sheets(sheets, folder, formats)
 
 
 # Modes of a linear system as a table and as a plot ---------------------------------------------------------------------
