@@ -219,6 +219,21 @@ def test_fixed_joints_keep_the_guess(panda):
     assert found.reached and found.q[0] == start[0] and found.q[2] == start[2]
 
 
+def test_a_fixed_base_stays_in_random_starts():
+    model = ld.load("robots/quadruped.yaml", base="floating")
+    q = ld.random_configuration(model, 11)
+    with pytest.warns(ld.LiedynWarning, match="not reached"):
+        found = ld.inverse_kinematics(model, {model.link_names[-1]: q[:3] + 9.0}, q, fixed=["base"], restarts=5)
+    assert found.searches == 6
+    np.testing.assert_allclose(found.q[:7], q[:7], atol=1e-14)         # quaternions are normalized again
+
+
+def test_a_guess_beyond_a_limit_moves_to_it(gantry):
+    with pytest.warns(ld.LiedynWarning, match="hook misses by 1 m"):
+        found = ld.inverse_kinematics(gantry, {"hook": [3.0, 0.5, 0.0]}, [3.0, 0.5, 0.0])
+    assert found.q[0] == 2.0
+
+
 @pytest.mark.parametrize("angle", [np.pi, np.pi - 1e-9, 3.0])
 def test_half_turns(tmp_path, angle):
     (tmp_path / "ball.yaml").write_text("links: {b: {mass: 1, com: [0.1, 0, 0], inertia: [1, 1, 1]}}\n"

@@ -115,7 +115,7 @@ def inverse_kinematics(model: Model, tasks: Tasks, q0: ArrayLike | None = None, 
         Poses are (..., 4, 4), or (..., 7) with a quaternion x y z w; positions (..., 3). Leading axes are those of the targets.
         For directions, distances, priorities, … see `Task`.
     q0 : (nq,) or (..., nq) array, optional
-        Guess, from which the first search starts. Default: neutral, or the middle of limits that exclude it.
+        Guess, from which the first search starts, within the limits. Default: neutral, or the middle of limits that exclude it.
     posture : (nq,) array, or {joint: position}, optional
         Preferred configuration. Among the configurations that fulfil the tasks, the search moves to the one nearest to it.
     fixed : names, optional
@@ -204,7 +204,7 @@ class _Searcher:
     """The arrays of a call for the kernels."""
 
     def __init__(self, model: Model, equations: TaskEquations, locked: Mask, limits: bool):
-        self.model, self.equations = model, equations
+        self.model, self.equations, self.locked = model, equations, locked
         tree, nv = tree_views.py_func(model.index, model.constants), model.nv
         single = np.flatnonzero(tree.kind[1:] == ONE_DOF) + 1
         v, S = tree.iv[single], tree.S.reshape(-1, 2)
@@ -223,7 +223,7 @@ class _Searcher:
         """Return q (N, nq), dimensionless residuals (N, m) and statistics of the targets."""
         model, e = self.model, self.equations
         m, nv = len(e.scale), model.nv
-        starts = _SPREAD * self.unit * np.random.default_rng(seed).uniform(-1.0, 1.0, (restarts, nv))
+        starts = _SPREAD * self.unit * np.random.default_rng(seed).uniform(-1.0, 1.0, (restarts, nv)) * ~self.locked
         target = np.ascontiguousarray(np.column_stack([e.target, self._rounding(guess, count)]))
         results = np.zeros((count, model.nq)), np.zeros((count, m)), np.zeros((count, N_STATISTICS))
         if not count:

@@ -230,23 +230,20 @@ def is_better(sizes, levels):
 
 @inline_kernel
 def next_start(tree, p, guess, starts, search, q):
-    """Write the start of a search to q. The first is the guess; others are random.
+    """Write the start of a search to q. The first is the guess within the limits; others are random.
 
-    Coordinates with two limits are uniform between them. Others move from the guess.
+    Coordinates with two limits are uniform between them. Others move from the guess by the numbers of `starts`.
     """
     copy(guess, q)
-    if search == 0:
-        return
-    u = starts[search - 1]
-    retract(tree, guess, u, q)
-    for k in range(u.size):
+    if search > 0:
+        retract(tree, guess, starts[search - 1], q)
+    for k in range(p.locked.size):
         i = p.q_of_v[k]
-        if p.locked[k]:
-            if i >= 0:
-                q[i] = guess[i]
-        elif i >= 0 and np.isfinite(p.lower[k]) and np.isfinite(p.upper[k]):
-            x = u[k] / p.unit[k]
-            q[i] = p.lower[k] + (x - np.floor(x)) * (p.upper[k] - p.lower[k])
+        if i >= 0 and not p.locked[k]:
+            if search > 0 and np.isfinite(p.lower[k]) and np.isfinite(p.upper[k]):
+                x = starts[search - 1, k] / p.unit[k]
+                q[i] = p.lower[k] + (x - np.floor(x)) * (p.upper[k] - p.lower[k])
+            q[i] = min(max(q[i], p.lower[k]), p.upper[k])
 
 
 @inline_kernel
