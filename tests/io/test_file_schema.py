@@ -356,7 +356,7 @@ def test_mistyped_keys_are_recognized(title):
     for name in (name for name in keys if len(name) > 3):
         for typo in (name[:-2] + name[-1] + name[-2], name[:2] + name[3:], name.upper(), name + "x"):
             if typo not in tuple(keys):
-                with pytest.raises(ScenarioError, match=re.escape(f"expected one of {', '.join(keys)} (did you mean ")) as caught:
+                with pytest.raises(ScenarioError, match=r"unknown key.*\(did you mean ") as caught:
                     parse_yaml(f"{typo}: 1", error=ScenarioError).mapping(keys)
                 meant = caught.value.hint.removeprefix("did you mean ").removesuffix("?")
                 assert meant == name or {meant, name} in ({"axis", "axes"}, {"shape", "shapes"})
