@@ -164,12 +164,13 @@ def _box_solution(W: Array, b: Array, limit: Array) -> Array:
     root = np.sqrt(w[part])
     R, c = root[:, None] * U[:, part].T, (U[:, part].T @ b) / root
     size = max(float(np.abs(b).max()), 1e-300)
-    f = np.asarray(lsq_linear(R, -c / size, (-limit / size, limit / size), method="bvls", tol=1e-14).x) * size
+    solution = lsq_linear(R, -c / size, (-limit / size, limit / size), method="bvls", tol=1e-14, max_iter=100 * len(b))
+    f = np.asarray(solution.x) * size
     free = np.abs(f) < (1.0 - _FORCE_TOLERANCE) * limit
     f = np.where(free, f, np.sign(f) * limit)
-    if free.any() and np.linalg.eigvalsh(W[np.ix_(free, free)])[0] > _RANK_TOLERANCE:         # removes rounding
-        f[free] = np.clip(np.linalg.solve(W[np.ix_(free, free)], -(b + W @ np.where(free, 0.0, f))[free]),
-                          -limit[free], limit[free])
+    if free.any():                                             # removes rounding
+        change = np.linalg.lstsq(W[np.ix_(free, free)], -(b + W @ f)[free], rcond=_RANK_TOLERANCE)[0]
+        f[free] = np.clip(f[free] + change, -limit[free], limit[free])
     return f
 
 
