@@ -4,10 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liedyn.dynamics.kinematics import link_pose
+from liedyn.dynamics.kinematics import link_pose, link_poses
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.report.plots.plot_data import FRAMES, RIM, column_limits, record, skeleton
 from liedyn.report.plots.spatial_plots import draw_motion
+from liedyn.report.replay.scene import GROUND, body_scene
 from liedyn.robot_files import load
 
 ROBOTS = Path(__file__).parents[2] / "robots"
@@ -90,6 +91,21 @@ def test_the_skeleton_reaches_to_the_closures_and_shows_rods():
     drawn = skeleton(pieces, np.array([0.0, 1.0]), q)
     lines = [drawn.points[0][list(edge)] for edge in drawn.edges]
     assert any(np.allclose(line, [[-0.2, 0, 0.5], [0.2, 0, 0.5]]) for line in lines)
+
+
+def test_force_elements_are_lines_between_their_ends():
+    clamp = load("robots/toggle_clamp.yaml")
+    q = np.array([clamp.neutral(), [0.5, -1.0, 0.0245]])
+    drawn = skeleton(clamp, np.array([0.0, 1.0]), q)
+    pad, spring, damper = drawn.rims                                             # there and back
+    assert len(damper) == 2 and len(pad) == len(spring) > 20
+    ends = drawn.points[:, [spring[0], spring[len(spring) // 2]]]
+    np.testing.assert_allclose(ends, drawn.points[:, list(damper)], atol=1e-15)
+    np.testing.assert_allclose(ends[:, 0], [[-0.2, 0, 0.2]] * 2, atol=1e-15)      # on the ground
+    np.testing.assert_allclose(ends[1, 1], (link_pose(clamp, q[1], "crank") @ [0, 0, -0.09, 1])[:3], atol=1e-15)
+    page = body_scene(clamp, link_poses(clamp, q), {})
+    assert [spring for _, _, spring in page["elements"]] == [1, 1, 0]
+    assert page["points"][page["elements"][2][0]] == [GROUND, -0.2, 0, 0.2]
 
 
 def test_the_skeleton_turns_with_the_joints(bar):

@@ -461,20 +461,65 @@ def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:
     rows = np.append(np.arange(0, len(t) - 1, -(-len(t) // FRAMES)), len(t) - 1)          # evenly spaced: trails are smoothed
     points, edges, masses = stick_figure(model)
     rims = rolling_rims(model, points)
+    elements = element_lines(model, points)
     outlines = _outlines(model, link_poses(model, q[:1])[0], points, edges)
     if not edges and not rims and not outlines:
         return None
-    T = link_poses(model, q[rows])[:, [model.link_index(link) for link, _ in points]]
+    T = with_ground(link_poses(model, q[rows]))[:, [ground_or_index(model, link) for link, _ in points]]
     placed = np.einsum("fpij,pj->fpi", T[..., :3, :3], np.array([at for _, at in points])) + T[..., :3, 3]
     if np.ptp(placed.reshape(-1, 3), axis=0).max() <= _POINT * model_scales(model).length:
         return None
-    dots = np.array(masses + [0.0] * (len(points) - len(masses))) if any(masses) else None
+    coils = [placed[:, [a, b]] if not is_spring else zigzag(placed[:, a], placed[:, b]) for a, b, is_spring in elements]
+    count = placed.shape[1]
+    for coil in coils:                                          # there and back: a closed line
+        first, last = count, count + coil.shape[1] - 1
+        rims += ((*range(first, last + 1), *range(last - 1, first, -1)),)
+        count = last + 1
+    placed = np.concatenate([placed, *coils], axis=1)
+    dots = np.array(masses + [0.0] * (placed.shape[1] - len(masses))) if any(masses) else None
     return Skeleton(t[rows], placed, tuple(edges), dots, rims, outlines)
+
+
+COILS = 6                               # of a spring
+_COIL_WIDTH = 0.06                      # of the length of a spring
+
+
+def zigzag(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the points (F, n, 3) of a spring from a to b (F, 3)."""
+    span = b - a
+    side = np.cross(span, np.eye(3)[np.argmin(np.abs(span).max(axis=0))])
+    side /= np.maximum(np.linalg.norm(side, axis=1, keepdims=True), np.finfo(float).tiny)
+    s = np.concatenate([[0.0, 0.15], 0.15 + 0.7 * (np.arange(2 * COILS) + 0.5) / (2 * COILS), [0.85, 1.0]])
+    height = np.concatenate([[0.0, 0.0], np.tile([1.0, -1.0], COILS), [0.0, 0.0]]) * _COIL_WIDTH
+    width = np.linalg.norm(span, axis=1).max()
+    points: np.ndarray = a[:, None] + s[:, None] * span[:, None] + width * height[:, None] * side[:, None]
+    return points
+
+
+def element_lines(model: Model, points: list[Point]) -> list[tuple[int, int, bool]]:
+    """Return the ends of force elements between two points, and whether it is a spring; the points of the ends are added."""
+    lines = []
+    for element in model.description.elements:
+        if element.type not in ("torsion", "bushing"):
+            lines.append((len(points), len(points) + 1, element.type == "spring"))
+            points += [(element.a, element.pose_a.translation), (element.b, element.pose_b.translation)]
+    return lines
+
+
+def with_ground(T: np.ndarray) -> np.ndarray:
+    """Return poses of links (..., n, 4, 4) and that of the ground."""
+    return np.concatenate([T, np.broadcast_to(np.eye(4), (*T.shape[:-3], 1, 4, 4))], axis=-3)
+
+
+def ground_or_index(model: Model, link: str) -> int:
+    """Return the index of a link, or of the ground, in `with_ground`."""
+    return model.link_index(link) if link in model.link_names else len(model.link_names)
 
 
 def _outlines(model: Model, T: np.ndarray, points: list[Point], edges: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
     """Return closed lines on the shapes of links without a line; their points are added. T: poses of the links at the start."""
-    places = [T[model.link_index(link)] @ [*at, 1.0] for link, at in points]
+    T = with_ground(T)
+    places = [T[ground_or_index(model, link)] @ [*at, 1.0] for link, at in points]
     shortest = _SHORTEST * model_scales(model).length
     drawn = {points[a][0] for a, b in edges if np.linalg.norm(places[a] - places[b]) > shortest}
     outlines = []

@@ -85,7 +85,8 @@ def rods(scene: dict[str, Any], bodies: Mapping[int, np.ndarray]) -> tuple[list[
     fixed: list[Rod] = []
     moving: list[Stick] = []
     rims = [(a, b, scene["radius"], 0) for rim in scene["rims"] for a, b in zip(rim, [*rim[1:], rim[0]], strict=True)]
-    for a, b, radius, hidden in [*scene["edges"], *rims]:
+    elements = [(a, b, scene["radius"], 0) for a, b, _ in scene["elements"]]
+    for a, b, radius, hidden in [*scene["edges"], *rims, *elements]:
         ends = [(scene["points"][k][0], scene["points"][k][1:]) for k in (a, b)]
         if hidden:
             continue

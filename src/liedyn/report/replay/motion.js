@@ -136,6 +136,14 @@ class Motion {
     for (const rim of this.scene.rims) {
       rim.forEach((p, k) => stick(points[p], points[rim[(k + 1) % rim.length]], radius, tone(STICK)));
     }
+    for (const [a, b, spring] of this.scene.elements) {       // a spring is a zigzag line
+      const way = minus(points[b], points[a]), length = Math.hypot(...way), axis = Math.abs(way[1]) > 0.9 * length ? [1, 0, 0] : [0, 1, 0];
+      const side = cross(way, axis), width = 0.06 * length / (Math.hypot(...side) || 1);
+      const at = (s, height) => along(along(points[a], way, s), side, width * height);
+      const line = spring ? [at(0, 0), at(0.15, 0), ...Array.from({ length: 12 }, (_, k) => at(0.15 + 0.7 * (k + 0.5) / 12, k % 2 ? -1 : 1)),
+        at(0.85, 0), at(1, 0)] : [points[a], points[b]];
+      line.slice(1).forEach((p, k) => stick(line[k], p, 0.7 * radius, tone(STICK)));
+    }
     for (const { at, sizes, body, link, covered, solid: alone } of this.marks.ellipsoids) {
       const m = scaled(product(this.body(body), at), ...sizes);
       if (alone && !(covered && meshes)) put(main, "sphere", m, tone(this.paint(link)), alpha);

@@ -17,7 +17,7 @@ from liedyn.model.description import FREE, WORLD, Robot
 from liedyn.model.links import Link, LinkMesh, Shape, Texture
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import pose, pose_to_array, screw_frame, symmetric_matrix
-from liedyn.report.plots.plot_data import Point, carried, rolling_rims, stick_figure
+from liedyn.report.plots.plot_data import Point, carried, element_lines, ground_or_index, rolling_rims, stick_figure, with_ground
 from liedyn.report.replay.meshes import MOST_TRIANGLES, packed_mesh, read_drawn_mesh, thinned
 
 GROUND = -1                             # body index of fixed parts
@@ -80,6 +80,7 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
                factors, colour: null for the page's default, covered; these are shapes of the file, or masses and joints
     collision  the same of the shapes for collisions;  collision_meshes: as visuals
     points     body, x, y, z in it;  edges: two points, a radius, covered;  rims: points around rolling bodies
+    elements   of force elements: two points, whether it is a spring
     ellipsoids link, body, at, sizes: semi-axes, mass, covered; solid: whether nothing else shows the link
     size       of the robot [m];  radius: of its thinnest sticks;  bounds: corners of a box around the whole motion
     """
@@ -88,6 +89,7 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
     shapes = _shapes(model, robot or model.description, meshes)
     points, edges, masses = stick_figure(model)
     rims = rolling_rims(model, points)
+    elements = element_lines(model, points)
     corners = _corners(points, shapes, meshes)
     low, high = _bounds(model, T[:1], corners)
     size = float(np.linalg.norm(high - low)) or 1.0
@@ -124,7 +126,7 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
         "points": [[placed[link][0], *rounded((placed[link][1] @ [*xyz, 1.0])[:3])] for link, xyz in points],
         "edges": [[a, b, rounded(radius), int(_within(points, a, b, len(masses), meshes))]
                   for (a, b), radius in zip(edges, radii, strict=True)],
-        "rims": [list(rim) for rim in rims],
+        "rims": [list(rim) for rim in rims], "elements": [[a, b, int(is_spring)] for a, b, is_spring in elements],
         "bounds": [rounded(low), rounded(high)], "size": rounded(size), "radius": rounded(_THIN * size)}
 
 
@@ -167,9 +169,9 @@ def _box(at: np.ndarray, ends: ArrayLike) -> np.ndarray:
 
 def _bounds(model: Model, T: np.ndarray, corners: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return the lowest and highest corner of a box around all links in all poses [m]."""
-    cloud = [T[..., :3, 3].reshape(-1, 3)]
+    cloud, T = [T[..., :3, 3].reshape(-1, 3)], with_ground(T)
     for link, xyz in corners.items():
-        at = T[:, model.link_index(link)]
+        at = T[:, ground_or_index(model, link)]
         cloud.append((np.einsum("fij,nj->fni", at[:, :3, :3], xyz) + at[:, None, :3, 3]).reshape(-1, 3))
     every = np.concatenate(cloud)
     return every.min(axis=0), every.max(axis=0)
