@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from liedyn.io.robots.mjcf_keyframes import read_keyframes
 from liedyn.io.robots.mjcf_materials import read_materials
 from liedyn.io.robots.xml_elements import XmlElement, read_mjcf_tree
 from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, Loop, Robot
+from liedyn.model.force_element import ForceElement
 from liedyn.model.links import LinkMesh, LinkVisuals, Pose, Shape, vector
 from liedyn.model.spatial import inverse, pose
 
@@ -251,14 +253,15 @@ def read_mjcf(path: str | os.PathLike[str], ignore: Iterable[str] = ()) -> Robot
     actuators = read_actuators(root, tree)
     driven = (tree.defaults.of(child, kind="actuator").text("joint") for child in root.within("actuator"))
     actuated = tuple(dict.fromkeys(name for name in driven if name in tree.ref))
-    _check_tendons(root, tree)
+    elements = tuple(_read_tendons(root, tree))
     keyframes = tuple(read_keyframes(root, tree))
     for _ in root.within("sensor"):
         tree.count("sensors")
     left_out.check()
     return Robot(root.text("model") or Path(os.fspath(path)).stem, tuple(tree.links), tuple(tree.joints),
                  gravity=tree.option.gravity, actuators=actuators, loops=loops, couplings=couplings, actuated=actuated,
-                 keyframes=keyframes, warnings=_warnings(root, tree), source=os.fspath(path), visuals=_visuals(root, tree))
+                 keyframes=keyframes, warnings=_warnings(root, tree), source=os.fspath(path), visuals=_visuals(root, tree),
+                 elements=elements)
 
 
 def _visuals(root: XmlElement, tree: BodyTree) -> dict[str, LinkVisuals]:
@@ -295,12 +298,52 @@ def _check_sections(root: XmlElement, left_out: LeftOut) -> None:
                 left_out.add("flex", child, "deformable bodies are not supported")
 
 
-def _check_tendons(root: XmlElement, tree: BodyTree) -> None:
-    for child in root.within("tendon"):
+def _read_tendons(root: XmlElement, tree: BodyTree) -> Iterator[ForceElement]:
+    """Yield a spring with damping for each tendon that runs straight between two sites and has stiffness or damping."""
+    for number, child in enumerate(root.within("tendon"), 1):
         element = tree.defaults.of(child, kind="tendon")
+        if _is_straight(element, child) and "tendons" not in tree.left_out.ignored:
+            yield from _straight_tendon(element, child, f"tendon{number}", tree)
+            continue
         for key in _NO_FORCE:
             tree.left_out.add_numbers("tendons", element, key, f"a tendon with {key} is not supported")
         tree.count("tendons")
+
+
+def _is_straight(element: XmlElement, child: XmlElement) -> bool:
+    """Return whether a tendon runs between two sites and has no force but those of a linear spring and a linear damper."""
+    passive = [element.floats(key) for key in ("stiffness", "damping")]
+    return (child.tag == "spatial" and [part.tag for part in child.children] == ["site", "site"]
+            and any(x[:1] != (0.0,) and x for x in passive) and not any(any(x[1:]) for x in passive)
+            and not any(element.number(key, 0.0) for key in ("frictionloss", "armature")))
+
+
+def _straight_tendon(element: XmlElement, child: XmlElement, name: str, tree: BodyTree) -> Iterator[ForceElement]:
+    (a, at_a), (b, at_b) = (tree.site[part.name_of("site", tree.site, "unknown site", "a site's name")]
+                            for part in child.children)
+    stiffness, damping = ((element.floats(key) or (0.0,))[0] for key in ("stiffness", "damping"))
+    values: dict[str, Any] = {"damping": damping}
+    if stiffness:
+        values |= {"stiffness": stiffness, "free_length": _spring_length(element, tree)}
+    if any(element.vector("range", (0.0, 0.0))):
+        tree.count("limits of tendons")
+    yield ForceElement(element.name or name, "spring" if stiffness else "damper", a, b, at_a, at_b, **values,
+                       place=element.place())
+
+
+def _spring_length(element: XmlElement, tree: BodyTree) -> tuple[float, ...]:
+    """Return the lengths between which a tendon has no spring force; empty for the length at zero coordinates.
+
+    Without springlength it is the length where hinges and slides are at their springref, and other joints at their start.
+    """
+    lengths = element.floats("springlength")
+    if lengths and lengths != (-1.0, -1.0) and lengths != (-1.0,):
+        return lengths[:1] if lengths[0] == lengths[-1] else (lengths[0], lengths[-1])
+    for joint in tree.joints:
+        if joint.type == "free" or any(c.rest for c in joint.coordinates):
+            raise element.problem("the length of a relaxed tendon is not known: its robot has a free joint or a springref",
+                                  expected="springlength")
+    return ()
 
 
 def _warnings(root: XmlElement, tree: BodyTree) -> tuple[LiedynWarning, ...]:

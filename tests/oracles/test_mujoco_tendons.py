@@ -1,0 +1,37 @@
+"""Tendons between two sites against MuJoCo: springs with and without a dead zone, and dampers."""
+import mujoco
+import numpy as np
+import pytest
+
+import liedyn as ld
+
+ARM = """<mujoco><worldbody><site name="w" pos="0.3 0.1 0.2"/>
+<body name="a"><joint name="j" axis="0 1 0" ref="0.3"{}/><geom type="box" size=".05 .05 .2" pos="0 0 -.2"/>
+ <site name="sa" pos="0 0 -0.35"/>
+ <body name="b" pos="0 0 -0.4"><joint name="k" type="ball"/><geom type="box" size=".04 .05 .2" pos="0 0 -.2"/>
+  <site name="sb" pos="0.05 0 -0.3"/></body></body></worldbody>
+<tendon><spatial name="t1" stiffness="150" damping="3"><site site="w"/><site site="sa"/></spatial>
+<spatial name="t2" stiffness="80" damping="2" springlength="0.1 0.2"><site site="w"/><site site="sb"/></spatial>
+<spatial name="t3" damping="4"><site site="sa"/><site site="sb"/></spatial></tendon></mujoco>"""
+
+
+@pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
+def test_forces_of_straight_tendons(tmp_path):
+    (tmp_path / "arm.xml").write_text(ARM.format(""))
+    model, theirs = ld.load(tmp_path / "arm.xml"), mujoco.MjModel.from_xml_string(ARM.format(""))
+    assert [one.type for one in model.description.elements] == ["spring", "spring", "damper"]
+    data, rng = mujoco.MjData(theirs), np.random.default_rng(0)
+    for _ in range(5):
+        q, v = ld.integrate(model, model.neutral(), rng.standard_normal(model.nv)), rng.standard_normal(model.nv)
+        data.qpos[:], data.qvel[:] = q[[0, 4, 1, 2, 3]], v
+        mujoco.mj_forward(theirs, data)
+        force = ld.inverse_dynamics(model, q, v, v, passive=False) - ld.inverse_dynamics(model, q, v, v)
+        np.testing.assert_allclose(force, data.qfrc_passive, atol=1e-12)
+
+
+def test_the_length_of_a_relaxed_tendon_must_be_known(tmp_path):
+    (tmp_path / "arm.xml").write_text(ARM.format(' springref="0.2" stiffness="1"'))
+    with pytest.raises(ld.ModelError, match=r"arm.xml:6: .*the length of a relaxed tendon is not known.*springlength"):
+        ld.load(tmp_path / "arm.xml")
+    model = ld.load(tmp_path / "arm.xml", ignore=["tendons"])
+    assert not model.description.elements
