@@ -252,7 +252,7 @@ def test_a_contradiction_is_named(which, name, code):
                 function(model, **motion)
             state = " of state 2" if size else ""
             assert str(error.value).startswith(f"{name} ({model.v_names[k]}){state} contradicts the couplings of robot "
-                                               f"{model.name}: got ")
+                                               f"{model.name}: expected ")
         result = ld.inverse_dynamics(model, **motion, on_error="nan")
         assert np.isnan(result).any() and (not size or np.isfinite(result[[0, 1, 3, 4]]).all())
 
