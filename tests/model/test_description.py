@@ -9,7 +9,8 @@ import pytest
 
 import liedyn as ld
 from described_arm import arm
-from liedyn.model.description import LOOP_TYPES, Coordinate, coordinate_name
+from liedyn.model.description import LIMITS, LOOP_TYPES, Coordinate, coordinate_name
+from liedyn.model.force_element import FORCE_ELEMENT_TYPES
 from liedyn.model.mass_properties import SHAPES
 from liedyn.model.spatial import pose, symmetric_matrix
 from messages import has_parts
@@ -128,7 +129,7 @@ def rebuilt(robot: ld.Robot) -> ld.Robot:
     joints = []
     for joint in robot.joints:
         axis = {"axis": np.array(joint.axes[0])} if len(joint.axes) == 1 else {"axes": [list(axis) for axis in joint.axes]}
-        limits = {name: [getattr(c, name) for c in joint.coordinates] for name in ("lower", "upper", "velocity", "effort")}
+        limits = {name: [getattr(c, name) for c in joint.coordinates] for name in LIMITS}
         each = {name: getattr(joint, name) for name in ("damping", "friction", "armature", "stiffness", "rest")}
         if any(c.rigid_friction for c in joint.coordinates):
             keys = {"level": "friction", "static": "static_friction", "stribeck": "stribeck_speed"}
@@ -144,8 +145,11 @@ def rebuilt(robot: ld.Robot) -> ld.Robot:
                  for c in robot.couplings]
     actuators = [ld.Actuator(a.name, a.link, np.array(a.position), list(a.axis), a.torque_ratio) for a in robot.actuators]
     keyframes = [ld.Keyframe(k.name, dict(k.q), {name: np.array(x) for name, x in k.v}) for k in robot.keyframes]
+    elements = [ld.ForceElement(e.name, e.type, e.a, e.b, pose_a=pose(e.pose_a), pose_b=pose(e.pose_b),
+                                **{name: x for name in FORCE_ELEMENT_TYPES[e.type].parameters
+                                   if (x := getattr(e, name)) not in (None, ())}) for e in robot.elements]
     return ld.Robot(robot.name, links, joints, robot.base, np.array(robot.gravity), actuators, loops, couplings,
-                    list(robot.actuated), keyframes)
+                    list(robot.actuated), keyframes, elements=elements)
 
 
 @pytest.mark.filterwarnings("ignore::liedyn.errors.LiedynWarning")

@@ -191,7 +191,7 @@ def test_welded_links_are_judged_as_one_body():
 def test_messages_of_findings():
     robot = with_joint(coordinates=())
     assert [str(warning) for warning in validate(robot).warnings] == [
-        "k: a revolute joint without lower and upper limit (give it limits, or type: continuous if it turns without limits) "
+        "k: the revolute joint has no lower and upper limit (give it limits, or type: continuous if it turns without limits) "
         "[limits-missing]"]
 
 
