@@ -106,7 +106,7 @@ def test_an_out_that_cannot_take_the_result_is_refused(name, lead, code):
     refused(lambda x: x.tolist(), "not an array of float64: got list")
     refused(read_only, "read-only")
     if not one:
-        with pytest.raises(ld.ShapeError, match="one array for each result: expected a tuple of [23] arrays, got 1"):
+        with pytest.raises(ld.ShapeError, match=r"one array for each result: expected a tuple of [23] arrays, got 1"):
             function(*given, out=(np.zeros(arrays(expected)[0].shape),))
 
 
