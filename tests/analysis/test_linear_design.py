@@ -135,6 +135,33 @@ def test_zeros_of_a_cart_pole(model):
     assert len(cart_pole(model, inputs="tau.cart", outputs="q.pole").zeros) == 0     # its integrators cancel
 
 
+def test_zeros_of_a_chain_whose_end_is_hardly_reached():
+    """Zeros at the first mass are the poles of the chain with this mass locked, also where reduction has lost the end."""
+    m = 12
+    stiffness = np.diag(10.0 ** -np.linspace(0, 6, m))
+    K = 2 * np.eye(m) - np.eye(m, k=1) - np.eye(m, k=-1)
+    A = np.block([[np.zeros((m, m)), np.eye(m)], [-stiffness @ K, -0.1 * np.eye(m)]])
+    unit = np.eye(2 * m)
+    zeros = system(A, unit[:, m:m + 1], unit[:1]).zeros
+    others = np.delete(np.arange(2 * m), [0, m])
+    locked = np.linalg.eigvals(A[np.ix_(others, others)])
+    distances = np.abs(zeros[:, None] - locked).min(axis=1)
+    assert len(zeros) >= 8 and (distances < 1e-9).all()
+
+
+def test_hidden_modes_are_no_zeros():
+    """An oscillator that is not reached, one that is not seen, and the zeros of the rest, at the same frequency."""
+    A = np.zeros((8, 8))
+    for k in range(3):
+        A[2 * k:2 * k + 2, 2 * k:2 * k + 2] = [[0, 1], [-4.0 - k, -0.3 * k]]
+    A[6:, 6:] = [[0, 1], [-4.0, 0]]
+    A[7, 4], A[5, 6], A[3, 4] = 1.0, 1.0, 0.5
+    unit = np.eye(8)
+    s = system(A, unit[:, [5]], unit[[4]])
+    np.testing.assert_allclose(sorted_values(s.zeros), [-2j, 2j], atol=1e-12)
+    np.testing.assert_allclose(s.frequency_response([2.0]), 0, atol=1e-12)
+
+
 def test_zeros_do_not_depend_on_units_and_states():
     s = random_system(6, 2, 2, seed=5)
     rng = np.random.default_rng(6)

@@ -38,7 +38,7 @@ def frequency_response(system: LinearSystem, w: ArrayLike) -> ComplexArray:
         rows = regular[first:first + length]
         out[rows] = _solve(A, B, C, flat[rows]) + system.D
     if at_pole.any():
-        A, B, C = _minimal_part(*realization, 1.0 / system.scales.time)
+        A, B, C = _minimal_part(*realization, 1.0 / system.scales.time)[0]
         for row in np.flatnonzero(at_pole):
             singular = np.linalg.svd(1j * flat[row] * np.eye(len(A)) - A, compute_uv=False)
             if len(A) and singular[-1] <= 1e-7 * singular[0]:
@@ -88,36 +88,52 @@ def plot_frequencies(system: LinearSystem) -> Array:
 
 # Minimal part and zeros -------------------------------------------------------------------------------------------------
 
-def _minimal_part(A: Array, B: Array, C: Array, rate: float) -> Realization:
-    """Return the part of the system that the inputs reach and the outputs distinguish."""
-    A, B, C = _reachable_part(A, B, C, rate)
-    A, C, B = (x.T for x in _reachable_part(A.T, C.T, B.T, rate))
-    return A, B, C
+def _minimal_part(A: Array, B: Array, C: Array, rate: float) -> tuple[Realization, ComplexArray]:
+    """Return the part that the inputs reach and the outputs distinguish, and the eigenvalues of the rest."""
+    (A, B, C), unreached = _reachable_part(A, B, C, rate)
+    (A, C, B), unseen = _reachable_part(A.T, C.T, B.T, rate)
+    return (A.T, B.T, C.T), np.concatenate([unreached, unseen])
 
 
-def _reachable_part(A: Array, B: Array, C: Array, rate: float) -> Realization:
+def _reachable_part(A: Array, B: Array, C: Array, rate: float) -> tuple[Realization, ComplexArray]:
     basis, A, scale = reachable_basis(A, B, rate)
-    return basis.T @ A @ basis, basis.T @ (B / scale[:, None]), (C * scale) @ basis
+    rest = np.linalg.svd(basis)[0][:, basis.shape[1]:]
+    unreached = rest.T @ A @ rest
+    return ((basis.T @ A @ basis, basis.T @ (B / scale[:, None]), (C * scale) @ basis),
+            expand_modes(modes(unreached, [""] * len(unreached), rate)))
 
 
 def transmission_zeros(system: LinearSystem) -> ComplexArray:
-    """Return the transmission zeros; see `LinearSystem.zeros`."""
-    rate = 1.0 / system.scales.time
-    A, B, C = _minimal_part(*system.characteristic_realization, rate)
+    """Return the transmission zeros; see `LinearSystem.zeros`.
+
+    They are the invariant zeros without the eigenvalues that the inputs do not reach or the outputs do not distinguish. Removing
+    these first, as is done if the transfer matrix is not invertible, perturbs zeros where a part is hardly reached.
+    """
+    rate, realization = 1.0 / system.scales.time, system.characteristic_realization
+    zeros, rank = _invariant_zeros(*realization, system.D, rate)
+    minimal, hidden = _minimal_part(*realization, rate)
+    if not rank == len(system.inputs) == len(system.outputs):
+        return _invariant_zeros(*minimal, system.D, rate)[0]
+    for value in hidden:
+        zeros = np.delete(zeros, np.argmin(np.abs(zeros - value)))
+    return zeros
+
+
+def _invariant_zeros(A: Array, B: Array, C: Array, D: Array, rate: float) -> tuple[ComplexArray, int]:
+    """Return the finite zeros of the matrix [A - s, B; C, D], and the rank of the transfer matrix."""
     A, scale = balance(A, rate)
-    time = system.scales.time
-    A, B, C, D = A * time, B / scale[:, None] * time, C * scale, system.D
+    A, B, C = A / rate, B / scale[:, None] / rate, C * scale
     columns = np.linalg.norm(np.vstack([B, D]), axis=0)
     B, D = (x[:, columns > 0.0] / columns[columns > 0.0] for x in (B, D))
     rows = np.linalg.norm(np.hstack([C, D]), axis=1)
     C, D = (x[rows > 0.0] / rows[rows > 0.0, None] for x in (C, D))
     if not (len(A) and B.shape[1] and len(C)):
-        return np.zeros(0, dtype=complex)
+        return np.zeros(0, dtype=complex), 0
     small = _RANK * max(1.0, float(np.linalg.norm(A, 2)))
     A, B, C, D = _without_infinite_zeros(A, B, C, D, small)
     A, C, B, D = (x.T for x in _without_infinite_zeros(A.T, C.T, B.T, D.T, small))
     zeros = A - B @ np.linalg.solve(D, C) if len(D) else A
-    return expand_modes(modes(zeros, [str(k) for k in range(len(zeros))])) * rate
+    return expand_modes(modes(zeros, [""] * len(zeros))) * rate, len(D)
 
 
 def _without_infinite_zeros(A: Array, B: Array, C: Array, D: Array, small: float) -> tuple[Array, Array, Array, Array]:
