@@ -152,6 +152,10 @@ def expand_gain(model: Model, rows: Sequence[str], columns: Sequence[str], gain:
     names = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
     at = [find_index(name, names, "column of a gain", place) for name in columns]
     forces = coordinate_columns(model, "tau")
+    for name in rows:
+        if name.startswith(("thrust.", "a.")):
+            hint = "`actuators` takes thrusts as expressions of the state" if name.startswith("thrust.") else None
+            raise ScenarioError("a row of a gain is the force of a joint", place=place, found=name, expected="tau.…", hint=hint)
     coordinates = [find_index(name, forces, "row of a gain", place) for name in map(current_names(model), rows)]
     for axis, selected in (("row", coordinates), ("column", at)):
         if len(set(selected)) < len(selected):
