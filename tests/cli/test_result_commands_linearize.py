@@ -63,8 +63,9 @@ def test_help_shows_an_example():
 def test_it_writes_a_folder_and_prints_the_modes(folder):
     result = ok("swing.yaml", "--at", "0.1")
     assert files("runs/swing_linear") == sorted([*FILES, "plots/modes.png", "plots/modes.svg"])
-    first, header, *_ = result.stdout.splitlines()
-    assert first == "bars at t = 0.1 s: 4 states, 2 inputs, 3 outputs; neutral (bounded) (frozen-time, not an equilibrium)"
+    *first, header = result.stdout.splitlines()[:3]
+    assert first == ["bars at t = 0.1 s: 4 states, 2 inputs, 3 outputs; neutral (bounded)",
+                     "    (frozen-time, not an equilibrium)"]
     assert "eigenvalue [1/s]" in header and "controllable: 4 of 4 states" in result.stdout
     assert "wrote runs/swing_linear/A.csv" in result.stderr
     columns, rows, D = table("D")
@@ -82,8 +83,8 @@ def test_the_picture_of_the_modes_for_print_is_as_wide_as_a_column(folder):
 def test_a_state_that_accelerates_from_rest_is_no_equilibrium(folder):
     """Deviations of a falling body do not grow as its matrices say: they hold for an instant."""
     Path("robots/ball.yaml").write_text("base: floating\nlinks:\n  ball: {mass: 2, inertia: [0.02, 0.02, 0.03]}\n")
-    first = ok("robots/ball.yaml", "--no-plots").stdout.splitlines()[0]
-    assert first.startswith("ball at t = 0 s: ") and first.endswith(" (frozen-time, not an equilibrium)")
+    first = " ".join(ok("robots/ball.yaml", "--no-plots").stdout.split("[1/s]")[0].split())
+    assert first.startswith("ball at t = 0 s: ") and " (frozen-time, not an equilibrium)" in first
     Path("still.yaml").write_text("robot: robots/ball.yaml\nduration: 1\ngravity: [0, 0, 0]\n")
     assert ok("still.yaml", "--no-plots").stdout.splitlines()[0].endswith("drifting (grows like t)")
 
@@ -97,7 +98,7 @@ def test_a_robot_that_drifts_away_is_unstable(folder):
     lines = result.stdout.splitlines()
     assert lines[0] == "drone at rest: 12 states, 7 inputs, 6 outputs; unstable (grows like t^3)"
     assert lines[2].split()[:3] == ["0", "(12x)", "unstable"]
-    assert lines[3] == "  0: Jordan chains of 4, 4, 2, 2; grows like t^3: base.vx, base.vy"
+    assert "  0: Jordan chains of 4, 4, 2, 2; grows like t^3: base.vx, base.vy" in lines and max(map(len, lines)) <= 80
     told = json.loads(Path("runs/drone_linear/linear.json").read_text())
     assert (told["stability"], told["growth_power"]) == ("unstable", 3)
     (mode,) = told["modes"]
@@ -111,11 +112,12 @@ def test_states_of_prescribed_coordinates_have_no_modes(folder):
     Path("held.yaml").write_text(f"robot: robots/bars.yaml\nduration: 1\njoints: {{hip: {fixed}, knee: {fixed}}}\n")
     lines = ok("held.yaml", "--no-plots").stdout.splitlines()
     assert lines[0].startswith("bars at t = 0 s: 4 states,") and lines[0].endswith("; no modes")
-    assert lines[1] == "  All of these states belong to prescribed coordinates, which forces do not affect; they have no modes"
+    assert lines[1] == "All of these states belong to prescribed coordinates. Forces do not affect"
+    assert "plots" not in ok("held.yaml", "--force").stderr                     # no empty picture
     told = json.loads(Path("runs/held_linear/linear.json").read_text())
     assert told["stability"] is None and told["modes"] == []
     Path("half.yaml").write_text(f"robot: robots/bars.yaml\nduration: 1\njoints: {{hip: {fixed}}}\n")
-    assert "  2 of the 4 states belong to prescribed" in ok("half.yaml", "--no-plots").stdout
+    assert "2 of the 4 states belong to prescribed" in ok("half.yaml", "--no-plots").stdout
 
 
 def test_as_json_quietly_elsewhere(folder):

@@ -23,7 +23,7 @@ from liedyn.robot_files import ReadingOptions, read_model
 # Tables of text, and counts ----------------------------------------------------------------------------------------------
 
 WIDTH = 80                               # characters of a line of text
-_NARROWEST = 24                          # characters of a column of text that is narrowed
+_NARROWEST = 14                          # characters of a column of text that is narrowed
 
 
 def wrapped(text: str, indent: str = "  ") -> list[str]:
