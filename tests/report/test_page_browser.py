@@ -163,14 +163,14 @@ def test_slider_plot_marks_and_address_set_the_time(motion, page):
     slider = box(page, "scrub")
     click(page, slider["x"] + slider["width"] / 2, slider["y"] + slider["height"] / 2)
     assert now(page) == pytest.approx(1.0, abs=0.01)
-    curves = box(page, "curves")                               # the plot has margins of 52 and 8 pixels
-    click(page, curves["x"] + 52 + 0.25 * (curves["width"] - 60), curves["y"] + 60)
+    curves = box(page, "curves")                               # the plot has margins of 52 and 14 pixels
+    click(page, curves["x"] + 52 + 0.25 * (curves["width"] - 66), curves["y"] + 60)
     assert now(page) == pytest.approx(0.25 * SECONDS, abs=0.01)
     page.ask("document.querySelectorAll('#marks button')[1].click()")
     assert now(page) == 1.5 and page.ask("location.hash") == "#t=1.5"
     assert page.ask("document.getElementById('phase').textContent") == "stance"
     line = page.ask("document.getElementById('cursor').getBoundingClientRect().x")
-    assert line == pytest.approx(curves["x"] + 52 + 0.75 * (curves["width"] - 60), abs=1.5)
+    assert line == pytest.approx(curves["x"] + 52 + 0.75 * (curves["width"] - 66), abs=1.5)
     page.ask("location.hash = '#t=0.75'")
     page.wait_for("replay.viewer.time === 0.75")
     assert faults_of(page) == []

@@ -1,7 +1,7 @@
 // Curves of chosen columns over time on a canvas; a drag on it moves the time.
 
 const DASHES = [[], [7, 3], [2, 3], [7, 3, 2, 3]];          // of curves beyond the colours
-const MARGIN = { left: 52, right: 8, top: 22, bottom: 20 };
+const MARGIN = { left: 52, right: 14, top: 22, bottom: 34 };
 
 function roundSteps(low, high, most) {                      // round values within [low, high]
   const raw = (high - low) / most, power = 10 ** Math.floor(Math.log10(raw));
@@ -72,8 +72,8 @@ class Curves {
     g.textBaseline = "alphabetic";
     g.textAlign = "left";
     g.fillText(this.title, 4, 13);
-    g.textAlign = "right";
-    g.fillText("t [s]", w - MARGIN.right, 13);
+    g.textAlign = "center";
+    g.fillText("t [s]", (MARGIN.left + w - MARGIN.right) / 2, h - 4);
     g.strokeStyle = this.colours.faint;
     g.setLineDash([2, 3]);
     g.beginPath();

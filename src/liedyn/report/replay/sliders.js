@@ -99,7 +99,8 @@ class Sliders {
       const text = (y) => (y === null ? "" : `${Number((y / unit).toFixed(unit === DEGREE ? 1 : 4))}${name}`);
       row.range.value = x;
       if (document.activeElement !== row.number) row.number.value = rounded(x / unit, unit === DEGREE ? 2 : 4);
-      row.ends.replaceChildren(...row.limits.map((limit) => element("span", { textContent: text(limit) })));
+      const ends = row.limits.some((limit) => limit !== null) ? row.limits.map(text) : [`[${name.trim()}]`];      // or the unit alone
+      row.ends.replaceChildren(...ends.map((textContent) => element("span", { textContent })));
       const [low, high] = row.limits, slack = 1e-9 * (row.high - row.low);
       row.node.classList.toggle("beyond", (low !== null && x < low - slack) || (high !== null && x > high + slack));
     }
