@@ -126,7 +126,7 @@ def test_moments_that_are_rounding_of_forces_are_not_drawn():
 
 
 @pytest.mark.parametrize("labels, title", [
-    (("", ""), "Reactions of couplings"), (("mx", "fx"), "Reactions of loops (on link b, at frame b)"), (("fx", ""), "all")])
+    (("", ""), "Reactions of couplings"), (("mx", "fx"), "Reactions of loops (on link b)"), (("fx", ""), "all")])
 def test_reactions_are_called_by_what_they_are(labels, title):
     curves = tuple(series(f"j{k}", T, "N", label) for k, label in enumerate(labels))
     figure, = draw_group(Group("reactions", "all", curves, axes="world axes", kind="reaction"), PlotData("", T, ()))
@@ -173,7 +173,8 @@ def test_events_phases_and_contacts_are_marked():
     figure, = draw_group(push, data)
     axes, = figure.axes
     assert [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 2] == [0.5, 1.5, 1.6]
-    assert "stance" in texts(axes) and "marks: lands 0.5 s, jumps 1.5 s, record 1.6 s" in figure.texts[1].get_text()
+    assert "stance" in texts(axes)
+    assert "marks: lands (at 0.5 s), jumps (at 1.5 s), record (at 1.6 s)" in figure.texts[1].get_text()
     assert figure.notes == ["never in contact, not drawn: toe"]
     shaded, = (c for c in axes.collections if c.get_label() == "contact")
     assert shaded.get_paths() and not shaded.get_hatch()
@@ -315,3 +316,39 @@ def test_thinning_keeps_peaks():
 def test_shortened_names_keep_both_ends():
     assert style.shortened("panda_joint1", 12) == "panda_joint1"
     assert style.shortened("left_gripper_finger_joint_3", 12) == "left_…oint_3"
+
+
+def test_lines_of_a_subtitle_do_not_end_within_parentheses():
+    events = tuple((0.01 * k, f"event_{k % 4}", "") for k in range(1, 60))
+    figure, = draw_group(Group("positions", "Joint positions", (series("hip", T, "rad"),), kind="q"),
+                         PlotData("dog", T, (), events=events))
+    lines = [text.get_text() for text in figure.texts[1:] if "event" in text.get_text()]
+    assert len(lines) > 1 and lines[0].startswith("dog · marks: event_1 (15 times, from 0.01 s), ")
+    assert all(line.count("(") == line.count(")") and "\u00a0" not in line for line in lines)
+
+
+def test_a_name_is_whole_where_a_smaller_heading_fits():
+    figure, (axes,) = style.panels(1, 1, 3.6, 1.7, "Outputs")
+    style.heading(axes, "elbow_at_2_s [rad]", "-0.05103, 90 % within -0.8465 … 0.5733")
+    name, remark = axes.texts
+    assert name.get_text() == "elbow_at_2_s [rad]" and name.get_size() == remark.get_size() < figure.look.name
+    style.heading(axes, "x" * 80)
+    assert "…" in axes.texts[-1].get_text()
+
+
+@pytest.mark.parametrize("unit", ["N", "m", "m/s", ""])
+def test_contacts_are_shaded_in_panels_of_each_unit(unit):
+    group = Group("contacts", "Contacts", (series("foot", T, unit, "force"),), kind="contact")
+    figure, = draw_group(group, PlotData("dog", T, (group,), contacts={"foot": T > 0.5}))
+    assert [c.get_label() for c in figure.axes[0].collections].count("contact") == 1
+
+
+@pytest.mark.parametrize("across, poses", [(1.0, 1), (0.0, 10)])
+def test_outlines_in_space_are_drawn_for_the_last_pose_only(across, poses):
+    """In a plane, they are rectangles and circles, which do not hide each other."""
+    corners = np.array([[0, 0, 0], [1, across, 0.5], [0, 0, 1], [0.2, across, 1], [0, across, 1.2], [0, 0, 1.2]])
+    moved = T[:, None, None] * np.array([0.3, 0, 0]) + corners
+    figure = draw_motion(Skeleton(T, moved, ((0, 1),), outlines=((2, 3, 4, 5),)))
+    closed = [c for c in figure.axes[0].collections if hasattr(c, "get_segments") and c.get_zorder() in (4, 11)
+              and any(len(line) == 5 for line in c.get_segments())]
+    assert len(closed) == poses

@@ -59,7 +59,7 @@ def test_energy_is_counted_from_the_start():
     lines = labelled(energy_figure(energy))
     assert np.allclose(lines["potential (0 at the start)"].get_ydata(), np.sin(T) ** 2)
     assert np.allclose(lines["total"].get_ydata(), 1)
-    assert np.allclose(lines["start + work supplied"].get_ydata(), 1)
+    assert np.allclose(lines["initial + supplied work"].get_ydata(), 1)
     assert lines["balance residual"].get_ydata()[0] == pytest.approx(np.log10(2e-12) - 18)           # zero has no logarithm
     assert lines["balance residual"].get_ydata()[-1] == pytest.approx(np.log10(2e-12))
 
@@ -94,7 +94,7 @@ def test_names_of_equal_energies_do_not_lie_on_each_other():
     figure = energy_figure(Energy(0 * T, 0 * T, work=0 * T))
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in figure.axes[0].texts
-             if text.get_text().split("\n")[0] in ("kinetic", "potential", "total", "start + work")]
+             if text.get_text().split("\n")[0] in ("kinetic", "potential", "total", "initial +")]
     assert len(boxes) == 4
     frame = figure.axes[0].get_window_extent()
     assert all(frame.y0 <= box.y0 and box.y1 <= frame.y1 for box in boxes)

@@ -162,7 +162,7 @@ def text(result: Linearization, max_modes: int = 24) -> str:
     if s.modes:
         head = ["eigenvalue [1/s]", "f [Hz]", "damping", "time const. [s]", "stability", "participation"]
         first, count = first_of(s.modes, max_modes)
-        lines += [f"  {line}" for line in table([head, *map(_cells, first)], (4, 5), WIDTH - 2)]
+        lines += [f"  {line}".rstrip() for line in table([head, *map(_cells, first)], (4, 5), WIDTH - 2)]
         lines += [f"  … and {count} more, in {MARK}"] if count else []
     lines += [f"  {eigenvalue_text(mode)}: {chains_text(mode)}; {growth_text(mode.growth)}: "
               + list_names([name for name, _ in _largest(mode.fastest)], _SHOWN) for mode in s.modes if mode.growth]
@@ -210,10 +210,10 @@ def check(result: Linearization) -> None:
 def _draw(result: Linearization, response: tuple[Array, ComplexArray] | None, formats: Sequence[str], look: palette.Look,
           folder: Path) -> SavedPlots:
     title = f"{result.model.name}, {_time_text(result)}"
-    sheets = {"modes": lambda: draw_modes(result.system, title, look)}
+    sheets = {"modes": lambda: draw_modes(result.system, title, look)} if result.system.modes else {}
     if response is not None:
         sheets["bode"] = lambda: draw_bode(result.system, *response, title, look)
-    return save_sheets(sheets, folder, formats)
+    return save_sheets(sheets, folder, formats) if sheets else SavedPlots()
 
 
 # Modes of a linear system as a table and as a plot ---------------------------------------------------------------------

@@ -91,7 +91,7 @@ def draw_histograms(outputs: Columns, subtitle: str, look: palette.Look = palett
         low, middle, high = np.quantile(x, (0.05, 0.5, 0.95))
         for at, line in ((low, (0, (2, 2))), (middle, "-"), (high, (0, (2, 2)))):
             axes.plot([at, at], axes.get_ylim(), color=palette.INK, linewidth=0.9, linestyle=line)
-        style.heading(axes, name, f"{middle:.4g}, 90 % in {low:.4g} … {high:.4g}")
+        style.heading(axes, name, f"{middle:.4g}, 90 % within {low:.4g} … {high:.4g}")
     return figure
 
 
@@ -103,7 +103,7 @@ def draw_indices(varied: Columns, outputs: Columns, subtitle: str, look: palette
     charts = []
     for name, y in outputs.items():
         shares = np.array([first_order(*_with_value(x, y)) for x in varied.values()])
-        rest = f"rest {100 * max(1.0 - shares.sum(), 0.0):.0f} %" if np.ptp(y[np.isfinite(y)]) > 0.0 else "constant"
+        rest = f"unexplained {100 * max(1.0 - shares.sum(), 0.0):.0f} %" if np.ptp(y[np.isfinite(y)]) > 0.0 else "constant"
         charts.append((name, rest, shares))
     return _draw_bars(list(varied), charts, "Sensitivity of outputs", f"{subtitle}; first-order Sobol indices",
                       "share of the variance", (0.0, 1.0), look)
@@ -112,9 +112,9 @@ def draw_indices(varied: Columns, outputs: Columns, subtitle: str, look: palette
 def draw_tornado(names: Sequence[str], swings: Sequence[OutputSensitivity], subtitle: str,
                  look: palette.Look = palette.SCREEN) -> Figure:
     """Draw a bar from minus to plus one standard deviation of each varied quantity; the darker half is the positive one."""
-    return _draw_bars(names, [(swing.name, f"{swing.base:.4g}, {swing.method}", swing.changes) for swing in swings],
-                      "Changes of outputs by one standard deviation",
-                      f"{subtitle}; derivatives at the medians; dark: the input is larger, light: smaller", look=look)
+    charts = [(swing.name, f"at the medians {swing.base:.4g}; {swing.method}", swing.changes) for swing in swings]
+    return _draw_bars(names, charts, "Changes of outputs per standard deviation of each parameter",
+                      f"{subtitle}; derivatives at the medians; dark: larger parameter, light: smaller parameter", look=look)
 
 
 def draw_envelopes(envelopes: Sequence[Envelope], subtitle: str, look: palette.Look = palette.SCREEN) -> Figure:

@@ -81,7 +81,7 @@ def draw_group(group: Group, recording: PlotData) -> list[Figure]:
     heads = [_title(group, panels) + (f"  ({k} of {count})" if count > 1 else "") for k in range(1, count + 1)]
     shaded = "shaded: in contact" if recording.contacts and group.kind in ("contact", "fext") else ""
     axes = group.axes if any(s.label for s in group.series) else ""         # a coupling has no axes
-    subtitle = "   ".join(filter(None, (recording.title, axes, *notes, recording.event_names, shaded)))
+    subtitle = style.joined(recording.title, axes, *notes, recording.event_names, shaded)
     figures = [_draw_page(group, panels[k * size:(k + 1) * size], recording, title, subtitle, smallest)
                for k, title in enumerate(heads)]
     for figure in figures:
@@ -92,7 +92,7 @@ def draw_group(group: Group, recording: PlotData) -> list[Figure]:
 def _title(group: Group, panels: list[Panel]) -> str:
     """Return the title of a group: of forces of joints by their units, of reactions by whether there are loops and couplings."""
     if group.kind == "reaction" and len(loops := {bool(s.label) for s in group.series}) == 1:
-        return "Reactions of loops (on link b, at frame b)" if loops == {True} else "Reactions of couplings"
+        return "Reactions of loops (on link b)" if loops == {True} else "Reactions of couplings"
     units = {panel[0].unit for panel in panels}
     if group.kind != "tau" or not units <= {"N m", "N"}:
         return group.title
@@ -116,6 +116,8 @@ def _draw_page(group: Group, page: list[Panel], recording: PlotData, title: str,
         axes.set_xlim(*style.time_span(recording.t))
         style.draw_marks(axes, recording.event_times, recording.phases, names=k < columns)
         y_names = names[k] if k % columns == 0 or names[k] != names[k - 1] else ()
+        if group.kind in ("contact", "fext"):
+            _draw_contacts(axes, panel[0].joint, recording)
         _draw_panel(axes, panel, recording, _colours(panel, told_apart, bool(runs)), smallest[panel[0].unit],
                     k + columns >= len(page), y_names)
     return figure
@@ -126,6 +128,14 @@ def run_key(look: palette.Look, runs: Sequence[str]) -> list[tuple[str, str]]:
     return [(f"{style.sign(look, k)} {run}", palette.CURVES[k % len(palette.CURVES)]) for k, run in enumerate(runs)]
 
 
+def _draw_contacts(axes: Axes, link: str, recording: PlotData) -> None:
+    """Shade the times at which a link is in contact."""
+    if link in recording.contacts:
+        axes.fill_between(recording.t, 0, 1, where=recording.contacts[link], transform=axes.get_xaxis_transform(),
+                          facecolor=palette.BAND, linewidth=0, edgecolor=palette.HATCHING, hatch=style.hatch(recording.look, 1),
+                          step="post", zorder=-1, label="contact")
+
+
 def _draw_panel(axes: Axes, panel: Panel, recording: PlotData, colours: list[str], smallest: float, last: bool,
                 names: Sequence[str]) -> None:
     look, compared = recording.look, bool(recording.runs)
@@ -133,11 +143,6 @@ def _draw_panel(axes: Axes, panel: Panel, recording: PlotData, colours: list[str
     axes.set_ylim(*_value_range(panel, limits, smallest))
     style.rulers(axes, 6, 3, "t [s]" if last else None, y_names=names)
     beyond = any(_passes(s.lower, -s.values.min()) or _passes(-s.upper, s.values.max()) for s in panel)
-    touches = recording.contacts.get(panel[0].joint)
-    if touches is not None and panel[0].unit in ("N", "N m", "m/s"):
-        axes.fill_between(recording.t, 0, 1, where=touches, transform=axes.get_xaxis_transform(), facecolor=palette.BAND,
-                          linewidth=0, edgecolor=palette.HATCHING, hatch=style.hatch(look, 1), step="post", zorder=-1,
-                          label="contact")
     for limit in limits:
         axes.axhline(limit, color=palette.VERMILLION if beyond else palette.FAINT, linestyle=(0, (5, 4)), linewidth=0.8, zorder=1)
     labels = list(dict.fromkeys(s.label for s in panel))
@@ -207,8 +212,8 @@ def draw_energy(energy: Energy, recording: PlotData) -> Figure:
                       "Balance" if look.width else "Balance: |total − initial − supplied|", "J"))
     notes = ["zero, not drawn: constraints"] if recording.drift is not None and not recording.drift.any() else []
     if recording.drift is not None and not notes:
-        small.append((recording.drift, palette.SKY, "constraint residual", "Constraints: maximum", recording.drift_unit))
-    subtitle = "   ".join(filter(None, (recording.title, *notes, recording.event_names)))
+        small.append((recording.drift, palette.SKY, "constraint residual", "Maximum constraint residual", recording.drift_unit))
+    subtitle = style.joined(recording.title, *notes, recording.event_names)
     figure, places = style.panels(1 + len(small), 1, _WIDTH, 1.8, "Energy", subtitle, left=0.85, look=look,
                                   right=0.25 if look.width else _RIGHT)
     figure.notes += notes
@@ -227,7 +232,7 @@ def _draw_balance(axes: Axes, energy: Energy, t: np.ndarray, x_name: str | None)
         ("kinetic", energy.kinetic, palette.ORANGE, "-"), ("potential\n(0 at the start)", potential, palette.BLUE, "-"),
         ("total", energy.kinetic + potential, palette.INK, "-")]
     if energy.work is not None:
-        curves.append(("start + work\nsupplied", energy.kinetic[0] + energy.work, palette.GREEN, (0, (4, 3))))
+        curves.append(("initial +\nsupplied work", energy.kinetic[0] + energy.work, palette.GREEN, (0, (4, 3))))
     largest = max(float(np.abs(x).max()) for x in (energy.kinetic, energy.potential))
     axes.set_ylim(*style.with_air([x for _, x, _, _ in curves], _ROUNDING * largest))
     style.rulers(axes, 8, 5, x_name, y_names=quantity_names("energy", "J"))

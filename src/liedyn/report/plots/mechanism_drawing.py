@@ -54,7 +54,7 @@ def mechanism_of(model: Model, t: Array, q: Array, plane: str,
     drawn = skeleton(model, t, q)
     if drawn is None:
         raise UsageError("the robot has no lines to draw: no link is longer than a point")
-    points = [(text, *curve_point(text, model)) for text in curves]
+    points = [(text if any(at) else link, link, at) for text in curves for link, at in [curve_point(text, model)]]
     T = link_poses(model, q) if points else np.zeros((len(t), 0, 4, 4))
     paths = [T[:, k, :3, :3] @ np.array(at) + T[:, k, :3, 3] for _, link, at in points for k in [model.link_index(link)]]
     size = float(np.ptp(drawn.points.reshape(-1, 3), axis=0).max())

@@ -37,10 +37,10 @@ _GROUPS = (("q", "positions", "Joint positions"),
            ("v", "velocities", "Joint velocities"),
            ("a", "accelerations", "Joint accelerations"),
            ("tau", "torques", "Forces of joints"),
-           ("stop", "stops", "Forces of stops at joint limits (part of those of the joints)"),
+           ("stop", "stops", "Stop forces at joint limits (included in the joint forces)"),
            ("friction", "friction", "Friction that holds (in addition to the forces of joints)"),
            ("motor", "motors", "Motors: torque and speed before the gear"),
-           ("reaction", "reactions", "Reactions of loops (on link b, at frame b) and couplings"),
+           ("reaction", "reactions", "Reactions of loops (on link b) and couplings"),
            ("wrench", "joint_wrenches", "Wrenches of joints on their child links"),
            ("contact", "contacts", "Contacts"),
            ("fext", "external_forces", "External forces (link axes, at the link's origin)"),
@@ -197,7 +197,7 @@ class PlotData:
         times: dict[str, list[float]] = {}
         for t, name, _ in self.events:
             times.setdefault(name, []).append(t)
-        names = [f"{name} {at[0]:.4g} s" if len(at) == 1 else f"{name} ({len(at)} times, from {at[0]:.4g} s)"
+        names = [f"{name} (at {at[0]:.4g} s)" if len(at) == 1 else f"{name} ({len(at)} times, from {at[0]:.4g} s)"
                  for name, at in times.items()]
         return f"marks: {list_names(names, 4)}" if names else ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from matplotlib import colormaps
@@ -81,6 +81,8 @@ def scene(figure: Figure, view: View, points: np.ndarray, left: float, bottom: f
         corners = np.concatenate([points, lines.reshape(-1, 3)])
     paper = view(corners)
     lower, upper = paper.min(axis=0), paper.max(axis=0)
+    if view.flat:                                              # the ground, a line, is above the scale bar
+        lower[1] -= 0.06 * max(upper - lower)
     middle, half = 0.5 * (lower + upper), 0.53 * np.maximum(upper - lower, 0.05 * size)
     scale = max(half[0] / width, half[1] / height)
     axes.set_xlim(middle[0] - scale * width, middle[0] + scale * width)
@@ -265,7 +267,7 @@ FLASHES = 10
 TRAIL_COLOURS = 80
 CURVE_PARTS = 3                         # of a trail between two frames, so that fast swings are round
 _MOTION_WIDTH, _MOTION_HEIGHT = 10.0, 5.9
-_RIM = 2.0                              # points wide
+_RIM, _OUTLINE = 2.0, 1.0               # widths of rims, and of outlines in space [points]
 
 
 def draw_motion(skeleton: Skeleton, subtitle: str = "", look: palette.Look = palette.SCREEN) -> Figure:
@@ -280,12 +282,13 @@ def draw_motion(skeleton: Skeleton, subtitle: str = "", look: palette.Look = pal
     everything = points.reshape(-1, 3)
     axes = scene(figure, view, everything, 0.2, 0.2, width - 0.4, height - 0.5)
     scale = math.sqrt(width / _MOTION_WIDTH)               # of the widths of lines
-    lines = [(ends, scale * np.asarray(widths)) for ends, widths in _lines(skeleton)]
-    for k, _ in lines:
+    lines, outlines = ([(ends, scale * np.asarray(widths)) for ends, widths in parts] for parts in _lines(skeleton, view.flat))
+    for k, _ in (*lines, *outlines):
         shadow(axes, view, everything, points[flashes[-1]][k])
     _draw_trails(axes, view, skeleton, span)
     for rank, k in enumerate(flashes):
-        _draw_flash(axes, view, skeleton, int(k), time_colours(t[k], span), lines, last=rank == len(flashes) - 1)
+        last = rank == len(flashes) - 1                        # outlines in space would hide each other
+        _draw_flash(axes, view, skeleton, int(k), time_colours(t[k], span), [*lines, *outlines] if last else lines, last=last)
     time_strip(figure, t[flashes], span, width - 0.6 - 0.2 * len(flashes), height - 0.22)
     return figure
 
@@ -310,13 +313,27 @@ def _draw_flash(axes: Axes, view: View, skeleton: Skeleton, k: int, colour: np.n
                      edgecolors="white", linewidths=0.6, zorder=zorder + 2)
 
 
-def _lines(skeleton: Skeleton) -> list[tuple[np.ndarray, np.ndarray | float]]:
-    """Return points (n, 2) that edges join, and (n, points) along closed lines, each with the widths of the lines."""
-    closed: dict[int, list[tuple[int, ...]]] = {}
-    for line in (*skeleton.rims, *skeleton.outlines):
-        closed.setdefault(len(line), []).append((*line, line[0]))
-    groups: list[tuple[np.ndarray, np.ndarray | float]] = [(np.array(lines), _RIM) for lines in closed.values()]
-    return [(np.array(skeleton.edges), _widths(skeleton)), *groups] if skeleton.edges else groups
+Lines: TypeAlias = list[tuple[np.ndarray, np.ndarray | float]]
+
+
+def _lines(skeleton: Skeleton, flat: bool) -> tuple[Lines, Lines]:
+    """Return the lines of each pose, and those of the last pose only, each with their widths.
+
+    Lines are points (n, 2) that edges join, and (n, points) along closed lines. Outlines of shapes belong to each pose if the
+    view is flat, or if there are no other lines.
+    """
+    edges: Lines = [(np.array(skeleton.edges), _widths(skeleton))] if skeleton.edges else []
+    if flat or not (edges or skeleton.rims):
+        return [*edges, *_closed((*skeleton.rims, *skeleton.outlines), _RIM)], []
+    return [*edges, *_closed(skeleton.rims, _RIM)], _closed(skeleton.outlines, _OUTLINE)
+
+
+def _closed(lines: Sequence[tuple[int, ...]], width: float) -> Lines:
+    """Return closed lines, grouped by their numbers of points."""
+    groups: dict[int, list[tuple[int, ...]]] = {}
+    for line in lines:
+        groups.setdefault(len(line), []).append((*line, line[0]))
+    return [(np.array(group), width) for group in groups.values()]
 
 
 def _draw_trails(axes: Axes, view: View, skeleton: Skeleton, span: tuple[float, float]) -> None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from functools import partial
@@ -23,8 +24,10 @@ from liedyn.report.plots.palette import BAND, FAINT, GRID, HATCHES, INK, LINES, 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MOST_POINTS = 4000                       # of a curve; more are not seen but make files heavy
 _LETTER, _BOLD = 0.56 / 72, 0.66 / 72    # mean width of a letter [inches] for a size of one point
-_SMALL = 0.7                             # smallest size of headings, of the usual one
+_NO_BREAK = "\u00a0"                     # a space at which lines do not end: within parentheses
+_SMALL, _SMALL_PRINT = 0.7, 0.8          # smallest size of headings, of the usual one, on screens and in print
 _PANEL = 1.05                            # smallest width of a panel of a figure with a given width [inches]
+_LABEL = 5                               # characters of a tick label for which there is room
 _MARK_LINES = 12                         # events with lines in panels; more have short marks
 
 Key = Sequence[tuple[str, str]]          # lines (text, colour)
@@ -52,8 +55,9 @@ def _header(width: float, title: str, subtitle: str, key: Key, look: Look,
     room = width - 2 * margin - (wide_key if fits else 0.0)
     for text, size, weight, colour in ((title, look.title, "bold", INK), (subtitle, look.name, "normal", FAINT)):
         per_letter = _BOLD if weight == "bold" else _LETTER
-        for line in textwrap.wrap(text, max(int(room / (per_letter * size)), 10)):
-            lines.append((line, margin, top, size, colour, weight, "left"))
+        unbroken = re.sub(r"\([^()]{,40}\)", lambda part: part[0].replace(" ", _NO_BREAK), text)
+        for line in textwrap.wrap(unbroken, max(int(room / (per_letter * size)), 10)):
+            lines.append((line.replace(_NO_BREAK, " "), margin, top, size, colour, weight, "left"))
             top += 1.45 * size / 72
     if fits:
         return lines + [(text, width - 0.25, 0.14 + 0.19 * k, look.name, colour, "normal", "right")
@@ -169,7 +173,7 @@ def _draw_rulers(axes: Axes, x_ticks: int | Sequence[float], y_ticks: int | Sequ
         drawn.append(words(axes, x_name, (0.5, 0), (0, -6 - 1.3 * size), va="top", xycoords="axes fraction", color=INK))
     name = next((name for name in y_names if len(name) * _LETTER * size <= tall(axes) + 0.2), "")
     if name:
-        offset = 7 + 0.57 * size * max(map(len, y_labels), default=0)
+        offset = 7 + 0.57 * size * max(_LABEL, *map(len, y_labels))         # the same in most panels of a column
         drawn.append(words(axes, name, (0, 0.5), (-offset, 0), "right", xycoords="axes fraction", rotation=90, color=INK))
     return drawn
 
@@ -182,10 +186,12 @@ def heading(axes: Axes, name: str, remark: str = "", *more: tuple[str, str, str]
 def _draw_heading(axes: Axes, name: str, remark: str, more: Sequence[tuple[str, str, str]]) -> list[Artist]:
     look = parent_figure(axes).look
     parts = [part for part in ((remark, FAINT, "normal"), *more) if part[0]]
+    taken = sum((len(text) + 1) * (_BOLD if weight == "bold" else _LETTER) for text, _, weight in parts)
+    needed = (len(name) * _BOLD + taken) * look.name
+    smallest = _SMALL_PRINT if look.paper else _SMALL
+    size = look.name * min(1.0, max(1.1 * wide(axes) / needed, smallest)) if needed else look.name     # fits above the panel
     shortest = min(len(name), 8 if look.paper else 16)
-    needed = (shortest + sum(len(text) + 1 for text, _, _ in parts)) * _BOLD * look.name
-    size = look.name * min(1.0, max(1.1 * wide(axes) / needed, _SMALL)) if needed else look.name       # fits above the panel
-    room = int(1.05 * wide(axes) / (_BOLD * size)) - sum(len(text) + 1 for text, _, _ in parts)
+    room = int((1.1 * wide(axes) / size - taken) / _BOLD + 1e-6)
     xycoords: str | Annotation = "axes fraction"
     at, offset, drawn = (0, 1), (0, 4), list[Artist]()
     for text, colour, weight in ([(shortened(name, max(room, shortest)), INK, "bold")] if name else []) + parts:
@@ -283,7 +289,12 @@ def powers(exponents: Sequence[int]) -> list[str]:
 
 def unit_text(unit: str) -> str:
     """`N m` and `rad/s^2` as people write them."""
-    return unit.replace("^2", "²").replace("N m", "N·m")
+    return unit if " or " in unit else unit.replace("^2", "²").replace(" ", "·")
+
+
+def joined(*remarks: str) -> str:
+    """Return the remarks that are not empty as one line."""
+    return " · ".join(filter(None, remarks))
 
 
 def shortened(name: str, max_length: int) -> str:
