@@ -119,8 +119,14 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_runs_without_common_joints_are_a_warning(folder):
+    Path("other.csv").write_text(Path("soft.csv").read_text().replace("hip", "toe").replace("knee", "heel"))
+    done = ok("plot", "soft.csv", "other.csv", "-f", "svg")
+    assert "have no joints in common: no panel compares them [nothing-compared]" in done.stderr and "the runs soft" in done.stderr
+
+
 def test_the_command_selects_and_compares(folder):
-    ok("plot", "soft.csv", "stiff.csv", "-f", "svg")
+    assert "nothing-compared" not in ok("plot", "soft.csv", "stiff.csv", "-f", "svg").stderr
     assert sorted(path.name for path in Path("soft_stiff_plots").iterdir()) == ["positions.svg", "torques.svg"]
     ok("plot", "soft.csv", "--style", "paper", "--quantities", "q", "--joints", "knee", "--from", "0.5", "--until", "1.5")
     assert sorted(path.name for path in Path("soft_plots").iterdir()) == ["positions.pdf", "positions.svg"]

@@ -94,7 +94,7 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, reading
               "repeated. Default: zero, or the middle of limits that exclude it. Loops are closed near these.")
 @click.option("--floating", is_flag=True, help="Let the root link float: the same as --base floating.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.html",
-              help="Page to write. Default: a file in a temporary folder, one per name of a robot.")
+              help="Page to write. Default: a file with the name of the robot in a temporary folder.")
 @click.option("--no-open", is_flag=True, help="Do not open the browser.")
 @meshes_option
 @with_console(base_option, loops_option, reading_options, force_option, json_option)

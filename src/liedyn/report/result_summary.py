@@ -357,4 +357,4 @@ def _by_joint(model: Model, x: np.ndarray, kind: str) -> dict[str, float | list[
 def _mobility(model: Model, mobility: Mobility) -> str:
     count, names = len(mobility.redundant), list_names(mobility.redundant, _SHOWN)
     return f"{counted(mobility.degrees, 'degree')} of freedom: " \
-           f"{model.nv} coordinates, {model.nc} equations" + (f", of which {count} redundant: {names}" if count else "")
+           f"{model.nv} coordinates, {model.nc} equations" + (f", {count} of them redundant: {names}" if count else "")

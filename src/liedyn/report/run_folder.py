@@ -19,7 +19,7 @@ import numpy as np
 from liedyn import __version__
 from liedyn.analysis.recorded_motion import positions_of
 from liedyn.analysis.recorded_robot import MIMIC_IGNORED, options_comment, robot_of
-from liedyn.errors import InputError, LiedynWarning, NameLookupError, TrajectoryError, UsageError, of_level, warn
+from liedyn.errors import InputError, LiedynWarning, NameLookupError, TrajectoryError, UsageError, list_names, of_level, warn
 from liedyn.io.atomic_output import STDIO, open_folder, translate_os_errors
 from liedyn.io.csv_table import Column, title_cell, write_table
 from liedyn.io.recorded_paths import text_digest
@@ -333,7 +333,11 @@ def plotted_recording(trajectories: Sequence[str], robot: str | None, options: P
     warnings = tuple(warning for _, of_motion in read for warning in of_motion)
     recording = read[0][0]
     if len(read) > 1:
-        recording = compare_runs([each for each, _ in read], _distinct_names(files))
+        names = _distinct_names(files)
+        recording = compare_runs([each for each, _ in read], names)
+        if not set.intersection(*({(group.name, s.joint) for group in each.groups for s in group.series} for each, _ in read)):
+            warnings += (LiedynWarning("nothing-compared", f"the runs {list_names(names, 4)} have no joints in common: "
+                                       "no panel compares them"),)
         followed = [followed_of(motion) for motion in motions]
         if all(followed) and len({tuple(references[0].joints) for references in followed}) == 1:
             recording = replace(recording, tracking=_compared(motions))
