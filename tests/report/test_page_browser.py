@@ -369,6 +369,21 @@ def test_turns_of_a_base_are_angles(page, tmp_path):
     assert faults_of(page) == []
 
 
+def test_the_origin_of_the_world_is_in_sight_unless_far_away(page, tmp_path):
+    """The pivots of the four-bar are above the ground, on which the axes of the world are drawn."""
+    ok("view", ROOT / "robots/four_bar.yaml", "--no-open", "-o", tmp_path / "view.html")
+    opened(page, tmp_path / "view.html")
+    origin = """(() => {
+        const m = replay.viewer.camera.look().view, low = replay.viewer.arrangement.bounds[0];
+        return [m[12] / m[15], m[13] / m[15], low[2]];
+    })()"""
+    x, y, lowest = page.ask(origin)
+    assert lowest > 0.3 and abs(x) < 0.9 and abs(y) < 0.9
+    page.ask("replay.viewer.arrangement.bounds.forEach((p) => { p[2] += 9; })")
+    page.ask("replay.viewer.resetView()")
+    assert abs(page.ask(origin)[1]) > 1.0 and faults_of(page) == []
+
+
 def test_attached_bodies_planes_and_pictures_without_a_background(motion, page, tmp_path):
     """A payload rests until it is attached, moves with its link, and disappears; transparent plots have the colours drawn."""
     _, model, t, q = motion

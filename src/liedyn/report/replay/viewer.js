@@ -158,7 +158,10 @@ class Viewer {
   // --- view -----------------------------------------------------------------------------------------------------------
 
   resetView(side = this.arrangement.side) {
-    this.camera.reset(this.arrangement.bounds, side, this.main.mechanism ? 0.1 : 0.04);         // room for axes of joints
+    const { scene: { size } } = this.main.data, [low, high] = this.arrangement.bounds;
+    const isNear = low.every((x, k) => x < size && high[k] > -size);                // the origin of the world: then it is in sight
+    const box = isNear ? [low.map((x) => Math.min(x, 0)), high.map((x) => Math.max(x, 0))] : [low, high];
+    this.camera.reset(box, side, this.main.mechanism ? 0.1 : 0.04);                 // room for axes of joints
   }
 
   followed = () => (this.follow < 0 ? undefined : place(this.main.link(this.follow)));     // where the link is
