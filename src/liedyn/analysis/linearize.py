@@ -102,7 +102,7 @@ def linearize(  # noqa: PLR0913 (the state and independent options of a public f
     ----------
     model : Model
     q : (nq,) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     v, tau : (nv,) arrays
         Joint velocity [rad/s | m/s] and force [N m | N], read where not prescribed.
     a : (nv,) array, optional

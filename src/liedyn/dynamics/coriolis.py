@@ -80,7 +80,7 @@ def mass_matrix_rate(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnEr
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     v : (..., nv) array
         Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
     on_error
@@ -145,7 +145,7 @@ def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "r
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     on_error
         As in `inverse_dynamics`.
 

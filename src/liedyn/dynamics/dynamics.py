@@ -47,7 +47,7 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     v, a : (..., nv) arrays
         Joint velocity [rad/s | m/s] and acceleration; a free joint's is its body twist [w; v] and its rate.
     f_ext : (..., n_links, 6) array or {link name: (..., 6) array}, optional
@@ -111,7 +111,7 @@ def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | No
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     v : (..., nv) array
         Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
     f_ext
@@ -122,7 +122,7 @@ def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | No
     Returns
     -------
     b : (..., nv) array
-        [N m | N].
+        Bias force [N m | N].
 
     Raises
     ------
@@ -151,14 +151,14 @@ def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") ->
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     on_error
         As in `inverse_dynamics`.
 
     Returns
     -------
     g : (..., nv) array
-        [N m | N].
+        Gravity force [N m | N].
 
     Raises
     ------
@@ -263,7 +263,7 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     v, tau : (..., nv) arrays
         Joint velocity [rad/s | m/s] and force [N m | N].
     f_ext : (..., n_links, 6) array or {link name: (..., 6) array}, optional
@@ -328,7 +328,7 @@ def hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     v : (..., nv) array
         Joint velocity [rad/s | m/s].
     a, tau : (..., nv) arrays
@@ -405,14 +405,14 @@ def mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise", out:
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     on_error, out
         As in `inverse_dynamics`.
 
     Returns
     -------
     M : (..., nv, nv) array
-        [kg m^2 | kg m | kg].
+        Mass matrix [kg m^2 | kg m | kg].
 
     Raises
     ------
@@ -438,7 +438,7 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "rais
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     on_error, out
         As in `inverse_dynamics`.
 

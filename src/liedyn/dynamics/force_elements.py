@@ -59,7 +59,7 @@ def element_forces(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnErro
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     v : (..., nv) array
         Velocity [rad/s | m/s].
     on_error

@@ -108,7 +108,7 @@ def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     v, a : (..., nv) arrays
         Joint velocity [rad/s | m/s] and acceleration.
     passive : bool

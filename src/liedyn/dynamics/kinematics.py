@@ -49,7 +49,7 @@ def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "rai
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     link : str
         Name of a link.
     on_error
@@ -83,7 +83,7 @@ def link_poses(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Ar
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     on_error
         As in `inverse_dynamics`.
 
@@ -115,7 +115,7 @@ def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Fr
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     v : (..., nv) array
         Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
     link : str
@@ -155,7 +155,7 @@ def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, li
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     v, a : (..., nv) arrays
         Joint velocity [rad/s | m/s] and acceleration.
     link : str
@@ -170,7 +170,7 @@ def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, li
     Returns
     -------
     dV : (..., 6) array
-        [rad/s^2 | m/s^2].
+        Angular, then linear acceleration [rad/s^2 | m/s^2].
 
     Raises
     ------
@@ -216,7 +216,7 @@ def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", o
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     link : str
         Name of a link.
     frame : "local", "local_world_aligned" or "world"
@@ -260,7 +260,7 @@ def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, 
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     v : (..., nv) array
         Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
     link : str
@@ -306,7 +306,7 @@ def energy(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = True,
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     v : (..., nv) array
         Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
     passive : bool
@@ -317,7 +317,7 @@ def energy(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = True,
     Returns
     -------
     kinetic, potential : (...,) arrays
-        [J].
+        Energies [J].
 
     Raises
     ------
@@ -343,7 +343,7 @@ def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "r
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     v : (..., nv) array
         Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
     on_error
@@ -376,14 +376,14 @@ def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     on_error
         As in `inverse_dynamics`.
 
     Returns
     -------
     c : (..., 3) array
-        [m].
+        Position of the centre of mass [m].
 
     Raises
     ------

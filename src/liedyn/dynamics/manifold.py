@@ -21,7 +21,7 @@ def integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError =
     ----------
     model : Model
     q0 : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     dv : (..., nv) array
         Velocity times time [rad | m]; of ball and free joints in the body frame.
     on_error
@@ -96,7 +96,7 @@ def random_configuration(model: Model, rng: np.random.Generator | int, size: int
     Returns
     -------
     q : (*size, nq) array
-        [rad | m].
+        Configurations [rad | m].
 
     Raises
     ------
@@ -166,7 +166,7 @@ def random_motion(model: Model, rng: np.random.Generator | int,
     Returns
     -------
     q : (*size, nq) array
-        [rad | m].
+        Configurations [rad | m].
     v, a : (*size, nv) arrays
         [rad/s | m/s] and their rates.
 

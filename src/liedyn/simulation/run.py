@@ -470,31 +470,32 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
         Keys of a scenario, without `robot`: `joints`, `external_forces`, `contacts`, `events`, … as in a file, see
         docs/scenarios.md. Keyword arguments replace them.
     duration : float
-        [s].
+        Simulated time [s].
     q0, v0 : (nq,), (nv,), or {joint: value}, optional
-        Initial state; default: neutral and at rest, or as `scenario` says. A dict gives those of some joints, as `initial` of a
-        scenario: numbers, or lists for joints with several coordinates.
+        Initial state. Default: that of `scenario`, otherwise neutral and at rest. A dict contains values of some joints, as
+        `initial` of a scenario: numbers, or lists for joints with several coordinates.
     tau : array, dict or callable, optional
-        Generalized forces [N m | N]. (nv,): constant. (S, nv): each row is held for 1 / `rate`, the last one to the end. A dict
-        by joint: numbers, expressions such as ``"2*sin(t) - 0.1*v"``, or signals as in a scenario; not for joints that `joints`
-        prescribes or gives a torque. A function ``tau(t, q, v)``, called `rate` times a second: it returns (nv,) or a dict by
-        joint, which is held until the next call. Rows and functions add to torques of `joints`, whose laws (`pd`, `pid`,
-        `control`) are then sampled at `rate`, too. Arrays and functions do nothing to prescribed joints.
+        Generalized forces [N m | N]. An array (nv,) is constant. Each row of an array (S, nv) acts for 1 / `rate`, the last one
+        until the end. A dict contains, by joint, numbers, expressions such as ``"2*sin(t) - 0.1*v"``, or signals of a scenario.
+        It must not contain joints whose motion or torque `joints` defines. A function ``tau(t, q, v)`` is called `rate` times
+        per second. It returns (nv,) or a dict by joint, which acts until the next call. Rows and functions are added to the
+        torques of `joints`, whose laws (`pd`, `pid`, `control`) are then also sampled at `rate`. Arrays and functions are
+        ignored for prescribed joints.
     rate : float
-        [1/s] of rows or calls of `tau`.
+        Rate of the rows or calls of `tau` [1/s].
     method : str, optional
-        Integrator, such as "rk4", "dopri5", "rodas5p"; ``integrator={…}`` gives its options, too.
+        Integrator, such as "rk4", "dopri5", "rodas5p"; ``integrator={…}`` also gives its options.
     output_step : float, optional
-        [s] between rows of the result; default: duration / 500.
+        Time between rows of the result [s]. Default: duration / 500.
     **keys
         Further keys of a scenario: ``integrator``, ``joints``, ``contacts``, ``limits``, …
 
     Raises
     ------
     ScenarioError, ShapeError, NameLookupError, UsageError
-        For what is wrong with the arguments.
+        For invalid arguments.
     ComputationError
-        If the motion diverges; its `result` is the motion before.
+        If the motion diverges. `error.result` contains the motion up to this time.
 
     Examples
     --------

@@ -284,7 +284,7 @@ def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, con
     ----------
     model : Model
     q : (..., nq) array
-        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     multipliers : (..., m) array
         lambda, from `constrained_forward_dynamics` and similar functions [N m | N].
     constraint_motion
