@@ -80,7 +80,7 @@ SCENARIOS = {
     "huge power": ("sin(t)", b"9**9**9**9", ":6: joints.hip.torque: not a finite number"),
     "missing CSV": ('"sin(t)"', b"{csv: {file: none.csv}}", ":6: joints.hip.torque.csv.file: no such CSV file"),
     "unknown link": ("link: bar", b"link: bra", ":8: external_forces[0].link: no such link … got 'bra'"),
-    "wrench of five": ("[0, 0, 0, 0, 0, 1]", b"[0, 0, 0, 0, 1]", ":8: external_forces[0].wrench: wrong value"),
+    "wrench of five": ("[0, 0, 0, 0, 0, 1]", b"[0, 0, 0, 0, 1]", ":8: external_forces[0].wrench: expected a list of 6 signals"),
 }
 TRAJECTORIES = {
     "empty": (None, b"", ": the file is empty"),

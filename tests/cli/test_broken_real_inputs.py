@@ -33,7 +33,7 @@ FILES = {
 LOG = ("inverse", "log.csv", "--robot", "arm.yaml", "--columns")
 CASES = {
     "an unknown unit": ((*LOG, "t=stamp[ms],q.j1=a_pos[furlong],q.j2=b_pos"),
-        "q.j1: unknown unit: expected a unit … got 'furlong'"),
+        "q.j1: unknown unit: expected a unit such as .* got 'furlong'"),
     "a column that the log lacks": ((*LOG, "t=stamp[ms],q.j1=c_pos[deg]"),
         "no such column: expected one of stamp, a_pos, b_pos, got 'c_pos'"),
     "a bracket that is open": ((*LOG, "t=stamp[ms],q.j1=a_pos[deg"), r"not an expression of a column.*got 'a_pos\[deg'"),

@@ -65,5 +65,5 @@ def test_loading_and_strict_commands_accept_information(arm):
     assert [one.code for one in model.warnings] == INFORMATION and "warning" not in repr(model) + repr(model.description)
     assert ok("info", path).stderr == ""
     assert ok("export", path, "--strict", "-o", "arm.c").stderr.startswith("wrote ")
-    with pytest.raises(ld.CheckFailed, match=r"^1 warning\(s\) in arm.urdf, the first: arm.urdf:5: hinge: a revolute joint"):
+    with pytest.raises(ld.CheckFailed, match=r"^1 warning\(s\) in arm.urdf, the first: arm.urdf:5: hinge: the revolute joint"):
         ld.load(arm(type="revolute", **FOREIGN), strict=True)

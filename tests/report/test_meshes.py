@@ -259,7 +259,7 @@ def test_a_missing_reader_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("liedyn.io.mesh_files.find_spec", lambda name: None if name == "collada" else object())
     motion(tmp_path, URDF.format("a.stl", "b.stl"))
     said = run("replay", tmp_path / "run", "--meshes")
-    assert said.exit_code == 2 and "meshes need pycollada: pip install 'liedyn[meshes]'" in said.stderr
+    assert said.exit_code == 2 and "drawing meshes requires pycollada: pip install 'liedyn[meshes]'" in said.stderr
     said = ok("replay", tmp_path / "run").stderr
     assert "the robot file has 2 meshes: `pip install 'liedyn[meshes]'` draws them [meshes-available]" in said
 

@@ -455,7 +455,7 @@ def test_what_goes_wrong_ends_a_run_and_says_why(ball):
     ({"when": "q(elbow)", "do": {"impact": {"link": "foot", "restitution": 1}}}, "foot"),
     ({"when": "q(elbow)", "do": {"set": {"q": {"elbow": [1, 2]}}}}, "wrong number of values"),
     ({"when": "q(elbow)"}, "what happens"),
-    ({"at": 0.0105, "do": "stop"}, "not between two steps: expected a multiple of dt = 0.001 s"),
+    ({"at": 0.0105, "do": "stop"}, "not between two steps; expected a multiple of dt = 0.001 s"),
     ({"at": 0.01, "direction": "rising", "do": "stop"}, "direction applies only to events with when"),
 ])
 def test_bad_events_are_refused(pendulum, event, error):

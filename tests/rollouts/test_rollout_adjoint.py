@@ -162,7 +162,7 @@ def test_variants_and_runs_that_diverge(worst):
     ({"every": 2}, {}, ld.UsageError, "the adjoint requires the state of each step: expected every=1, got every=2"),
     ({"tau": lambda t, q, v: v}, {}, ld.UsageError, "the adjoint has no derivatives of a policy; use a Feedback"),
     ({}, {"d_q": np.zeros((3, 2))}, ld.ShapeError,
-     r"d_q has the wrong shape: expected \(21, 2\): each step and the end, got \(3, 2\)"),
+     r"d_q has the wrong shape: expected \(21, 2\), for each step and the end, got \(3, 2\)"),
     ({}, {"parameters": ["mass.uper"]}, ld.NameLookupError, "no parameter 'mass.uper'; did you mean 'mass.upper'"),
     ({}, {"parameters": ["origin.elbow.vx"]}, ld.UsageError, "no derivative with respect to 'origin.elbow.vx': it moves a joint"),
 ])

@@ -215,7 +215,7 @@ def test_a_prescribed_motion_that_an_event_would_tear_is_refused(simulate):
     ({"joints": {"elbow": {"torque": "since(hit)"}}}, "times relative to an event require events"),
     ({"joints": {"elbow": {"torque": "since(hit)"}}, "events": {"hat": {"at": 1, "do": "stop"}}}, r"no such event.*got 'hit'"),
     ({"joints": {"elbow": {"torque": {"spline": [[0, 0], [1, 1]], "from": "phase"}}}}, "times relative to a phase require"),
-    ({"joints": {"elbow": {"torque": {"from": "phase"}}}}, "a signal takes exactly one of quintic, spline, sine, csv"),
+    ({"joints": {"elbow": {"torque": {"from": "phase"}}}}, "a signal takes exactly one of pd, pid, quintic, spline, sine, csv"),
 ])
 def test_what_cannot_be_read_is_refused(simulate, keys, message):
     with pytest.raises(ScenarioError, match=message):
