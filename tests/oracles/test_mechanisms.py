@@ -18,7 +18,7 @@ ROBOTS = Path(__file__).parents[2] / "robots"
 DEGREES = {
     "four_bar": (1, 5), "slider_crank": (1, 5), "five_bar": (2, 5), "five_bar_redundant": (2, 5), "n_four_bar": (1, 10),
     "bricard": (1, 5), "bennett": (1, 5), "andrews": (1, 15), "delta": (3, 18), "stewart": (6, 18), "rolling_disc": (3, 3),
-    "hand": (10, 6), "gripper": (1, 11),
+    "hand": (10, 6), "gripper": (1, 11), "toggle_clamp": (1, 5),
 }
 
 
@@ -79,6 +79,7 @@ def example(name: str) -> np.ndarray:
         "hand": lambda: configuration("hand", thumb_ip=0.1),
         "gripper": lambda: configuration("gripper", left_crank=-0.5, left_pad=0.5, left_bar=-0.5, right_crank=-0.5, right_pad=0.5,
                                          right_bar=-0.5),
+        "toggle_clamp": lambda: configuration("toggle_clamp", crank=0.6, knee=-1.2, ram=0.2 * (1 - np.cos(0.6))),
     }
     return ld.project_configuration(model(name), guesses[name]())
 
@@ -143,6 +144,33 @@ def test_torque_of_the_four_bar_is_the_rate_of_its_energy(worst):
         tau = tau + known.power(mass, mass * (length**2 + 0.02**2) / 12, start + bar.point(length / 2), bar, known.G) / one.v
     found = ld.constrained_hybrid_dynamics(model("four_bar"), q, v, a, np.zeros_like(a), DRIVEN).tau[:, 0]
     assert worst("four-bar: torque of the crank", relative(found, tau)) < 1e-13
+
+
+def test_torque_of_the_toggle_clamp_is_that_of_lagranges_equation(worst):
+    """By hand, of the crank's angle alone: bars, ram, the pad that only presses, the return spring and the one-sided damper."""
+    angle, rate, acceleration = np.random.default_rng(6).uniform([-0.06, -5, -40], [1.4, 5, 40], (40, 3)).T
+    angle[:10] *= 0.1                                                        # where the pad is pressed
+    s, c, L, M = np.sin(angle), np.cos(angle), 0.1, 7850 * np.pi * 0.012**2 * 0.05
+    bar = 7850 * 0.02 * 0.01 * 0.1
+    inertia = bar * (0.02**2 + 0.1**2) / 12
+    A = 2 * inertia + bar * L**2 / 4 + bar * (L**2 / 4 * c**2 + 2.25 * L**2 * s**2) + M * 4 * L**2 * s**2
+    dA = bar * (2.25 - 0.25) * L**2 * 2 * s * c + M * 8 * L**2 * s * c
+    weight = known.G * s * L * (0.5 * bar + 1.5 * bar + 2 * M)
+    pressed = np.maximum(0.03 - (0.25 - 2 * L * c - 0.025), 0.0)
+    pad = -2e4 * pressed * 2 * L * s                                         # the potential rises as the pad is compressed
+    x, z = -0.09 * s + 0.2, 0.05 - 0.09 * c                                  # from the frame to the crank
+    length = np.hypot(x, z)
+    slope = (-0.09 * c * x + 0.09 * s * z) / length
+    damping = np.where(slope * rate > 0, 10.0, 2.0)
+    tau = A * acceleration + 0.5 * dA * rate**2 + weight + pad + (60 * (length - 0.1) + damping * slope * rate) * slope
+    knee, ram = -2 * angle, 2 * L * (1 - c)
+    q = np.stack([angle, knee, ram], -1)
+    v = np.stack([rate, -2 * rate, 2 * L * s * rate], -1)
+    a = np.stack([acceleration, -2 * acceleration, 2 * L * (s * acceleration + c * rate**2)], -1)
+    closed("toggle_clamp", q)
+    found = ld.constrained_hybrid_dynamics(model("toggle_clamp"), q, v, np.where(DRIVEN, a, np.nan), np.zeros_like(a), DRIVEN)
+    assert (pressed > 0).sum() > 5 and relative(found.a, a) < 1e-12
+    assert worst("toggle clamp: torque of the crank", relative(found.tau[:, 0], tau)) < 1e-12
 
 
 def test_foot_of_chebyshevs_linkage_goes_straight():
