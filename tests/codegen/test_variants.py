@@ -89,7 +89,7 @@ def test_errors_are_told():
         variants.inverse_dynamics(q[1:], v[1:], a[1:])
     with pytest.raises(ld.ShapeError, match="got one state"):
         variants.inverse_dynamics(q[0], v[0], a[0])
-    with pytest.raises(ld.LiedynError, match="no function 'regressor' for variants"):
+    with pytest.raises(ld.LiedynError, match="unknown function 'regressor' of variants"):
         variants.regressor(q, v, a)
     with pytest.raises(ld.ModelError, match="variant 1 has another structure"):
         ld.Variants([models[0], model_of("planar")])

@@ -39,6 +39,7 @@ STAND_INS = {"RUN1": "configs/double_pendulum.yaml", "RUN2": "configs/double_pen
              "my.yaml": "configs/double_pendulum.yaml",
              "sweep.yaml": "configs/sweeps/pendulum_release.yaml"}
 NAMES = {"arm.urdf": "robots/double_pendulum.yaml", "robot.urdf": "robots/double_pendulum.urdf", "hand": "tip",
+         "wrist=0.5": "elbow=0.5", "finger=0.02": "elbow=0.02",
          "panda_joint[1-4]": "shoulder"}
 _INLINE = re.compile(r"`liedyn ([a-z]+ [^`]+)`")
 _FILE = re.compile(r"# ([\w/.]+\.(?:yaml|csv))\n")

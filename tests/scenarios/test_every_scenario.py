@@ -37,7 +37,10 @@ def test_inverse_and_forward_return_what_the_simulation_had(config, tmp_path, mo
     ok("simulate", config, "--no-plots", *SHORT)
     csv = f"runs/{config.stem}/trajectory.csv"
     original = read_trajectory(csv)
-    ok("inverse", csv)
+    said = ok("inverse", csv).stderr
+    if any(name.startswith("friction.") for name in original.columns):       # functions of a state smooth rigid friction
+        assert "[friction-regularized]" in said
+        return
     assert worst(read_trajectory(f"runs/{config.stem}/trajectory_inverse.csv"), original, "tau") < 1e-11
     ok("forward", csv, "-o", "forward.csv")
     assert worst(read_trajectory("forward.csv"), original, "a") < 1e-8    # rounding times the condition of M

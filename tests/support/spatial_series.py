@@ -25,8 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from mpmath import mp, mpf
 
-from liedyn.joints.joint_model import HEADER
-from liedyn.model.description import BALL, FREE, FRICTION_SPEED, NQ, NV, ONE_DOF
+from liedyn.model.description import BALL, FREE, FRICTION_SPEED, INDEX_HEADER, NQ, NV, ONE_DOF
 
 
 class Arrays(NamedTuple):
@@ -60,8 +59,8 @@ class Motion(NamedTuple):
 def arrays_of(model, dtype=np.float64) -> Arrays:
     index, c = model.index, model.constants.astype(dtype)
     n, nv, nl = int(index[0]), model.nv, len(model.link_names)
-    parent, kind, iq, iv = index[HEADER:HEADER + 4 * n].reshape(4, n)
-    link_body = index[HEADER + 6 * n:HEADER + 6 * n + nl]
+    parent, kind, iq, iv = index[INDEX_HEADER:INDEX_HEADER + 4 * n].reshape(4, n)
+    link_body = index[INDEX_HEADER + 6 * n:INDEX_HEADER + 6 * n + nl]
     sizes = [6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * nl, nv, nv, nv, nv, nv]
     dV0, S, T0, I, _, link_pose, *figures = np.split(c, np.cumsum(sizes))[:len(sizes)]
     return Arrays(parent, kind, [slice(iq[i], iq[i] + NQ[kind[i]]) if i else slice(0, 0) for i in range(n)],

@@ -97,9 +97,6 @@ def check_without_elements(model: Model, passive: bool, computation: str) -> Non
 def _element_states(model: Model, q: ArrayLike, v: ArrayLike) -> Array:
     """Return the numbers (..., n, STATE_SIZE) that `element_states` writes."""
     n = len(model.description.elements)
-    if not n:
-        lead = np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1])
-        return np.zeros((*lead, 0, STATE_SIZE))
     return evaluate(model, "element_states", element_states, lambda _, nq, nv, __: nq + nv + n * STATE_SIZE, {"q": q, "v": v},
                     (n, STATE_SIZE))
 
