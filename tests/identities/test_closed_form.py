@@ -233,7 +233,7 @@ def test_errors():
     q, v = state(model, 11)[:2]
     with pytest.raises(ld.ShapeError, match=r"q has the wrong shape: expected \(35,\), got \(2, 35\) \(the closed form is"):
         ld.closed_form(model, np.stack([q, q]))
-    with pytest.raises(ld.ShapeError, match=r"q has the wrong shape: expected \(2,\), got \(3,\)"):
+    with pytest.raises(ld.ShapeError, match=r"q has the wrong shape: expected \(35,\), got \(3,\)"):
         ld.closed_form(model, q[:3])
     with pytest.raises(ld.ConfigurationError, match=r"q\[0\] \(base.px\) is not finite: got nan"):
         ld.closed_form(model, np.r_[np.nan, q[1:]])

@@ -42,7 +42,7 @@ def test_stays_within_limits(name):
         q, v = result.q[:, joint.q], result.v[:, joint.v]
         if joint.type not in ("ball", "free"):
             assert (q >= model.lower[joint.v] - depth).all() and (q <= model.upper[joint.v] + depth).all(), joint.name
-        assert (np.abs(v) <= model.velocity_limit[joint.v]).all(), joint.name
+        assert (np.abs(v) <= model.velocity_limit[joint.v] * (1 + 1e-12)).all(), joint.name         # a move reaches it
         assert (np.abs(result.tau[:, joint.v]) <= model.effort_limit[joint.v]).all(), joint.name
     expected = ("the initial ",) + ("the mechanism passed a singular",) * (name == "n_four_bar")   # loops are closed at the start
     expected += ("the force of panda_joint2 is at its limit of 87 N m from t = 0 s",) * (name == "panda_computed_torque")

@@ -178,5 +178,5 @@ def test_an_action_is_added_as_the_example_says():
     assert found.returncode == 0, found.stderr
     errors = found.stdout.splitlines()
     assert len(errors) == 3
-    for error, text in zip(errors, ("at most 1", "coordinate", "missing"), strict=True):
+    for error, text in zip(errors, ("<= 1", "coordinate", "missing"), strict=True):
         assert text in error
