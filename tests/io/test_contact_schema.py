@@ -125,7 +125,7 @@ BROKEN = {"a word": ("ground", "", "contacts: expected a mapping (key: value), g
           "negative friction": (f"{{links: {FOOT % ''}, friction: -0.1}}", "contacts.friction", "out of range … got -0.1"),
           "friction of a shape": (f"{{links: {FOOT % ', friction: no'}}}", "links.left_foot.friction", " … got no"),
           "stiffness zero": (f"{{links: {FOOT % ''}, stiffness: 0}}", "stiffness",
-                             "out of range: expected a number > 0, got 0"),
+                             "out of range: expected a number > 0 and <= 1e+30, got 0"),
           "negative damping": (f"{{links: {FOOT % ''}, damping: -1}}", "damping", "out of range"),
           "no creep": (f"{{links: {FOOT % ''}, friction_speed: 0}}", "friction_speed",
                        "out of range: expected a number >= 1e-09 and <= 1e+06, got 0"),

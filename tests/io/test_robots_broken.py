@@ -159,7 +159,7 @@ YAML = {
     "empty-links": (b"name: r\nlinks: {}\n", None, "no links in this robot"),
     "unknown-key": (yaml("name: r", "nmae: r"), 1,
                     "nmae: unknown key: expected one of name, base, gravity, links, joints, actuators, loops, couplings, "
-                    "actuated, keyframes (did you mean name?)"),
+                    "actuated, elements, keyframes (did you mean name?)"),
     "unknown-link-key": (yaml("    inertia: [1, 1, 1]", "    inertai: [1, 1, 1]"), 6,
                          "links.a.inertai: unknown key: expected one of mass, com, inertia, shape, shapes, density, rpy (did "
                          "you mean inertia?)"),

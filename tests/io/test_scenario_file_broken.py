@@ -84,7 +84,7 @@ BROKEN = {
                         "this is a sweep, not a scenario: expected the key robot (liedyn batch runs it)"),
     "a robot instead": ("links: {a: {mass: 1}}\njoints: {}\n", None, "this is a robot, not a scenario"),
     "unknown key": ("@duraton: 3 #!\n", "duraton",
-        "unknown key: expected one of robot, base, loops, gravity, "),
+        "unknown key (did you mean duration?)"),
     "unknown key, hint": ("@outputstep: 3 #!\n", "outputstep", "(did you mean output_step?)"),
     "joint in initial": ("@initial: {yaw: 1} #!\n", "initial.yaw", "(names of joints are keys of q and v, such as q: {yaw: …})"),
     "phases in a list": ("@phases: [] #!\n", "phases", "expected a mapping"),
