@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from liedyn.analysis.modes import STABILITY, Mode, expand_modes, growth_text, modes, reachable
+from liedyn.analysis.transfer_function import frequency_response, transmission_zeros, zero_order_hold
 from liedyn.arrays import Array, ArrayLike, ComplexArray, Mask, Patterns
 from liedyn.dynamics.scales import Scales
-from liedyn.errors import ComputationError, UsageError, list_names
+from liedyn.errors import UsageError, list_names
 from liedyn.immutable import Immutable, read_only_property
 from liedyn.simulation.name_binding import select
 
@@ -104,7 +105,6 @@ class LinearSystem(Immutable):
         >>> abs(system.frequency_response([1.0, 10.0])[:, 0, 0]).round(4)
         array([0.1429, 0.0182])
         """
-        from liedyn.analysis.transfer_function import frequency_response
         return frequency_response(self, w)
 
     @cached_property
@@ -124,7 +124,6 @@ class LinearSystem(Immutable):
         They are those of the states that the inputs reach and the outputs distinguish, also where the numbers of inputs and
         outputs differ. Systems with more outputs than inputs, or with more inputs, rarely have any.
         """
-        from liedyn.analysis.transfer_function import transmission_zeros
         return transmission_zeros(self)
 
     def lqr(self, Q: Weights, R: Weights, step: float | None = None) -> Gain:
@@ -250,23 +249,6 @@ class LinearSystem(Immutable):
         return replace(self, B=self.B[:, i], C=self.C[o], D=self.D[np.ix_(o, i)], inputs=tuple(self.inputs[k] for k in i),
                        outputs=tuple(self.outputs[k] for k in o), input_units=tuple(self.input_units[k] for k in i),
                        output_units=tuple(self.output_units[k] for k in o))
-
-
-def zero_order_hold(A: Array, B: Array, h: float) -> tuple[Array, Array]:
-    """Return Ad, Bd of x[k+1] = Ad x[k] + Bd u[k] for steps of h [s] with constant u."""
-    from scipy.linalg import expm
-
-    if not 0.0 < h < np.inf:
-        raise UsageError(f"the step of the discretization must be a positive number of seconds, got {h:g}")
-
-    n, m = B.shape
-    block = np.zeros((n + m, n + m))
-    with np.errstate(over="ignore", invalid="ignore"):
-        block[:n, :n], block[:n, n:] = A * h, B * h
-        transition = expm(block) if np.isfinite(block).all() else np.full_like(block, np.nan)
-    if not np.isfinite(transition).all():
-        raise ComputationError(f"the discretization overflows: an unstable mode grows without bounds within {h:g} s")
-    return transition[:n, :n], transition[:n, n:]
 
 
 def _few(names: Sequence[str]) -> str:

@@ -6,17 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from liedyn.analysis.linear_system import LinearSystem, zero_order_hold
 from liedyn.analysis.modes import Mode, coordinate_shares, eigenvalue_text, main_coordinates, modes, reachable_basis
+from liedyn.analysis.transfer_function import zero_order_hold
 from liedyn.arrays import Array, ArrayLike, ComplexArray, Integers
 from liedyn.errors import ComputationError, ShapeError, UsageError, list_names
 from liedyn.immutable import Immutable
 from liedyn.io.csv_table import cell, write_table
 from liedyn.simulation.name_binding import select
+
+if TYPE_CHECKING:
+    from liedyn.analysis.linear_system import LinearSystem
 
 Weights: TypeAlias = "ArrayLike | Mapping[str, float]"
 

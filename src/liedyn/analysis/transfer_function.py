@@ -1,17 +1,19 @@
-"""Transfer functions of linear systems: frequency response, minimal part, transmission zeros.
+"""Responses of linear systems: frequency response, minimal part, transmission zeros, exact discretization.
 
 Zeros follow Emami-Naeini and Van Dooren, Computation of zeros of linear multivariable systems, Automatica 18 (1982).
 """
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from liedyn.analysis.linear_system import LinearSystem
 from liedyn.analysis.modes import balance, expand_modes, main_coordinates, modes, reachable_basis
 from liedyn.arrays import Array, ArrayLike, ComplexArray
 from liedyn.errors import ComputationError, ShapeError, UsageError
+
+if TYPE_CHECKING:
+    from liedyn.analysis.linear_system import LinearSystem
 
 Realization: TypeAlias = tuple[Array, Array, Array]             # A, B, C
 
@@ -154,3 +156,20 @@ def _without_infinite_zeros(A: Array, B: Array, C: Array, D: Array, small: float
         A, B, C = change @ A @ change.T, change @ B, C[:direct] @ change.T
         n = len(A) - known
         A, B, C, D = A[:n, :n], B[:n], np.vstack([C[:, :n], A[n:, :n]]), np.vstack([D, B[n:]])
+
+
+def zero_order_hold(A: Array, B: Array, h: float) -> tuple[Array, Array]:
+    """Return Ad, Bd of x[k+1] = Ad x[k] + Bd u[k] for steps of h [s] with constant u."""
+    from scipy.linalg import expm
+
+    if not 0.0 < h < np.inf:
+        raise UsageError(f"the step of the discretization must be a positive number of seconds, got {h:g}")
+
+    n, m = B.shape
+    block = np.zeros((n + m, n + m))
+    with np.errstate(over="ignore", invalid="ignore"):
+        block[:n, :n], block[:n, n:] = A * h, B * h
+        transition = expm(block) if np.isfinite(block).all() else np.full_like(block, np.nan)
+    if not np.isfinite(transition).all():
+        raise ComputationError(f"the discretization overflows: an unstable mode grows without bounds within {h:g} s")
+    return transition[:n, :n], transition[:n, n:]
