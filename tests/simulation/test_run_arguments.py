@@ -94,7 +94,7 @@ def test_results_are_saved_and_drawn(model, tmp_path):
     with pytest.raises(ld.UsageError, match="exists"):
         run.save(tmp_path / "run")
     assert run.plot("velocities").axes
-    with pytest.raises(ld.NameLookupError, match=r"no plot 'speed'.*motion, positions"):
+    with pytest.raises(ld.NameLookupError, match=r"unknown plot 'speed'.*motion, positions"):
         run.plot("speed")
 
 
