@@ -135,3 +135,24 @@ def test_a_coupling_of_more_joints_remains_with_another_offset():
     reduced = ld.fix_joints(model, {first: 0.7})
     q = ld.expand(reduced, [0.1, 0.4])
     assert reduced.nc == 1 and 0.7 - 2.0 * q[reduced.q_index(second)] + 0.5 * q[reduced.q_index(third)] == pytest.approx([0.3])
+
+
+def test_force_elements_remain_or_are_removed_if_their_links_become_one_body():
+    """A spring without a free length keeps that at zero coordinates, where the fixed joint was not."""
+    def rod(name):
+        return ld.Link(name, 1.0, [0, 0, -0.5], [0.1, 0.1, 0.01])
+    joints = [ld.Joint("a", "revolute", "world", "A", axis=[0, 1, 0]),
+              ld.Joint("b", "revolute", "A", "B", axis=[0, 1, 0], origin=[0, 0, -1.0]),
+              ld.Joint("c", "revolute", "B", "C", axis=[1, 0, 0], origin=[0, 0, -1.0])]
+    elements = [ld.ForceElement("spring", "spring", "world", "C", pose_a=[0.7, 0.2, 0], pose_b=[0, 0.1, -0.8], stiffness=80.0,
+                                damping=3.0),
+                ld.ForceElement("torsion", "torsion", "A", "B", stiffness=5.0, axis=[0, 1, 0], rest=0.2),
+                ld.ForceElement("bushing", "bushing", "A", "C", stiffness=[1, 2, 3, 4, 5, 6.0], damping=[0.1] * 6)]
+    model = ld.build(ld.Robot("r", [rod("A"), rod("B"), rod("C")], joints, elements=elements))
+    q, v, a = np.random.default_rng(0).normal(size=(3, 3))
+    v[1] = a[1] = 0.0
+    reduced = ld.fix_joints(model, {"b": q[1]})
+    assert [element.name for element in reduced.description.elements] == ["spring", "bushing"]
+    np.testing.assert_allclose(ld.inverse_dynamics(reduced, q[::2], v[::2], a[::2]), ld.inverse_dynamics(model, q, v, a)[::2],
+                               rtol=1e-12, atol=1e-12)
+    assert not ld.fix_joints(model, dict(zip("abc", q, strict=True))).description.elements

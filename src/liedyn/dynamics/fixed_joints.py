@@ -8,11 +8,13 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike
 from liedyn.dynamics.constraints.constraints import constraint_residual
+from liedyn.dynamics.force_elements import element_forces
 from liedyn.dynamics.kinematics import joint_motion
 from liedyn.errors import ConfigurationError, ModelError, ShapeError, list_names
 from liedyn.model.coupling_functions import evaluate, function_program
 from liedyn.model.description import ONE_DOF, WORLD, Coupling, Joint, Loop, Robot, coordinate_name
 from liedyn.model.element_values import element_location
+from liedyn.model.force_element import ForceElement
 from liedyn.model.link_tree import body_by_link, build_link_tree
 from liedyn.model.links import as_pose
 from liedyn.model.model import Model, build, build_validated
@@ -39,8 +41,8 @@ def fix_joints(model: Model, values: Mapping[str, ArrayLike]) -> Model:
     -------
     Model
         Without the coordinates of these joints. Couplings of fixed joints are evaluated: mimic joints, and others whose position
-        they determine, are fixed as well. Loops whose links become one body are removed. Springs, motors (`actuated`), armatures
-        and keyframe values of fixed joints are removed, too.
+        they determine, are fixed as well. Loops and force elements whose links become one body are removed. Springs, motors
+        (`actuated`), armatures and keyframe values of fixed joints are removed, too.
 
     Raises
     ------
@@ -67,7 +69,7 @@ def fix_joints(model: Model, values: Mapping[str, ArrayLike]) -> Model:
         q[model.q_index(name)] = x
     poses = {name: joint_motion(model, name, x)[0] for name, x in fixed.items()}
     robot = _without_motion(model.description, poses, couplings)
-    return build(replace(robot, loops=_remaining_loops(model.description, robot, q)))
+    return build(replace(robot, loops=_remaining_loops(model.description, robot, q), elements=_remaining_elements(model, robot)))
 
 
 def _coordinates(model: Model, name: str, x: ArrayLike) -> Array:
@@ -188,3 +190,18 @@ def _remaining_loops(robot: Robot, reduced: Robot, q: Array) -> tuple[Loop, ...]
                 raise ConfigurationError(f"the fixed joints leave no motion between the links of the loop {loop.name}, "
                                          f"which {text}")
     return tuple(loop for loop in robot.loops if loop not in rigid)
+
+
+def _remaining_elements(model: Model, reduced: Robot) -> tuple[ForceElement, ...]:
+    """Return the force elements between different bodies of the reduced robot.
+
+    A spring without a free length keeps the one of the whole robot: its length at zero coordinates, also of the fixed joints.
+    """
+    if not model.description.elements:
+        return ()
+    tree, body_of = model.spanning_tree(), body_by_link(build_link_tree(reduced), reduced.base)
+    lengths = element_forces(tree, tree.neutral(), np.zeros(tree.nv)).length
+    return tuple(replace(element, free_length=(float(length),))
+                 if element.type == "spring" and not (element.free_length or element.table) else element
+                 for element, length in zip(model.description.elements, lengths, strict=True)
+                 if body_of[element.a] != body_of[element.b])
