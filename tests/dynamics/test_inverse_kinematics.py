@@ -361,3 +361,13 @@ def test_wrong_arguments(planar, tasks, options, error, message):
 
 def test_tasks_show_what_was_given():
     assert repr(ld.Task(link="tip", position=[1, 2, 3], weight=2.0)) == "<Task: link tip, position (1, 2, 3), weight 2>"
+
+
+def test_joints_without_limits_need_no_middle():
+    """NumPy warned of infinite limits."""
+    links = [ld.Link("rod", 1.0, [0, 0, -0.5], [0.1, 0.1, 0.01]), ld.Link("tip")]
+    pendulum = ld.build(ld.Robot("r", links, [ld.Joint("pivot", "continuous", "world", "rod", axis=[0, 1, 0]),
+                                              ld.Joint("weld", "fixed", "rod", "tip", origin=[0, 0, -1.0])]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ld.inverse_kinematics(pendulum, {"tip": [0.6, 0.0, -0.8]}).reached

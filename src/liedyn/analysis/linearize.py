@@ -146,6 +146,8 @@ def linearize(  # noqa: PLR0913 (the state and independent options of a public f
         raise ShapeError("a is missing: prescribed coordinates need their acceleration")
     q0, v0, tau0 = (as_single_state(x, name, (n,)) for name, x, n in (("q", q, model.nq), ("v", v, nv), ("tau", tau, nv)))
     _check_closed(model, q0, v0, constraint_motion)
+    if passive:
+        warn(friction_warnings(model, v0))
     a0 = np.zeros(nv) if a is None else as_array(a, "a", (nv,))
     point = OperatingPoint(0.0, q0, v0, a0, tau0, wrenches(model, f_ext), np.zeros(nv), np.zeros(nv))
     point = with_hybrid_dynamics(model, point, mask, passive, constraint_motion)

@@ -186,8 +186,9 @@ def _guess(model: Model, q0: ArrayLike | None, lead: tuple[int, ...], limits: bo
             low, high = model.lower[joint.v], model.upper[joint.v]
             if joint.kind == ONE_DOF:
                 inside = np.clip(q[joint.q], low, high)
-                both = np.isfinite(low) & np.isfinite(high)
-                q[joint.q] = np.where(both & (inside != q[joint.q]), 0.5 * (low + high), inside)
+                moved = np.isfinite(low) & np.isfinite(high) & (inside != q[joint.q])
+                inside[moved] = 0.5 * (low[moved] + high[moved])
+                q[joint.q] = inside
         return q[None], lead
     q = as_array(q0, "q0", (model.nq,))
     check_configuration(model, q, "q0")

@@ -327,7 +327,7 @@ def _draw_shares(axes: Axes, modes: tuple[Mode, ...], names: list[str]) -> None:
         for text, down, turn in ((str(k + 1), 4, 0), (_words(modes[k]), 17, 90)):
             style.words(axes, text, (k + 0.5, len(names)), (0, -down), va="top", rotation=turn,
                         color=_COLOURS[modes[k].stability], annotation_clip=False)
-    style.heading(axes, "", "", ("Participation of joints in each mode", palette.INK, "bold"))
+    style.heading(axes, "", "", ("Joints in each mode", palette.INK, "bold"))
 
 
 def _words(mode: Mode) -> str:
