@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, OnError
-from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
+from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.batching.calls import check_configuration, check_finite, evaluate, handle_failed_states
 from liedyn.errors import ModelError, summarized
 from liedyn.kernels.force_elements import (
     COORDINATE,
@@ -97,6 +98,11 @@ def check_without_elements(model: Model, passive: bool, computation: str) -> Non
 def _element_states(model: Model, q: ArrayLike, v: ArrayLike) -> Array:
     """Return the numbers (..., n, STATE_SIZE) that `element_states` writes."""
     n = len(model.description.elements)
+    if not n:
+        x, y = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,))
+        check_configuration(model, x)
+        check_finite("v", y, model.v_names)
+        return np.zeros((*np.broadcast_shapes(x.shape[:-1], y.shape[:-1]), 0, STATE_SIZE))
     return evaluate(model, "element_states", element_states, lambda _, nq, nv, __: nq + nv + n * STATE_SIZE, {"q": q, "v": v},
                     (n, STATE_SIZE))
 
