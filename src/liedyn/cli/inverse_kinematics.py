@@ -41,7 +41,7 @@ class Numbers(click.ParamType):         # type: ignore[type-arg]  # versions of 
         except ValueError:
             values = ()
         if len(values) != self.count or not all(map(math.isfinite, values)):
-            self.fail(f"expected {self.count} numbers separated by commas, found {value!r}.", param, ctx)
+            self.fail(f"expected {self.count} numbers separated by commas, got {value!r}.", param, ctx)
         return values
 
 

@@ -157,13 +157,13 @@ def inverse_kinematics(model: Model, tasks: Tasks, q0: ArrayLike | None = None, 
     if not model.nv:
         raise UsageError(f"{model.name} has no moving joint")
     if not (isinstance(tolerance, (int, float, np.number)) and 0.0 < tolerance < 1.0):
-        raise UsageError(f"tolerance: expected a number between 0 and 1, found {tolerance!r}")
+        raise UsageError(f"tolerance: expected a number between 0 and 1, got {tolerance!r}")
     if restarts is not None and (isinstance(restarts, bool) or not isinstance(restarts, (int, np.integer)) or restarts < 0):
-        raise UsageError(f"restarts: expected an integer >= 0, found {restarts!r}")
+        raise UsageError(f"restarts: expected an integer >= 0, got {restarts!r}")
     preference = None if posture is None else posture_of(model, posture)
     equations = task_equations_of(model, task_list(tasks), preference, float(tolerance), constraint_motion)
     if path and len(equations.lead) != 1:
-        raise ShapeError(f"path: expected targets (N, …) with one leading axis, found leading axes {equations.lead}")
+        raise ShapeError(f"path: expected targets (N, …) with one leading axis, got leading axes {equations.lead}")
     guess, lead = _guess(model, q0, equations.lead, limits)
     if path and guess.shape[0] != 1:
         raise ShapeError(f"path: q0 is the guess of the first target: expected ({model.nq},), got {len(guess)} guesses")
@@ -197,7 +197,7 @@ def _guess(model: Model, q0: ArrayLike | None, lead: tuple[int, ...], limits: bo
     try:
         whole = np.broadcast_shapes(lead, q.shape[:-1])
     except ValueError:
-        raise ShapeError(f"q0 does not match the targets: found {q.shape}, with targets {lead}") from None
+        raise ShapeError(f"q0 does not match the targets: got {q.shape}, with targets {lead}") from None
     return np.broadcast_to(q, (*whole, model.nq)).reshape(-1, model.nq).copy(), whole
 
 

@@ -208,13 +208,13 @@ _CLOSED = 1e-12          # as `assemble`: maximum dimensionless residual of cons
 
 def _checked_priority(task: Task) -> int:
     if not isinstance(task.priority, (int, np.integer)) or isinstance(task.priority, bool) or task.priority < 1:
-        raise UsageError(f"task {task.label}: priority: expected an integer >= 1, found {task.priority!r}")
+        raise UsageError(f"task {task.label}: priority: expected an integer >= 1, got {task.priority!r}")
     return int(task.priority)
 
 
 def _checked_weight(task: Task) -> float:
     if isinstance(task.weight, bool) or not isinstance(task.weight, (int, float, np.number)) or not 0.0 < task.weight < np.inf:
-        raise UsageError(f"task {task.label}: weight: expected a number > 0, found {task.weight!r}")
+        raise UsageError(f"task {task.label}: weight: expected a number > 0, got {task.weight!r}")
     return float(task.weight)
 
 
@@ -254,7 +254,7 @@ def _shape(x: Any) -> tuple[int, ...]:
 
 def _axes_mask(task: Task, place: str) -> tuple[bool, ...]:
     if not isinstance(task.axes, str) or not task.axes or set(task.axes) - set("xyz"):
-        raise UsageError(f"{place}axes: expected some of x, y, z such as 'xy', found {task.axes!r}")
+        raise UsageError(f"{place}axes: expected some of x, y, z such as 'xy', got {task.axes!r}")
     return tuple(axis in task.axes for axis in "xyz")
 
 
@@ -339,7 +339,7 @@ def _look_at_target(task: Task, place: str) -> list[tuple[int, Array]]:
 def _distance_target(task: Task, place: str) -> list[tuple[int, Array]]:
     x = _finite(task, "distance", place, ())[..., None]
     if not (x > 0.0).all():
-        raise ConfigurationError(f"{place}distance: expected > 0, found {float(x.min()):g} (for coincident points use position)")
+        raise ConfigurationError(f"{place}distance: expected > 0, got {float(x.min()):g} (for coincident points use position)")
     return [(DISTANCE, _joined(_finite(task, "point", place, (3,)), _finite(task, "reference_point", place, (3,)), x))]
 
 
