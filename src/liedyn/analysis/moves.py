@@ -18,6 +18,7 @@ from liedyn.errors import ComputationError, ConfigurationError, ModelError, Name
 from liedyn.immutable import Immutable
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.model import Model
+from liedyn.simulation.limits import LimitViolation, limits_exceeded, rate_limits
 from liedyn.simulation.name_binding import matching_names, v_to_q_indices
 from liedyn.simulation.signals.point_to_point import MotionLimits, PointState, PointToPoint, fastest_motion
 
@@ -25,7 +26,7 @@ Limit = float | Mapping[str, Any] | None
 
 MAX_ROWS = 10_000_000    # of a trajectory
 _SAMPLES = 400           # of a motion, at which followers and positions are compared with their limits
-_AT_LIMIT = 1e-9         # of the range or the limit: rounding of a motion that reaches it
+_AT_LIMIT = 1e-9         # of a limit, a rate or a number of steps: rounding of a motion that reaches it
 _SLOWER = 1.001          # factor of the time of a motion whose followers exceed their limits, for maxima between samples
 
 
@@ -277,14 +278,12 @@ class _Plan:
 
     def _check_positions(self, move: Move) -> None:
         """Raise ComputationError if the motion leaves the position limits by more than it does at the start."""
-        state, places = self._samples(move), v_to_q_indices(self.model)
-        for k in np.flatnonzero(places >= 0):
-            x, lower, upper = state.q[:, places[k]], self.model.lower[k], self.model.upper[k]
-            slack = _AT_LIMIT * max(np.abs(x).max(), 1.0)
-            if upper > lower and (x.min() < min(lower, x[0]) - slack or x.max() > max(upper, x[0]) + slack):
-                worst = x.min() if x.min() < min(lower, x[0]) - slack else x.max()
-                raise ComputationError(f"{self.model.v_names[k]} reaches {worst:.6g} {self.model.v_units[k]} during the motion; "
-                                       f"its limits are {lower:g} to {upper:g}")
+        q = self._samples(move).q
+        for excess in _positions_beyond_limits(self.model, q):
+            start = q[0, v_to_q_indices(self.model)[self.model.v_names.index(excess.coordinate)]]
+            if not start <= excess.worst <= excess.limit and not excess.limit <= excess.worst <= start:
+                raise ComputationError(f"{excess.coordinate} reaches {excess.worst:.6g} {excess.unit} during the motion; "
+                                       f"its limits are {_range(self.model, excess)}")
 
 
 def _configuration(model: Model, q: ArrayLike | Mapping[str, Any] | None, name: str, default: Array) -> Array:
@@ -319,8 +318,7 @@ def _rate(model: Model, x: ArrayLike | None, name: str) -> Array:
 
 def _limits(model: Model, name: str, limit: Limit) -> Array:
     """Return maximum magnitudes (nv,) of a rate: those of the robot, replaced by a number or by numbers by name or pattern."""
-    robot: Array = getattr(model, f"{name}_limit")
-    out = np.where(robot > 0.0, robot, np.inf)                 # in many files, zero means no limit
+    out = rate_limits(model, name)
     if limit is None:
         return out
     if not isinstance(limit, Mapping):
@@ -346,14 +344,21 @@ def _positive(value: Any, name: str) -> float:
 
 
 def _check_position_limits(model: Model, q: Array) -> None:
-    """Raise ConfigurationError for a target outside position limits. A range of zero width means no limit."""
-    places = v_to_q_indices(model)
-    for k in np.flatnonzero(places >= 0):
-        x, lower, upper = q[places[k]], model.lower[k], model.upper[k]
-        slack = _AT_LIMIT * max(abs(x), 1.0)
-        if upper > lower and not lower - slack <= x <= upper + slack:
-            raise ConfigurationError(f"the target of {model.v_names[k]} is {x:.6g} {model.v_units[k]}; "
-                                     f"its limits are {lower:g} to {upper:g}")
+    """Raise ConfigurationError for a target outside position limits."""
+    for excess in _positions_beyond_limits(model, q[None])[:1]:
+        raise ConfigurationError(f"the target of {excess.coordinate} is {excess.worst:.6g} {excess.unit}; "
+                                 f"its limits are {_range(model, excess)}")
+
+
+def _positions_beyond_limits(model: Model, q: Array) -> tuple[LimitViolation, ...]:
+    """Return the coordinates of q (N, nq) beyond their position limits."""
+    zero = np.zeros((len(q), model.nv))
+    return limits_exceeded(model, np.zeros(len(q)), q, zero, zero)
+
+
+def _range(model: Model, excess: LimitViolation) -> str:
+    k = model.v_names.index(excess.coordinate)
+    return f"{model.lower[k]:g} to {model.upper[k]:g}"
 
 
 def _unknown_joint(argument: str, name: str, model: Model) -> NameLookupError:
