@@ -119,6 +119,17 @@ def screw(tree, i):
 
 
 @inline_kernel
+def common_body(tree, a, b):
+    """Return the last body that is on the paths from the ground to both bodies. Parents have smaller numbers."""
+    while a != b:
+        if a > b:
+            a = tree.parent[a]
+        else:
+            b = tree.parent[b]
+    return a
+
+
+@inline_kernel
 def load_quaternion(q, o):
     """Return the quaternion x y z w at q[o] … q[o + 3]."""
     return load(q, o), load(q, o + 1), load(q, o + 2), load(q, o + 3)

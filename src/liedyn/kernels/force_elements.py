@@ -17,6 +17,7 @@ import numpy as np
 
 from liedyn.joints.joint_model import (
     ELEMENT_COUNT,
+    common_body,
     constants_sizes,
     joint_add,
     joint_column,
@@ -245,15 +246,9 @@ def element_wrench_derivative(tree, e, X, U, eta, dU):
 # The two sides of an element -----------------------------------------------------------------------------------------------
 
 @inline_kernel
-def common_body(tree, e):
+def common_body_of_element(tree, e):
     """Return the last body that carries both frames of an element."""
-    a, b = tree.element[ELEMENT_SIZE * e + 1], tree.element[ELEMENT_SIZE * e + 2]
-    while a != b:
-        if a > b:
-            a = tree.parent[a]
-        else:
-            b = tree.parent[b]
-    return a
+    return common_body(tree, tree.element[ELEMENT_SIZE * e + 1], tree.element[ELEMENT_SIZE * e + 2])
 
 
 @internal_kernel
@@ -354,7 +349,7 @@ def passive_forces(tree, q, v, out):
 def add_element_forces(tree, q, v, out):
     """Add the generalized forces of the elements to out (nv,)."""
     for e in range(tree.element.size // ELEMENT_SIZE):
-        common = common_body(tree, e)
+        common = common_body_of_element(tree, e)
         X, U = element_motion(tree, e, common, q, v)
         F = element_wrench(tree, e, X, U)
         add_side_force(tree, 2 * e, common, q, neg(F), out)
@@ -373,7 +368,7 @@ def subtract_element_tangent(tree, q, v, dq, dv, out):
 @internal_kernel
 def subtract_one_element_tangent(tree, e, q, v, dq, dv, out):
     """Do the same for one element."""
-    common = common_body(tree, e)
+    common = common_body_of_element(tree, e)
     X, U = element_motion(tree, e, common, q, v)
     _, Ea, Wa, Pa = side_direction(tree, 2 * e, common, q, v, dq, dv)
     Vb, Eb, Wb, Pb = side_direction(tree, 2 * e + 1, common, q, v, dq, dv)
@@ -397,7 +392,7 @@ def subtract_element_derivatives(tree, q, v, Dq, Dv, memory):
         store(unit, k, zero)
         store(column, k, zero)
     for e in range(tree.element.size // ELEMENT_SIZE):
-        common = common_body(tree, e)
+        common = common_body_of_element(tree, e)
         for side in range(2):
             i = tree.element[ELEMENT_SIZE * e + 1 + side]
             while i != common:
@@ -426,7 +421,7 @@ def add_element_energy(tree, q, out):
     """Add the energy stored in all elements to out[0]."""
     energy = load(out, 0)
     for e in range(tree.element.size // ELEMENT_SIZE):
-        common = common_body(tree, e)
+        common = common_body_of_element(tree, e)
         X = element_pose(tree, e, common, q)
         energy = energy + one_element_energy(tree, e, X)
     store(out, 0, energy)
@@ -475,7 +470,7 @@ def store_element_power(tree, q, v, out):
     """Write the power of the resistances of all elements to out[0]."""
     power = number_like(q, 0.0)
     for e in range(tree.element.size // ELEMENT_SIZE):
-        X, U = element_motion(tree, e, common_body(tree, e), q, v)
+        X, U = element_motion(tree, e, common_body_of_element(tree, e), q, v)
         power = power + one_element_power(tree, e, X, U)
     store(out, 0, power)
     return 0
@@ -522,7 +517,7 @@ def element_states(index, constants, memory, q, v, out, first, last):
 @inline_kernel
 def write_element_state(tree, e, q, v, out):
     """Write the numbers of an element to out."""
-    X, U = element_motion(tree, e, common_body(tree, e), q, v)
+    X, U = element_motion(tree, e, common_body_of_element(tree, e), q, v)
     F = element_wrench(tree, e, X, U)
     x, rate, force = number_like(q, 0.0), number_like(q, 0.0), number_like(q, 0.0)
     if tree.element[ELEMENT_SIZE * e] != BUSHING:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.joints.joint_model import joint_column, tree_views
+from liedyn.joints.joint_model import common_body, joint_column, tree_views
 from liedyn.joints.loop_joints import CONSTRAINT_MOTION_SIZE, constraint_views, frame_count
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_block, load_configuration, store_block
 from liedyn.kernels.constraints.equations import (
@@ -251,17 +251,6 @@ class BlockState(NamedTuple):
     y: tuple
     z: tuple
     s: float
-
-
-@inline_kernel
-def common_body(tree, a, b):
-    """Return the last body that is on the paths from the ground to both bodies. Parents have smaller numbers."""
-    while a != b:
-        if a > b:
-            a = tree.parent[a]
-        else:
-            b = tree.parent[b]
-    return a
 
 
 @inline_kernel
