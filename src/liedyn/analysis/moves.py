@@ -18,7 +18,7 @@ from liedyn.errors import ComputationError, ConfigurationError, ModelError, Name
 from liedyn.immutable import Immutable
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.model import Model
-from liedyn.simulation.limits import LimitViolation, limits_exceeded, rate_limits
+from liedyn.simulation.limits import LimitViolation, limits_exceeded, motion_limits
 from liedyn.simulation.name_binding import matching_names, v_to_q_indices
 from liedyn.simulation.signals.point_to_point import MotionLimits, PointState, PointToPoint, fastest_motion
 
@@ -318,7 +318,7 @@ def _rate(model: Model, x: ArrayLike | None, name: str) -> Array:
 
 def _limits(model: Model, name: str, limit: Limit) -> Array:
     """Return maximum magnitudes (nv,) of a rate: those of the robot, replaced by a number or by numbers by name or pattern."""
-    out = rate_limits(model, name)
+    out = motion_limits(model, name)
     if limit is None:
         return out
     if not isinstance(limit, Mapping):

@@ -72,7 +72,7 @@ def _position_indices(model: Model) -> dict[int, int]:
     return {k: int(i) for k, i in enumerate(v_to_q_indices(model)) if i >= 0 and model.lower[k] < model.upper[k]}
 
 
-def rate_limits(model: Model, name: str) -> Array:
+def motion_limits(model: Model, name: str) -> Array:
     """Return the (nv,) limits of magnitudes of velocity, acceleration or jerk (name); infinite without limit."""
     limits: Array = getattr(model, f"{name}_limit")
     return np.where(limits == 0.0, np.inf, np.abs(limits))

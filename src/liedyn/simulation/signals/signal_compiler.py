@@ -28,7 +28,7 @@ from liedyn.io.trajectory_csv import Trajectory, read_trajectory, repeated_row
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signals import NUMBERS_PER_POINT
 from liedyn.model.model import Model
-from liedyn.simulation.limits import rate_limits
+from liedyn.simulation.limits import motion_limits
 from liedyn.simulation.name_binding import find_index, make_points, unknown_name_error, unwrap_angle
 from liedyn.simulation.signals.curves import (
     MIN_ROWS,
@@ -203,7 +203,7 @@ class SignalCompiler:
         if purpose.column is not None and not purpose.column.startswith("q."):
             raise ScenarioError(f"a move is a position, not a {purpose.name}", place=signal.place, expected="another curve")
         names, k = ("velocity", "acceleration", "jerk"), purpose.v
-        robot = [math.inf if k is None else float(rate_limits(self.model, name)[k]) for name in names]
+        robot = [math.inf if k is None else float(motion_limits(self.model, name)[k]) for name in names]
         velocity, acceleration, jerk = (limit if (value := getattr(signal, name)) is None else value
                                         for name, limit in zip(names, robot, strict=True))
         if not math.isfinite(acceleration):
