@@ -81,6 +81,9 @@ def test_followers_stay_within_their_limits():
     speeds = move.at(np.linspace(0, move.duration, 999)).v
     assert np.abs(speeds[:, 1]).max() == pytest.approx(1.0, rel=2e-3) and np.abs(speeds[:, 1]).max() <= 1.0
     assert move.at(move.duration).q == pytest.approx([3.0, 6.0])
+    slow = twice.with_changes(acceleration_limit={"b": 2.0})
+    move = ld.plan_move(slow, {"a": 3.0}, velocity={"b": 100.0})
+    assert np.abs(move.at(np.linspace(0, move.duration, 999)).a[:, 1]).max() == pytest.approx(2.0, rel=3e-3)
     free = ld.plan_move(twice, {"a": 3.0}, velocity={"b": 100.0})
     assert np.abs(free.at(np.linspace(0, free.duration, 99)).v[:, 0]).max() == pytest.approx(2.0)
     with pytest.raises(ld.UsageError, match="target: joint b follows other joints"):

@@ -89,6 +89,19 @@ def test_motions_from_any_state_are_continuous_and_end_at_rest():
         assert jets(curve, np.array([motion.duration + 1]))[:, 0].tolist() == [target, 0, 0, 0]
 
 
+@pytest.mark.parametrize("start, target, bounds, duration", [
+    ((-0.3091, -0.8275, 4.094), -0.3108, (1.158, 5.401, 7.231), 3.0),
+    ((0.9741, -0.04857, 0.0), 5.831, (0.1281, 7.371, inf), 97.0),
+    ((0.2768, 0.05042, 0.0), -0.1612, (0.1132, 28.4, inf), 12.0)])
+def test_longer_motions_from_a_velocity_end_exactly_at_their_target(start, target, bounds, duration):
+    """Ruckig misses these by about 1e-9."""
+    v, a, _ = bounds
+    shortest = fastest_motion(one(*start), np.array([target]), limits(*bounds)).duration
+    curve = fastest_motion(one(*start), np.array([target]), limits(*bounds), max(duration, 1.5 * shortest)).curves[0]
+    arrival = jets(curve, np.array([np.nextafter(curve.breaks[-1], -inf)]))[:, 0]
+    assert abs(arrival[0] - target) < 1e-12 and abs(arrival[1]) < 1e-12 * v and (bounds[2] == inf or abs(arrival[2]) < 1e-12 * a)
+
+
 def test_coordinates_arrive_together_and_longer_durations_are_kept():
     start, target = PointState(*np.zeros((3, 3))), np.array([1.0, -0.2, 0.0])
     bounds = MotionLimits(*np.array([[1.0] * 3, [2.0] * 3, [9.0] * 3]))
