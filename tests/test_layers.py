@@ -17,10 +17,9 @@ LAYERS = ("arrays", "warning_codes", "errors", "immutable", "public_calls", "mod
 NARROWER = {"arrays": set(), "warning_codes": set(), "errors": {"warning_codes"},
             "immutable": set(), "public_calls": {"errors"}, "numba_tools": {"errors"},
             "io": {"arrays", "errors", "immutable", "model.coupling_expression", "model.curve_joint", "model.description",
-                   "model.element_values",
-                   "model.expression_parser", "model.force_element", "model.link_tree", "model.links", "model.mass_properties",
-                   "model.model",
-                   "model.spatial", "model.validate"}}
+                   "model.element_values", "model.expression_parser", "model.force_element", "model.link_tree", "model.links",
+                   "model.mass_properties", "model.model", "model.model_builder", "model.model_joint", "model.spatial",
+                   "model.validate"}}
 # The model is plain data: it does without compiled code, except for the table of joint kinds.
 NARROWER["model"] = {"arrays", "errors", "immutable", "public_calls", "model.description"}
 ABOVE_ALL = {"__init__", "__main__"}                        # names of the package, and its command

@@ -13,7 +13,7 @@ from liedyn.io.robots.robot_schema import JOINT, ROBOT
 from liedyn.io.schema_export import json_schema
 from liedyn.model.description import JOINT_TYPES, Joint, JointType
 from liedyn.model.links import Pose
-from liedyn.model.model import joint_screws
+from liedyn.model.model_joint import joint_screws
 
 OFFSET = 0.1        # m between the axes of a crank
 

@@ -11,7 +11,7 @@ from liedyn.joints.joint_model import tree_views
 from liedyn.model import spatial
 from liedyn.model.description import BALL, FREE, HAS_CHILDREN, LAST_CHILD, ONE_DOF, WORLD, Coordinate, Joint, Robot
 from liedyn.model.links import Link, Pose
-from liedyn.model.model import joint_screws
+from liedyn.model.model_joint import joint_screws
 from matrices import adjoint, exp, inertia, inverse, pose
 from rounding import assert_same
 from zoo import MOVING, ROBOTS, model_of, random_joint, random_link, state

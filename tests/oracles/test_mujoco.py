@@ -10,7 +10,7 @@ import liedyn as ld
 from bridge import relative
 from joint_forces import passive_force
 from liedyn.model.description import WORLD, Joint, Robot
-from liedyn.model.model import joint_screws
+from liedyn.model.model_joint import joint_screws
 from matrices import quaternion
 from mujoco_pair import MuJoCoPair
 from zoo import random_joint, random_link, random_robot

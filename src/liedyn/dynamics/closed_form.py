@@ -24,7 +24,8 @@ from liedyn.errors import ShapeError
 from liedyn.immutable import Immutable, read_only_property
 from liedyn.joints.joint_model import tree_views
 from liedyn.model.description import FREE, NV
-from liedyn.model.model import Model, ModelJoint
+from liedyn.model.model import Model
+from liedyn.model.model_joint import ModelJoint
 from liedyn.model.spatial import (
     adjoint,
     bracket,

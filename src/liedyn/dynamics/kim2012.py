@@ -17,7 +17,8 @@ from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.kinematics import joint_motion
 from liedyn.errors import ShapeError, summarized
 from liedyn.joints.joint_model import tree_views
-from liedyn.model.model import Model, ModelJoint
+from liedyn.model.model import Model
+from liedyn.model.model_joint import ModelJoint
 from liedyn.model.spatial import adjoint, inertia_from_link, inertia_matrix, inverse, transform_inertia
 from liedyn.model.spatial import bracket as ad
 

@@ -38,7 +38,7 @@ from liedyn.kernels.taylor_kinematics import (
 )
 from liedyn.model.description import BALL, ONE_DOF
 from liedyn.model.model import Model
-from liedyn.model.model import joint_motion as _screw_motion
+from liedyn.model.model_joint import joint_motion as _screw_motion
 from liedyn.model.spatial import pose_from_array, rotation
 
 

@@ -9,7 +9,8 @@ from liedyn.dynamics.constraints.couplings import follow_couplings, follow_coupl
 from liedyn.errors import ConfigurationError
 from liedyn.kernels.manifold import differences, manifold_workspace_size, retractions
 from liedyn.model.description import FREE, ONE_DOF
-from liedyn.model.model import Model, ModelJoint
+from liedyn.model.model import Model
+from liedyn.model.model_joint import ModelJoint
 from liedyn.model.spatial import matvec
 
 # Steps, differences, random configurations ------------------------------------------------------------------------------

@@ -26,8 +26,10 @@ from liedyn.errors import ModelError, NameLookupError, nearest
 from liedyn.model.description import JOINT_TYPES, ONE_DOF, WORLD, Joint, Robot, coordinate_name
 from liedyn.model.element_values import element_location
 from liedyn.model.links import Link, Pose, vector
-from liedyn.model.model import Model, ModelJoint, _ModelBuilder, joint_screws
+from liedyn.model.model import Model
+from liedyn.model.model_builder import ModelBuilder
 from liedyn.model.model_cache import ModelValue
+from liedyn.model.model_joint import ModelJoint, joint_screws
 from liedyn.model.spatial import (
     adjoint,
     bracket,
@@ -225,10 +227,10 @@ def perturbed_model(model: Model, name: str, change: float) -> Model:
 
     The model is not validated: a finite difference may change a massless link to a negative mass.
     """
-    tree = _ModelBuilder(_changed(_with_root_joint(model), model, name, change))
+    tree = ModelBuilder(_changed(_with_root_joint(model), model, name, change))
     tree.add_links()
     tree.pivot_threshold = np.zeros(model.nv)
-    return tree.model()
+    return Model._from_fields(**tree.fields())
 
 
 def with_parameters(model: Model, values: Mapping[str, float]) -> Robot:

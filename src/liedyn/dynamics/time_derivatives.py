@@ -36,7 +36,8 @@ from liedyn.kernels.taylor_hybrid import higher_order_hybrid_workspace_size, hig
 from liedyn.kernels.taylor_inverse import higher_order_inverse_workspace_size, higher_order_inverses
 from liedyn.model.description import FREE
 from liedyn.model.description import WORLD as WORLD_LINK
-from liedyn.model.model import Model, ModelJoint
+from liedyn.model.model import Model
+from liedyn.model.model_joint import ModelJoint
 
 # Arguments of higher-order dynamics: shapes, frames, spatial coordinates of a base --------------------------------------
 

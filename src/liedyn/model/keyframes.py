@@ -15,7 +15,8 @@ from liedyn.model.element_values import UNIT_QUATERNION, check_finite, element_l
 from liedyn.model.link_tree import check_names
 
 if TYPE_CHECKING:
-    from liedyn.model.model import Model, ModelJoint
+    from liedyn.model.model import Model
+    from liedyn.model.model_joint import ModelJoint
 
 
 class JointState(NamedTuple):

@@ -1,7 +1,7 @@
 """The model of a robot: flat arrays for the kernels, and names of joints, links and coordinates."""
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -9,21 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Base, Integers, Mask
-from liedyn.errors import (
-    LiedynWarning,
-    ModelError,
-    NameLookupError,
-    Place,
-    UsageError,
-    WarningLog,
-    list_names,
-    nearest,
-    of_level,
-    summarized,
-)
+from liedyn.errors import LiedynWarning, ModelError, Place, UsageError, WarningLog, counted, of_level, unknown_name
 from liedyn.immutable import Immutable, read_only, read_only_property
-from liedyn.model.articulated_inertia import BodyTree, joints_without_inertia, vanishing_coordinates
-from liedyn.model.constraint_arrays import ConstraintAnchors, LeverArms, ModelConstraint, pack_constraints, packed_model
+from liedyn.model.articulated_inertia import joints_without_inertia, vanishing_coordinates
+from liedyn.model.constraint_arrays import ModelConstraint
 from liedyn.model.coupling_functions import function_program
 from liedyn.model.couplings import (
     CoordinateIndex,
@@ -33,41 +22,12 @@ from liedyn.model.couplings import (
     eliminate,
     jointly_fixed,
 )
-from liedyn.model.description import (
-    COUPLING,
-    FREE,
-    HAS_CHILDREN,
-    INDEX_HEADER,
-    JOINT_TYPES,
-    LAST_CHILD,
-    NO_AXIAL_INERTIA,
-    NQ,
-    NV,
-    ONE_DOF,
-    ROTATES,
-    TRANSLATES,
-    WORLD,
-    Joint,
-    Robot,
-    coordinate_name,
-)
-from liedyn.model.element_values import as_each, as_inertia, check_finite, element_location
-from liedyn.model.force_element import pack_elements
+from liedyn.model.description import COUPLING, FREE, INDEX_HEADER, NV, ONE_DOF, WORLD, Robot, coordinate_name
 from liedyn.model.keyframes import JointState, keyframe_states
-from liedyn.model.link_tree import LinkTree, build_link_tree, reduced_inertias
-from liedyn.model.links import Link, Pose, as_pose, vector
+from liedyn.model.model_builder import ModelBuilder, base_joint_name
 from liedyn.model.model_cache import ModelCache, ModelValue
-from liedyn.model.spatial import (
-    adjoint,
-    bracket,
-    exp_screw,
-    inertia_from_link,
-    inverse,
-    pose,
-    pose_to_array,
-    screw_frame,
-    transform_inertia,
-)
+from liedyn.model.model_joint import ModelJoint
+from liedyn.model.robot_changes import Changes, changed_robot
 from liedyn.model.validate import linear_couplings, validate, validate_changes
 from liedyn.model.warnings import fixed_joints_warning, inertia_warnings
 from liedyn.public_calls import explained
@@ -91,29 +51,6 @@ class KernelArrays(NamedTuple):
     loop_index: Integers
     loop_constants: Array
     packed_model: Array
-
-
-@summarized
-@dataclass(frozen=True, eq=False)
-class ModelJoint(Immutable):
-    """A moving joint of the model: one joint to the user, one or more bodies (screws) to the kernels.
-
-    home     (4, 4) pose of the child link in the parent link at zero coordinates
-    screws   (k, 6) rows [w; v] in the child's frame at zero coordinates: T(q) = home exp(S1 q1) … exp(Sk qk);
-             None for ball and free joints
-    """
-
-    name: str
-    type: str
-    kind: int
-    parent: str
-    child: str
-    q: slice
-    v: slice
-    home: Array
-    screws: Array | None
-    first_body: int
-    body: int
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -458,21 +395,21 @@ class Model(Immutable):
         for joint in self.joints:
             if joint.name == name:
                 return joint
-        raise _unknown_name("moving joint", name, self.joint_names)
+        raise unknown_name("moving joint", name, self.joint_names)
 
     def constraint(self, name: str) -> ModelConstraint:
         """Return the closure, coupling or mimic with this name. Raise NameLookupError if there is none."""
         for constraint in self.constraints:
             if constraint.name == name:
                 return constraint
-        raise _unknown_name("constraint", name, [constraint.name for constraint in self.constraints])
+        raise unknown_name("constraint", name, [constraint.name for constraint in self.constraints])
 
     def link_index(self, name: str) -> int:
         """Return the index of a link in `link_names` and in f_ext. Raise NameLookupError if there is none."""
         try:
             return self.link_names.index(name)
         except ValueError:
-            raise _unknown_name("link", name, self.link_names) from None
+            raise unknown_name("link", name, self.link_names) from None
 
     def q_index(self, name: str) -> slice:
         """Return the slice of the joint in q."""
@@ -492,9 +429,9 @@ class Model(Immutable):
     def __repr__(self) -> str:
         robot, loops, warnings = self.description, len(self.description.loops), of_level("warning", self.warnings)
         counts = [(loops, "loop"), (len(self.constraints) - loops, "coupling"), (len(warnings), "warning")]
-        more = "".join(f", {_count_noun(n, noun)}" for n, noun in counts if n)
-        return (f"<Model {self.name}: {_count_noun(len(self.joints), 'joint')}, nq {self.nq}, nv {self.nv}, "
-                f"{base_text(self)} base; {_count_noun(len(self.link_names), 'link')}, "
+        more = "".join(f", {counted(n, noun)}" for n, noun in counts if n)
+        return (f"<Model {self.name}: {counted(len(self.joints), 'joint')}, nq {self.nq}, nv {self.nv}, "
+                f"{base_text(self)} base; {counted(len(self.link_names), 'link')}, "
                 f"{sum(link.mass for link in robot.links):.4g} kg{more}>")
 
     def _repr_html_(self) -> str:
@@ -509,20 +446,6 @@ def base_text(model: Model) -> str:
     return "free joint" if model.base == "fixed" and kinds == {"free"} else model.base
 
 
-def _count_noun(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
-def _unknown_name(kind: str, name: object, names: Iterable[str]) -> NameLookupError:
-    hint = nearest(name, names, written=repr) or f"the model has {list_names(list(names), 12) or 'none'}"
-    return NameLookupError(f"no {kind} {name!r}; {hint}")
-
-
-# From a description to the arrays of the kernels ------------------------------------------------------------------------
-
-# Fixed joints are merged into their parents; every joint but ball and free becomes screws about the z axes of their own
-# bodies, with massless bodies between where a joint has several (DESIGN §2).
-
 def build(robot: Robot) -> Model:
     """Validate a robot description and return its model, as `liedyn.build` without issuing a warning."""
     return build_validated(validate(robot))
@@ -530,11 +453,11 @@ def build(robot: Robot) -> Model:
 
 def build_validated(robot: Robot) -> Model:
     """Return the model of a validated description, with a warning for each joint that moves no inertia."""
-    tree = _ModelBuilder(robot)
+    tree = ModelBuilder(robot)
     tree.add_links()
     bodies = tree.bodies()
     without_inertia, tree.pivot_threshold = joints_without_inertia(bodies)
-    model = tree.model()
+    model = Model._from_fields(**tree.fields())
     assert model.keyframes is not None                         # checks them
     elimination = model.elimination(model.function_followers) if model.constraints else None
     if elimination is not None:
@@ -553,333 +476,18 @@ def build_validated(robot: Robot) -> Model:
     return model._copy(warnings=tuple(WarningLog((*model.warnings, *inertia_warnings(robot, joints)))), moves_inertia=False)
 
 
-@dataclass
-class _ModelBuilder:
-    """The tree under construction: one entry of each list per body. Body 0 is the ground, which has no joint."""
+def apply_changes(model: Model, gravity: ArrayLike | None, of_links: Mapping[str, Changes | None], origins: Changes | None,
+                  of_coordinates: Mapping[str, Changes | None]) -> Model:
+    """Return the model of `Model.with_changes`: its description is changed and built again; only what has changed is checked.
 
-    robot: Robot
-    parent: list[int] = field(default_factory=lambda: [-1])
-    kind: list[int] = field(default_factory=lambda: [ONE_DOF])
-    S: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, 0.0)])
-    T0: list[Array] = field(default_factory=lambda: [np.eye(4)])
-    I: list[Array] = field(default_factory=lambda: [np.zeros(10)])
-    joint_of_body: list[Joint] = field(default_factory=list)                      # without the ground
-    joints: list[ModelJoint] = field(default_factory=list)
-    links: dict[str, tuple[int, Array, str | None]] = field(default_factory=dict)   # body, pose in it, parent link
-    nq: int = 0
-    nv: int = 0
-    moving: list[Joint] = field(default_factory=list)
-    pivot_threshold: Array = field(default_factory=lambda: np.zeros(0))      # (nv,) pivots below it are rounding
-
-    def add_links(self) -> None:
-        """Add the bodies of all joints, and the links to them."""
-        tree = build_link_tree(self.robot)
-        if tree.root in tree.links:
-            floating = self.robot.base == "floating"
-            body, frame = self._add_joint(self._root_joint(tree)) if floating else (0, np.eye(4))
-            self._place_link(tree.links[tree.root], body, frame, None)
-        for joint in tree.joints:
-            body, frame = self._add_joint(joint)
-            self._place_link(tree.links[joint.child], body, frame, joint.parent if joint.parent in tree.links else None)
-
-    def _root_joint(self, tree: LinkTree) -> Joint:
-        return Joint(base_joint_name(self.robot), "free", WORLD, tree.root, place=tree.links[tree.root].place)
-
-    def _place_link(self, link: Link, body: int, frame: Array, parent: str | None) -> None:
-        self.links[link.name] = (body, frame, parent)
-        self.I[body] = self.I[body] + transform_inertia(frame, inertia_from_link(link))
-
-    def _add_joint(self, joint: Joint) -> tuple[int, Array]:
-        """Add the bodies of a joint. Return the body of the child link, and the pose of the link in it."""
-        body, frame = self.links[joint.parent][:2] if joint.parent in self.links else (0, np.eye(4))
-        home = frame @ pose(joint.origin)
-        if joint.type == "fixed":
-            return body, home
-        first, nq, nv = len(self.parent), self.nq, self.nv
-        self.moving.append(joint)
-        screws, offset = None, np.eye(4)                      # offset: frame after the screws so far, in the last body
-        if joint.kind != ONE_DOF:
-            body = self._add_body(body, joint.kind, (0.0, 0.0), home, joint)
-        else:
-            screws = joint_screws(joint)
-            for screw in screws:
-                z_frame, S = screw_frame(screw)
-                body = self._add_body(body, ONE_DOF, S, home @ offset @ z_frame, joint)
-                home, offset = np.eye(4), inverse(z_frame)
-        self.joints.append(ModelJoint(joint.name, joint.type, joint.kind, joint.parent, joint.child, slice(nq, self.nq),
-                                      slice(nv, self.nv), pose(joint.origin), screws, first, body))
-        return body, offset
-
-    def _add_body(self, parent: int, kind: int, S: tuple[float, float], T0: Array, joint: Joint) -> int:
-        self.parent.append(parent)
-        self.kind.append(kind)
-        self.S.append(S)
-        self.T0.append(T0)
-        self.I.append(np.zeros(10))
-        self.joint_of_body.append(joint)
-        self.nq += NQ[kind]
-        self.nv += NV[kind]
-        return len(self.parent) - 1
-
-    def bodies(self) -> BodyTree:
-        """Return the bodies, after `add_links`."""
-        return BodyTree(self.parent, self.kind, self.S, self.T0, self.I, self.coordinate("armature"))
-
-    def coordinate(self, name: str) -> Array:
-        """Return a parameter (nv,) of the velocity coordinates, by its field of `Coordinate`."""
-        return np.array([getattr(c, name) for joint in self.moving for c in joint.coordinate_parameters], dtype=float)
-
-    def model(self) -> Model:
-        """Return the model, after `add_links`."""
-        index, constants = self._arrays()
-        names = [link.name for link in self.robot.links]
-        q_names, q_units, v_names, v_units = _names(self.moving)
-        constraints, loop_index, loop_constants = pack_constraints(
-            self.robot, self._anchors(), LeverArms(self.parent, self.kind, self.S, self.T0, self.I))
-        return Model._from_fields(
-            name=self.robot.name, description=self.robot, base=self.robot.base, gravity=np.array(self.robot.gravity, dtype=float),
-            nq=self.nq, nv=self.nv, joints=tuple(self.joints), link_names=tuple(names),
-            link_body=np.array([self.links[n][0] for n in names], dtype=np.int64),
-            link_pose=np.array([self.links[n][1] for n in names]).reshape(-1, 4, 4),
-            link_parents=tuple(self.links[n][2] for n in names),
-            q_names=q_names, v_names=v_names, q_units=q_units, v_units=v_units,
-            lower=self.coordinate("lower"), upper=self.coordinate("upper"),
-            velocity_limit=self.coordinate("velocity"), effort_limit=self.coordinate("effort"),
-            acceleration_limit=self.coordinate("acceleration"), jerk_limit=self.coordinate("jerk"),
-            index=index, constants=constants, warnings=self.robot.warnings,
-            constraints=constraints, loop_index=loop_index, loop_constants=loop_constants,
-            packed_model=packed_model(index, constants, loop_index, loop_constants))
-
-    def _anchors(self) -> ConstraintAnchors:
-        coordinates = {}
-        for moving, joint in zip(self.joints, self.moving, strict=True):
-            if moving.kind == ONE_DOF:
-                for k, (label, unit) in enumerate(zip(joint.labels, joint.units, strict=True)):
-                    coordinates[joint.name, label] = (moving.first_body + k, moving.v.start + k, moving.q.start + k, unit)
-        return ConstraintAnchors(self.parent, self.kind, {name: link[:2] for name, link in self.links.items()}, coordinates)
-
-    def _frame(self, link: str, at: Pose) -> tuple[int, Array]:
-        """Return the body of a frame in a link or the ground, and the pose of the frame in the body."""
-        body, frame = self.links[link][:2] if link in self.links else (0, np.eye(4))
-        return body, frame @ pose(at)
-
-    def _home(self, body: int) -> Array:
-        """Return the pose of a body at zero coordinates."""
-        T = np.eye(4)
-        while body > 0:
-            T, body = self.T0[body] @ T, self.parent[body]
-        return T
-
-    def _size(self) -> float:
-        """Return the maximum distance in the placements of bodies and frames of force elements; 1 m if all are zero."""
-        places = [*self.T0, *(pose(at) for element in self.robot.elements for at in (element.pose_a, element.pose_b))]
-        return max((float(np.linalg.norm(T[:3, 3])) for T in places), default=0.0) or 1.0
-
-    def _arrays(self) -> tuple[Integers, Array]:
-        """Return `index` and `constants` in the layout of `joints.joint_model`."""
-        n, links = len(self.parent), [self.links[link.name] for link in self.robot.links]
-        iq = np.cumsum([0, 0] + [NQ[k] for k in self.kind[1:]])[:n]
-        iv = np.cumsum([0, 0] + [NV[k] for k in self.kind[1:]])[:n]
-        marks, slot = _backward_plan(self.parent)
-        rotors = [0.0, *self.coordinate("armature")[iv[1:]]]              # of screws; that of a ball or free joint is not used
-        marks = [mark | ROTATES * (a != 0) | TRANSLATES * (b != 0) | NO_AXIAL_INERTIA * (a != 0 and b == 0 and rotor == 0)
-                 for mark, (a, b), rotor in zip(marks, self.S, rotors, strict=True)]
-        passive = bool(self.robot.elements) or any(self.coordinate(c).any() for c in ("damping", "friction", "stiffness"))
-        friction = self.coordinate("friction").any()
-        element, element_pose, element_values = pack_elements(self.robot.elements, self._frame, self._home, self._size())
-        header = [n, self.nq, self.nv, len(links), int(passive), int(friction), 0, 0, len(self.robot.elements),
-                  element_values.size]
-        on = [link[0] for link in links]
-        paths = _coordinate_paths(self.parent, iv, [NV[k] for k in self.kind])
-        index = np.concatenate([header, self.parent, self.kind, iq, iv, marks, slot, on, *paths, element]).astype(np.int64)
-        constants = np.concatenate([
-            np.zeros(3), -np.array(self.robot.gravity, dtype=float), np.ravel(self.S), *map(pose_to_array, self.T0),
-            np.ravel(self.I),
-            np.ravel(reduced_inertias(self.parent, self.kind, self.S, self.T0, self.I)),
-            *[pose_to_array(link[1]) for link in links],
-            *[self.coordinate(c) for c in ("armature", "damping", "friction", "stiffness", "rest")], self.pivot_threshold,
-            element_pose, element_values])
-        return index, np.ascontiguousarray(constants, dtype=float)
-
-
-def base_joint_name(robot: Robot) -> str:
-    """Return the name of the free joint of a floating base."""
-    return "base" if all(joint.name != "base" for joint in robot.joints) else "floating_base"
-
-
-def joint_screws(joint: Joint) -> Array:
-    """Return the (k, 6) screws [w; v] of a joint in its frame: motion = exp(S1 q1) … exp(Sk qk)."""
-    screws = JOINT_TYPES[joint.type].screws
-    if screws is None:
-        raise ModelError(f"joint type {joint.type!r} has no screws", place=joint.place)
-    return np.array(screws(joint), dtype=float).reshape(-1, 6)
-
-
-def joint_motion(joint: ModelJoint, q: Array, v: Array) -> tuple[Array, Array, Array]:
-    """Return the pose (4, 4) of the child in the parent link, S and dS/dt (6, k) in the child's frame, of a joint with screws.
-
-    S_j = Ad_{E^-1} S_j with E the product of the exponentials that follow, so dS_j = -ad_{E^-1 dE} S_j.
-    """
-    assert joint.screws is not None
-    tail, twist = np.eye(4), np.zeros(6)
-    S: list[Array] = []
-    dS: list[Array] = []
-    for screw, x, dx in zip(joint.screws[::-1], q[::-1], v[::-1], strict=True):
-        column = adjoint(inverse(tail)) @ screw
-        S.insert(0, column)
-        dS.insert(0, -bracket(twist) @ column)
-        twist = twist + column * dx
-        tail = exp_screw(screw, x) @ tail
-    return joint.home @ tail, np.array(S).T, np.array(dS).T
-
-
-def _backward_plan(parent: list[int]) -> tuple[list[int], list[int]]:
-    """Return the marks and slots of the bodies (see `joints.joint_model`).
-
-    A slot of a body is taken by the first of its children in a backward pass and free again after the body itself. A chain needs
-    one slot, so that the pass works within the nearest cache.
-    """
-    n = len(parent)
-    marks, slot, taken = [0] * n, [0] * n, 0
-    free: list[int] = []
-    for i in range(n - 1, 0, -1):
-        if marks[i] & HAS_CHILDREN:
-            free.append(slot[i])
-        p = parent[i]
-        if p > 0 and not marks[p] & HAS_CHILDREN:
-            if not free:
-                free.append(taken)
-                taken += 1
-            slot[p] = free.pop()
-        if not marks[p] & HAS_CHILDREN:
-            marks[i] |= LAST_CHILD
-        marks[p] |= HAS_CHILDREN
-    return marks, slot
-
-
-def _coordinate_paths(parent: list[int], iv: Integers, size: list[int]) -> tuple[list[int], list[int], list[int]]:
-    """Return above, top and last of the velocity coordinates (see `joints.joint_model`).
-
-    Bodies are ordered depth first, so the coordinates that a coordinate moves are consecutive.
-    """
-    above: list[int] = []
-    top: list[int] = []
-    for i in range(1, len(parent)):
-        p = parent[i]
-        previous = int(iv[p]) + size[p] - 1 if p > 0 else -1
-        for c in range(size[i]):
-            above.append(previous if c == 0 else len(above) - 1)
-            top.append(len(top) if above[-1] < 0 else top[above[-1]])
-    last = list(range(len(above)))
-    for k in range(len(above) - 1, -1, -1):
-        if above[k] >= 0:
-            last[above[k]] = max(last[above[k]], last[k])
-    return above, top, last
-
-
-def _names(joints: list[Joint]) -> tuple[tuple[str, ...], ...]:
-    q_names: list[str] = []
-    q_units: list[str] = []
-    v_names: list[str] = []
-    v_units: list[str] = []
-    for joint in joints:
-        v_names += joint.coordinate_names
-        v_units += joint.units
-        if joint.kind != ONE_DOF:
-            position = ["px", "py", "pz"] if joint.kind == FREE else []
-            q_names += [f"{joint.name}.{label}" for label in [*position, "qx", "qy", "qz", "qw"]]
-            q_units += ["m"] * len(position) + [""] * 4
-        else:
-            q_names += joint.coordinate_names
-            q_units += joint.units
-    return tuple(q_names), tuple(q_units), tuple(v_names), tuple(v_units)
-
-
-# A model with other numbers: its description is changed and assembled again, of which only what has changed is checked ---
-
-_Changes = Mapping[str, ArrayLike]           # by name of the link, joint or coordinate
-
-
-def apply_changes(model: Model, gravity: ArrayLike | None, of_links: Mapping[str, _Changes | None], origins: _Changes | None,
-                  of_coordinates: Mapping[str, _Changes | None]) -> Model:
-    """Return the model of `Model.with_changes`. Its errors name the argument and no line of the robot file.
+    Errors name the argument and no line of the robot file.
 
     of_links, of_coordinates  by field of `Link` and of `Coordinate`, then by name
     """
     try:
-        return build_validated(validate_changes(_changed_robot(model.description, gravity, of_links, origins, of_coordinates),
+        return build_validated(validate_changes(changed_robot(model.description, gravity, of_links, origins, of_coordinates),
                                                 model.description))
     except ModelError as error:
         place = error.place and Place(key=f"with_changes: {error.place.key}")
         raise ModelError(error.message, place=place, found=error.found, expected=error.expected, hint=error.hint) from None
 
-
-def _changed_robot(robot: Robot, gravity: Any, of_links: Mapping[str, _Changes | None], origins: _Changes | None,
-                   of_coordinates: Mapping[str, _Changes | None]) -> Robot:
-    """Return the robot with other numbers, of which the positions and the counts are checked."""
-    if gravity is not None:
-        check_finite(gravity, 3, Place(key="gravity"), "gravity")
-        robot = replace(robot, gravity=vector(gravity))
-    links, joints = {link.name: link for link in robot.links}, {joint.name: joint for joint in robot.joints}
-    for key, values in of_links.items():
-        for name, value in _named_values(values, key):
-            link = _look_up(links, name, "link")
-            links[name] = _replace_link_value(link, key, value)
-    for name, T in _named_values(origins, "origin"):
-        joint = _look_up(joints, name, "joint")
-        place = element_location(joint, "origin")
-        if np.shape(T) == (3,):
-            raise ModelError("a position does not determine the rotation of the origin", place=place,
-                             found=np.asarray(T).tolist(), expected="a Pose, or a (4, 4) matrix whose last row is 0 0 0 1")
-        joints[name] = replace(joint, origin=as_pose(T, place, "origin"))
-    for key, values in of_coordinates.items():
-        for name, value in _named_values(values, key):
-            joint, indices = _find_coordinates(joints, name)
-            joints[joint.name] = _replace_coordinates(joint, indices, key, value)
-    return replace(robot, links=tuple(links[link.name] for link in robot.links),
-                   joints=tuple(joints[joint.name] for joint in robot.joints))
-
-
-def _named_values(values: _Changes | None, field: str) -> Iterable[tuple[str, Any]]:
-    if values is None:
-        return ()
-    if not isinstance(values, Mapping):
-        raise ModelError(f"{field} is given by name", found=values, expected="a dict such as {'name': value}")
-    return values.items()
-
-
-def _look_up(elements: Mapping[str, Value], name: str, kind: str) -> Value:
-    if name not in elements:
-        raise _unknown_name(kind, name, elements)
-    return elements[name]
-
-
-def _replace_link_value(link: Link, field: str, value: Any) -> Link:
-    """Return the link with another mass, com or inertia (`field`)."""
-    place = element_location(link, field)
-    if field == "mass":
-        check_finite((value,), 1, place, "mass")
-        return replace(link, mass=float(value))
-    if field == "com":
-        check_finite(value, 3, place, "centre of mass")
-        return replace(link, com=vector(value))
-    entries = as_inertia(value, place)
-    check_finite(entries, 6, place, "inertia")
-    return replace(link, inertia=entries)
-
-
-def _find_coordinates(joints: Mapping[str, Joint], name: str) -> tuple[Joint, list[int]]:
-    """Return the joint with this name or coordinate, and the indices of its coordinates that the name denotes."""
-    moving = [joint for joint in joints.values() if joint.labels]
-    whole = {joint.name: (joint, list(range(len(joint.labels)))) for joint in moving}
-    single = {f"{joint.name}.{label}": (joint, [k]) for joint in moving for k, label in enumerate(joint.labels) if label}
-    return _look_up(whole | single, name, "joint or coordinate")
-
-
-def _replace_coordinates(joint: Joint, indices: list[int], field: str, value: Any) -> Joint:
-    """Return the joint with one number for all coordinates `indices`, or one for each, in a field of `Coordinate`."""
-    values = as_each(value, len(indices), element_location(joint, field), field)
-    coordinates = list(joint.coordinate_parameters)
-    for k, x in zip(indices, values, strict=True):
-        coordinates[k] = replace(coordinates[k], **{field: x})
-    return replace(joint, coordinates=tuple(coordinates))

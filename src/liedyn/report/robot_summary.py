@@ -16,7 +16,8 @@ from liedyn.io.robots.write_robot_yaml import PASSIVE, element_parameters
 from liedyn.model.coupling_expression import CouplingFunction
 from liedyn.model.description import LIMITS, Coordinate, Coupling, Joint, Loop, coordinate_name
 from liedyn.model.links import Pose
-from liedyn.model.model import Model, ModelJoint, base_text
+from liedyn.model.model import Model, base_text
+from liedyn.model.model_joint import ModelJoint
 from liedyn.model.validate import mimic_couplings
 from liedyn.robot_files import ReadingOptions, read_model
 

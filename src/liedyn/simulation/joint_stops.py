@@ -24,7 +24,8 @@ from liedyn.integrators.segment import RightHandSide, evaluate_state
 from liedyn.io.scenarios.scenario import LimitStops, Rule, Scenario
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.joint_laws import Stops
-from liedyn.model.model import Model, ModelJoint
+from liedyn.model.model import Model
+from liedyn.model.model_joint import ModelJoint
 from liedyn.simulation.joint_friction import (
     FrictionState,
     friction_event_names,

@@ -16,7 +16,8 @@ from liedyn.io.robots.write_robot_yaml import Omission, Subset, rpy_of
 from liedyn.model.description import STANDARD_GRAVITY, WORLD, Coordinate, Coupling, Joint, Mimic, Robot, coordinate_name
 from liedyn.model.link_tree import build_link_tree
 from liedyn.model.links import IDENTITY, Link, Pose, Shape, vector
-from liedyn.model.model import base_joint_name, joint_screws
+from liedyn.model.model_builder import base_joint_name
+from liedyn.model.model_joint import joint_screws
 from liedyn.model.validate import normalize_axes
 
 _NAMES = {"free": "floating"}                        # of joint types that the format calls otherwise

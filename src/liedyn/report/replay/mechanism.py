@@ -12,7 +12,8 @@ from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights
 from liedyn.joints.loop_joints import BODY_A, BODY_B, KIND
 from liedyn.model.couplings import FunctionCoupling
 from liedyn.model.description import COUPLING, ONE_DOF, coordinate_name
-from liedyn.model.model import Model, ModelJoint
+from liedyn.model.model import Model
+from liedyn.model.model_joint import ModelJoint
 from liedyn.model.spatial import pose_to_array
 from liedyn.model.validate import mimic_couplings
 from liedyn.report.replay.scene import bodies_of

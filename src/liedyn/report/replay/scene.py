@@ -15,7 +15,8 @@ from liedyn.io.mesh_files import INSTALL_MESHES, missing_readers
 from liedyn.io.robots.visual_shapes import link_meshes, link_shapes, package_hint, painted_robot, simple_shapes
 from liedyn.model.description import FREE, WORLD, Robot
 from liedyn.model.links import Link, LinkMesh, Shape, Texture
-from liedyn.model.model import Model, ModelJoint
+from liedyn.model.model import Model
+from liedyn.model.model_joint import ModelJoint
 from liedyn.model.spatial import pose, pose_to_array, screw_frame, symmetric_matrix
 from liedyn.report.plots.plot_data import Point, carried, element_lines, ground_or_index, rolling_rims, stick_figure, with_ground
 from liedyn.report.replay.meshes import MOST_TRIANGLES, packed_mesh, read_drawn_mesh, thinned

@@ -11,7 +11,8 @@ from liedyn.errors import LiedynWarning, Place, ScenarioError, list_names
 from liedyn.io.scenarios.control_schema import LAWS
 from liedyn.io.scenarios.scenario import Constant, Control, Pd, Rule, Scenario, Torque
 from liedyn.kernels.simulation.joint_laws import JointLaws
-from liedyn.model.model import Model, ModelJoint
+from liedyn.model.model import Model
+from liedyn.model.model_joint import ModelJoint
 from liedyn.simulation.name_binding import bind_joints, joint_mask
 from liedyn.simulation.signals.signal_compiler import SignalCompiler
 

@@ -21,7 +21,8 @@ from liedyn.kernels.simulation.signal_series import series_stack_size
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.description import Coordinate, Joint
 from liedyn.model.links import Pose
-from liedyn.model.model import Model, ModelJoint, build
+from liedyn.model.model import Model, build
+from liedyn.model.model_joint import ModelJoint
 from liedyn.model.spatial import adjoint, pose, rotation_by_rows
 from liedyn.simulation.control.control_law import error_gains
 from liedyn.simulation.name_binding import bind_rules
