@@ -86,6 +86,7 @@ def test_rows_out_of_reach_are_counted(tmp_path):
     (["--link", "tip", "--position", "1,2,3", "--q", "elbw=1"], "no moving joint 'elbw'"),
     (["--link", "tip", "--position", "1,2,3", "--posture", "elbow"], "expected NAME=VALUE"),
     (["--link", "tip", "--position", "1,2,3", "--fix", "knee"], "no joint to fix matches 'knee'"),
+    (["--link", "tip", "--position", "1,2,3", "--seed", "-1"], "-1 is not in the range x>=0"),
     (["--link", "tip", "--distance", "0"], "0.0 is not in the range x>0")])
 def test_wrong_options(options, message):
     result = run("ik", ARM, *options)
@@ -94,10 +95,14 @@ def test_wrong_options(options, message):
 
 @pytest.mark.parametrize("header, message", [
     ("t[s],pose.tip.px[m]", "the position of tip is incomplete: expected pose.tip.px, pose.tip.py"),
+    ("t[s],pose.tip.px[cm],pose.tip.py[m],pose.tip.pz[m]", "column pose.tip.px: wrong unit: expected m, got 'cm'\n"),
+    ("t[s],pose.tip.qx,pose.tip.qy,pose.tip.qz,pose.tip.qw[rad]", "column pose.tip.qw: wrong unit"),
+    ("t[s],com.position.x[mm],com.position.y[m],com.position.z[m]", "wrong unit: expected m, got 'mm'\n"),
     ("t[s],pose.hand.px[m]", "poses of links that double_pendulum does not have"),
     ("t[s],q.elbow[rad]", "no targets: expected columns such as pose.hand.px[m], pose.hand.py[m]")])
 def test_wrong_columns(tmp_path, header, message):
-    (tmp_path / "path.csv").write_text(f"{header}\n0,1\n1,1\n")
+    rest = ",1" * header.count(",")
+    (tmp_path / "path.csv").write_text(f"{header}\n0{rest}\n1{rest}\n")
     result = run("ik", ARM, "--targets", tmp_path / "path.csv")
     assert result.exit_code == 3 and message in result.stderr
     result = run("ik", ARM, "--targets", tmp_path / "path.csv", "--position", "1,2,3")

@@ -228,6 +228,24 @@ def test_a_fixed_base_stays_in_random_starts():
     np.testing.assert_allclose(found.q[:7], q[:7], atol=1e-14)         # quaternions are normalized again
 
 
+def test_a_fixed_coordinate_beyond_its_limits_stays_with_a_warning(gantry):
+    with pytest.warns(ld.LiedynWarning, match=r"fixed coordinates are beyond their limits: x \[beyond-limits\]"):
+        found = ld.inverse_kinematics(gantry, {"hook": [3.0, 0.5, 0.1]}, [3.0, 0.0, 0.0], fixed=["x"])
+    assert found.reached and found.q[0] == 3.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ld.inverse_kinematics(gantry, {"hook": [3.0, 0.5, 0.1]}, [3.0, 0.0, 0.0], fixed=["x"], limits=False)
+
+
+@pytest.mark.parametrize("options", [{}, {"path": True}, {"posture": [0.1, 0.2, 0.3]}])
+def test_no_targets(gantry, options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = ld.inverse_kinematics(gantry, {"hook": np.zeros((0, 3))}, **options)
+    assert found.q.shape == (0, 3) and found.position_error.shape == (0, 1) and found.closure_error.shape == (0,)
+    assert repr(found) == "<InverseKinematics: no targets>" and found.miss() == ""
+
+
 def test_a_guess_beyond_a_limit_moves_to_it(gantry):
     with pytest.warns(ld.LiedynWarning, match="hook misses by 1 m"):
         found = ld.inverse_kinematics(gantry, {"hook": [3.0, 0.5, 0.0]}, [3.0, 0.5, 0.0])

@@ -16,10 +16,15 @@ ARM = """<mujoco><worldbody><site name="w" pos="0.3 0.1 0.2"/>
 
 
 @pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
-def test_forces_of_straight_tendons(tmp_path):
-    (tmp_path / "arm.xml").write_text(ARM.format(""))
-    model, theirs = ld.load(tmp_path / "arm.xml"), mujoco.MjModel.from_xml_string(ARM.format(""))
-    assert [one.type for one in model.description.elements] == ["spring", "spring", "damper"]
+@pytest.mark.parametrize("disabled, types", [
+    (None, ["spring", "spring", "damper"]), ("spring", ["damper"] * 3), ("damper", ["spring", "spring"])])
+def test_forces_of_straight_tendons(disabled, types, tmp_path):
+    text = ARM.format("")
+    if disabled:
+        text = text.replace("<worldbody>", f'<option><flag {disabled}="disable"/></option><worldbody>')
+    (tmp_path / "arm.xml").write_text(text)
+    model, theirs = ld.load(tmp_path / "arm.xml"), mujoco.MjModel.from_xml_string(text)
+    assert [one.type for one in model.description.elements] == types
     data, rng = mujoco.MjData(theirs), np.random.default_rng(0)
     for _ in range(5):
         q, v = ld.integrate(model, model.neutral(), rng.standard_normal(model.nv)), rng.standard_normal(model.nv)

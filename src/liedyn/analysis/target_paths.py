@@ -17,6 +17,7 @@ from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.model import Model
 from liedyn.simulation.limits import neutral_within_limits
 from liedyn.simulation.name_binding import select
+from liedyn.simulation.trajectory_columns import check_column_unit
 
 _POSITION, _QUATERNION = ("px", "py", "pz"), ("qx", "qy", "qz", "qw")
 _CENTRE = ("com.position.x", "com.position.y", "com.position.z")
@@ -41,7 +42,7 @@ def tasks_of_trajectory(model: Model, trajectory: Trajectory, link: str | None =
     at = _point_of(trajectory) if point is None else point
     tasks = [Task(link=name, point=at, **goals) for name in links if (goals := _columns_of(trajectory, name))]
     if link is None and set(_CENTRE) <= trajectory.columns.keys():
-        tasks.append(Task(centre_of_mass=_stacked(trajectory, _CENTRE)))
+        tasks.append(Task(centre_of_mass=_stacked(trajectory, _CENTRE, "m")))
     if not tasks:
         raise TrajectoryError("no targets", place=Place(trajectory.source), found=list_names([*trajectory.columns], 4),
                               expected="columns such as pose.hand.px[m], pose.hand.py[m], pose.hand.pz[m], pose.hand.qx, …, "
@@ -60,11 +61,13 @@ def _columns_of(trajectory: Trajectory, link: str) -> dict[str, Any]:
         if missing:
             raise TrajectoryError(f"the {goal} of {link} is incomplete", place=Place(trajectory.source),
                                   found=", ".join(name for name in columns if name not in missing), expected=", ".join(columns))
-        goals[goal] = _stacked(trajectory, columns)
+        goals[goal] = _stacked(trajectory, columns, "m" if goal == "position" else "")
     return goals
 
 
-def _stacked(trajectory: Trajectory, names: Sequence[str]) -> Array:
+def _stacked(trajectory: Trajectory, names: Sequence[str], unit: str) -> Array:
+    for name in names:
+        check_column_unit(trajectory, name, unit)
     return np.column_stack([trajectory.columns[name] for name in names])
 
 

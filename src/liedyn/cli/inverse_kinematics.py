@@ -71,7 +71,7 @@ class Numbers(click.ParamType):         # type: ignore[type-arg]  # versions of 
 @click.option("--fix", "fixed", multiple=True, metavar="PATTERN", help="Joints that stay at the guess; may be repeated.")
 @click.option("--restarts", type=click.IntRange(0), metavar="N", help="Maximum number of further searches at random "
               "configurations. Default: 40.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of these configurations.")
+@click.option("--seed", type=click.IntRange(0), metavar="N", default=0, show_default=True, help="Seed of these configurations.")
 @click.option("--no-limits", is_flag=True, help="Ignore the limits of joint positions.")
 @click.option("--tolerance", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=1e-10, show_default=True,
               help="Maximum error [rad, or m per characteristic length of the robot].")

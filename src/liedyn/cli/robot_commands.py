@@ -303,8 +303,8 @@ def export(robot: str, function: str, output: str | None, no_passive: bool, sing
 @click.option("--constraint-motion", multiple=True, metavar="NAME=X,Y,Z", help="Position of the frame of a driven loop "
               "[m], optionally followed by roll, pitch, yaw [rad]; may be repeated.")
 @loops_option
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random initial guesses, which are tried "
-              "if the guess of --q does not lead to a closed configuration.")
+@click.option("--seed", type=click.IntRange(0), metavar="N", default=0, show_default=True, help="Seed of the random initial "
+              "guesses, which are tried if the guess of --q does not lead to a closed configuration.")
 @click.option("-o", "--output", type=click.Path(), default="-", help="File to write, .yaml or .csv. Default: YAML on "
               "stdout.")
 @with_console(base_option, reading_options, strict_option, force_option, json_option)

@@ -427,8 +427,8 @@ def _random_states(model: Model, parameters: int, seed: int, units: Scales, smoo
 
     Angles are between -pi and pi, displacements within one characteristic length.
     """
-    from liedyn.dynamics.manifold import random_configuration
-    rng = np.random.default_rng(seed)
+    from liedyn.dynamics.manifold import generator_of_seed, random_configuration
+    rng = generator_of_seed(seed)
     n = 20 + 3 * parameters // max(model.nv, 1)
     q = random_configuration(model, rng, n)
     reach = units.unit_scales(model.v_units)

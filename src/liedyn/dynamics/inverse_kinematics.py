@@ -15,7 +15,7 @@ from liedyn.dynamics.batching.threads import chunks, run_on_threads
 from liedyn.dynamics.constraints.assembly import coordinate_mask
 from liedyn.dynamics.constraints.rank import equation_weights
 from liedyn.dynamics.kinematic_tasks import TaskEquations, Tasks, posture_of, task_equations_of, task_list
-from liedyn.dynamics.manifold import difference
+from liedyn.dynamics.manifold import difference, generator_of_seed
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, LiedynWarning, ShapeError, UsageError, list_names, warn
 from liedyn.immutable import Immutable
@@ -79,6 +79,8 @@ class InverseKinematics(Immutable):
             how = "reached" if self.reached else "not reached"
             return (f"<InverseKinematics: {how}, q {short(self.q)}, error {self.position_error.max():.2g} m, "
                     f"{self.angle_error.max():.2g} rad, {int(self.iterations)} iterations>")
+        if not self.reached.size:
+            return "<InverseKinematics: no targets>"
         if self.reached.all():
             return f"<InverseKinematics: all {self.reached.size} targets reached, {self.iterations.mean():.3g} iterations each>"
         return f"<InverseKinematics: {int(self.reached.sum())} of {self.reached.size} targets reached; {self.miss()}>"
@@ -224,7 +226,7 @@ class _Searcher:
         """Return q (N, nq), dimensionless residuals (N, m) and statistics of the targets."""
         model, e = self.model, self.equations
         m, nv = len(e.scale), model.nv
-        starts = _SPREAD * self.unit * np.random.default_rng(seed).uniform(-1.0, 1.0, (restarts, nv)) * ~self.locked
+        starts = _SPREAD * self.unit * generator_of_seed(seed).uniform(-1.0, 1.0, (restarts, nv)) * ~self.locked
         target = np.ascontiguousarray(np.column_stack([e.target, self._rounding(guess, count)]))
         results = np.zeros((count, model.nq)), np.zeros((count, m)), np.zeros((count, N_STATISTICS))
         if not count:
@@ -298,6 +300,12 @@ class _Searcher:
             task_equations_generic(data_address(header), *map(data_address, arrays))
         return arrays[2], arrays[3].reshape(m, nv)
 
+    def fixed_beyond_limits(self, q: Array) -> tuple[str, ...]:
+        """Return the names of fixed coordinates that are beyond their limits in q (N, nq)."""
+        x = q[:, np.maximum(self.q_of_v, 0)]
+        beyond = self.locked & (self.q_of_v >= 0) & ((x < self.lower) | (x > self.upper)).any(axis=0)
+        return tuple(self.model.v_names[k] for k in np.flatnonzero(beyond))
+
     def at_limits(self, q: Array, target: int) -> tuple[str, ...]:
         """Return the names of coordinates that are at a limit in q (nq,) and move what misses the target."""
         x = q[np.maximum(self.q_of_v, 0)]
@@ -320,7 +328,7 @@ def _result(model: Model, equations: TaskEquations, searcher: _Searcher, lead: t
     limits = {int(k): names for k in np.flatnonzero(~reached) if (names := searcher.at_limits(q[k], int(k)))}
     shape = (*lead, len(equations.labels))
     solution = InverseKinematics(
-        q.reshape(*lead, -1), reached.reshape(lead), (length * errors[0]).reshape(shape), errors[1].reshape(shape),
+        q.reshape(*lead, model.nq), reached.reshape(lead), (length * errors[0]).reshape(shape), errors[1].reshape(shape),
         closure.reshape(lead), statistics[:, STEPS].astype(np.int64).reshape(lead),
         statistics[:, STARTS].astype(np.int64).reshape(lead), equations.labels, limits)
     warnings = _warnings(model, searcher, solution, q, path)
@@ -331,6 +339,8 @@ def _result(model: Model, equations: TaskEquations, searcher: _Searcher, lead: t
 
 def _warnings(model: Model, searcher: _Searcher, solution: InverseKinematics, q: Array, path: bool) -> list[LiedynWarning]:
     out = []
+    if names := searcher.fixed_beyond_limits(q):
+        out.append(LiedynWarning("beyond-limits", f"fixed coordinates are beyond their limits: {list_names(names, 6)}"))
     if not solution.reached.all():
         count = "the target is" if solution.reached.ndim == 0 else \
             f"{int((~solution.reached).sum())} of {solution.reached.size} targets are"

@@ -170,7 +170,7 @@ def task_equations_of(model: Model, tasks: Sequence[Task], posture: tuple[Array,
     lead = common_leading_axes(*named, *((labels[block.task], block.target, 1) for block in blocks),
                                axes="leading axes of targets")
     parts = [*(x for _, x, _ in named), *(block.target for block in blocks), *([posture[0]] if posture else [])]
-    target = np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])).reshape(prod(lead), -1) for x in parts], axis=1)
+    target = np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])).reshape(prod(lead), x.shape[-1]) for x in parts], axis=1)
     firsts = CONSTRAINT_MOTION_SIZE * model.driven + np.cumsum([0, *(block.target.shape[-1] for block in blocks)])
     rows = [(block.kind, block.link_a, block.link_b, firsts[k]) for k, block in enumerate(blocks)]
     counts = [EQUATION_COUNTS[block.kind] for block in blocks]

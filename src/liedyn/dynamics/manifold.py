@@ -6,7 +6,7 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, OnError
 from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
 from liedyn.dynamics.constraints.couplings import follow_couplings, follow_couplings_unchecked
-from liedyn.errors import ConfigurationError
+from liedyn.errors import ConfigurationError, UsageError
 from liedyn.kernels.manifold import differences, manifold_workspace_size, retractions
 from liedyn.model.description import FREE, ONE_DOF
 from liedyn.model.model import Model
@@ -129,6 +129,13 @@ def _generator(rng: np.random.Generator | int) -> np.random.Generator:
     except (TypeError, ValueError):
         raise ConfigurationError("rng is not a random generator or a seed: expected "
                                  f"numpy.random.default_rng(0) or an integer >= 0, got {rng!r}") from None
+
+
+def generator_of_seed(seed: int, *stream: int) -> np.random.Generator:
+    """Return the random generator of a seed, of one of its streams. Raise UsageError for other values."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise UsageError(f"seed: expected an integer >= 0, got {seed!r}")
+    return np.random.default_rng([seed, *stream] if stream else seed)
 
 
 def _random_configuration(model: Model, rng: np.random.Generator, lead: tuple[int, ...]) -> Array:

@@ -221,7 +221,7 @@ def bind_columns(model: Model, trajectory: Trajectory, kind: str, *, partial: bo
     units, trajectory = _units(model, kind), with_current_names(model, trajectory)
     present = [name for name in units if f"{kind}.{name}" in trajectory.columns]
     for name in present:
-        _check_unit(trajectory, f"{kind}.{name}", units[name])
+        check_column_unit(trajectory, f"{kind}.{name}", units[name])
     if present and model.nc and model.has_only_couplings:
         followers = {model.v_names[k] for k in np.flatnonzero(model.follows)}       # single coordinates: their names in q, too
         absent = [name for name in units if name not in present and (name in followers or not partial)]
@@ -304,7 +304,8 @@ def _columns_by_kind(model: Model) -> Callable[[str], dict[str, str]]:
     return lru_cache(None)(partial(_units, model))
 
 
-def _check_unit(trajectory: Trajectory, column: str, unit: str) -> None:
+def check_column_unit(trajectory: Trajectory, column: str, unit: str) -> None:
+    """Raise TrajectoryError if a column has another unit."""
     actual = trajectory.units.get(column, "")
     if actual and actual.replace("·", " ").replace("*", " ") != unit:
         raise TrajectoryError("wrong unit", place=_column_location(trajectory, column), found=actual,
@@ -321,7 +322,7 @@ def _conversion(trajectory: Trajectory, actual: str, expected: str) -> str | Non
         return None
     kinds = dict.fromkeys(name.partition(".")[0] for name, unit in trajectory.units.items()
                           if is_motion_column(name) and unit and name_in_si(unit) not in (unit, None))
-    return f"convert them with {columns_option({f'{kind}.*': f'{kind}.*' for kind in kinds})}"
+    return f"convert them with {columns_option({f'{kind}.*': f'{kind}.*' for kind in kinds})}" if kinds else None
 
 
 def _stack_columns(trajectory: Trajectory, kind: str, names: Sequence[str], present: list[str]) -> Array | None:
@@ -368,7 +369,7 @@ def wrench_components(model: Model, trajectory: Trajectory, rate: int = 0) -> li
         if name not in units:
             raise TrajectoryError("the robot has no link of this column", place=_column_location(trajectory, column),
                                   expected=f"{kind}.<link>.mx … {kind}.<link>.fz")
-        _check_unit(trajectory, column, units[name])
+        check_column_unit(trajectory, column, units[name])
         names.append(name)
     return names
 

@@ -20,7 +20,7 @@ from liedyn.dynamics.constraints.rank import (
     scaled_rank,
 )
 from liedyn.dynamics.finite_differences import numerical_derivative
-from liedyn.dynamics.manifold import difference, integrate
+from liedyn.dynamics.manifold import difference, generator_of_seed, integrate
 from liedyn.errors import ComputationError, LiedynWarning, NameLookupError, ShapeError, list_names, summarized, warn
 from liedyn.immutable import Immutable
 from liedyn.model.constraint_arrays import ModelConstraint
@@ -128,7 +128,7 @@ class BranchSearch:
 
         Raises ComputationError if none is found.
         """
-        rng, starts = np.random.default_rng(seed), 0
+        rng, starts = generator_of_seed(seed), 0
         first = self.close(self.within(guess))
         best, steps = first, first.steps
         while not best.closed and starts < _MAX_RESTARTS:
@@ -387,6 +387,7 @@ def mobility(model: Model, q: ArrayLike, *, constraint_motion: Mapping[str, Any]
     ('pin.wx', 'pin.wy', 'pin.vz')
     """
     check_has_constraints(model)
+    rng = generator_of_seed(seed, 1)
     residual = np.abs(constraint_residual(model, q, constraint_motion=constraint_motion))
     if residual.ndim != 1:
         raise ShapeError(f"q has the wrong shape: expected ({model.nq},), got {np.shape(q)}")
@@ -399,7 +400,7 @@ def mobility(model: Model, q: ArrayLike, *, constraint_motion: Mapping[str, Any]
     rank, gap = _rank(A)
     generic, rigid = rank, rank == model.nv
     if rank < min(model.nc, model.nv):
-        generic, rigid = _generic_rank(model, q, constraint_motion, rank, seed)
+        generic, rigid = _generic_rank(model, q, constraint_motion, rank, rng)
     redundant = tuple(model.constraint_equation_names[r] for r in _dependent_equations(A, rank))
     return Mobility(model.nv - rank, rank, redundant, generic, rigid, gap)
 
@@ -448,7 +449,7 @@ def generic_rank(model: Model, q: Array, ranks: Integers, prescribed: Mask | Non
     """
     free = slice(None) if prescribed is None else ~prescribed
     largest = model.cached(GenericRankKey(None if prescribed is None else prescribed.tobytes()), lambda: _LargestRank(
-        _generic_rank(model, q, None, int(ranks.min()), 0, free)[0]))
+        _generic_rank(model, q, None, int(ranks.min()), generator_of_seed(0, 1), free)[0]))
     largest.rank = max(largest.rank, int(ranks.max()))
     return largest.rank
 
@@ -477,11 +478,11 @@ def _dependent_equations(A: Array, rank: int) -> list[int]:
     return sorted(np.argsort(remainders, kind="stable")[:len(A) - rank].tolist())
 
 
-def _generic_rank(model: Model, q: ArrayLike, constraint_motion: Mapping[str, Any] | None, rank: int, seed: int,
-                  columns: slice | Mask = slice(None)) -> tuple[int, bool]:
+def _generic_rank(model: Model, q: ArrayLike, constraint_motion: Mapping[str, Any] | None, rank: int,
+                  rng: np.random.Generator, columns: slice | Mask = slice(None)) -> tuple[int, bool]:
     """Return the maximum rank of these columns at q and at closed configurations near q, and whether q is the only one."""
     search = BranchSearch(model, constraint_motion=constraint_motion, limits=False)
-    rng, unit = np.random.default_rng([seed, 1]), coordinate_scales(model)
+    unit = coordinate_scales(model)
     generic, rigid = rank, True
     for _ in range(_N_NEIGHBOURS):
         solution = search.close(integrate(model, q, _NEIGHBOUR_DISTANCE * unit * rng.standard_normal(model.nv)))

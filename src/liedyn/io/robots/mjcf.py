@@ -321,14 +321,16 @@ def _is_straight(element: XmlElement, child: XmlElement) -> bool:
 def _straight_tendon(element: XmlElement, child: XmlElement, name: str, tree: BodyTree) -> Iterator[ForceElement]:
     (a, at_a), (b, at_b) = (tree.site[part.name_of("site", tree.site, "unknown site", "a site's name")]
                             for part in child.children)
-    stiffness, damping = ((element.floats(key) or (0.0,))[0] for key in ("stiffness", "damping"))
+    stiffness, damping = (acts * (element.floats(key) or (0.0,))[0] for key, acts in (
+        ("stiffness", tree.option.springs), ("damping", tree.option.dampers)))
     values: dict[str, Any] = {"damping": damping}
     if stiffness:
         values |= {"stiffness": stiffness, "free_length": _spring_length(element, tree)}
     if any(element.vector("range", (0.0, 0.0))):
         tree.count("limits of tendons")
-    yield ForceElement(element.name or name, "spring" if stiffness else "damper", a, b, at_a, at_b, **values,
-                       place=element.place())
+    if stiffness or damping:
+        yield ForceElement(element.name or name, "spring" if stiffness else "damper", a, b, at_a, at_b, **values,
+                           place=element.place())
 
 
 def _spring_length(element: XmlElement, tree: BodyTree) -> tuple[float, ...]:
