@@ -46,6 +46,45 @@ def test_only_noticeable_changes_of_stated_values_cause_a_warning(write, digits,
         assert code is None or abs(change) < 1e-9 or f"{name} by {change:.3g} rad" in again.warnings[0].message
 
 
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_guess_selects_the_assembly_without_a_message(write, side):
+    r = run_scenario(write(f"duration: 0.01\ninitial: {{q: {{crank: 1.0}}, guess: {{knee: {side}, rocker: {1.5 * side}}}}}\n"))
+    assert r.q[0, 0] == 1.0 and np.sign(r.q[0, 2]) == side and not r.warnings
+    assert np.abs(ld.constraint_residual(r.model, r.q[0])).max() < 1e-12
+
+
+def test_assembly_does_not_change_coordinates_to_keep(write):
+    stated = "duration: 0.01\ninitial: {q: {crank: 1.0, rocker: 1.2}, v: {crank: 2.0, rocker: 9.0}"
+    moved, r = run_scenario(write(stated + "}\n")), run_scenario(write(stated + ", keep: [cr*]}\n"))
+    assert abs(moved.q[0, 0] - 1.0) > 1e-3 and abs(moved.v[0, 0] - 2.0) > 1e-3
+    assert r.q[0, 0] == 1.0 and r.v[0, 0] == 2.0
+    assert np.abs(ld.constraint_velocity(r.model, r.q[0], r.v[0])).max() < 1e-13
+
+
+@pytest.mark.parametrize("initial, message", [
+    ("{q: {crank: 1.0}, guess: {crank: 1.1}}", r"initial\.guess\.crank: the guess has no effect: .* gives the position of crank"),
+    ("{guess: {elbow: 1.1}}", r"initial\.guess\.elbow: no such joint: .*, got 'elbow'"),
+    ("{keep: [elbow]}", r"initial\.keep\[0\]: no such joint: .*, got 'elbow'"),
+    ("{guess: {crank: [1, 2]}}", r"initial\.guess\.crank: joint crank: wrong number of values: expected 1, got 2"),
+    ("{keep: [crank], assemble: false}", r"initial\.keep: keep has no effect without assembly: .*, got 'assemble: false'"),
+    ("{q: {crank: 1.0, rocker: 9.0}, keep: [crank, rocker]}",
+     r"initial: .* cannot be assembled: .*\(in initial\.keep: crank, rocker\)"),
+    ("{v: {crank: 1}, keep: ['cr*']}\njoints: {rocker: {prescribe: {velocity: 1}}}",
+     r"initial: the prescribed motion or kept velocity contradicts .*velocities of crank, rocker with a residual"),
+])
+def test_guesses_and_coordinates_to_keep_that_are_wrong(write, initial, message):
+    with pytest.raises(ScenarioError, match=message):
+        run_scenario(write(f"duration: 0.01\ninitial: {initial}\n"))
+
+
+@pytest.mark.parametrize("key", ["guess: {joint1: 1.0}", "keep: [joint1]"])
+def test_robots_without_constraints_need_no_assembly(tmp_path, key):
+    scenario = tmp_path / "run.yaml"
+    scenario.write_text(f"robot: {Path('robots/double_pendulum.yaml').absolute()}\nduration: 0.01\ninitial: {{{key}}}\n")
+    with pytest.raises(ScenarioError, match=rf"initial\.{key[:5].strip(':')}.*has no effect: the robot has no constraints"):
+        run_scenario(scenario)
+
+
 def test_a_stated_velocity_that_changes_causes_a_warning(write):
     r = run_scenario(write("duration: 0.01\ninitial: {q: {crank: 1.0}, v: {crank: 2.0, knee: 0.5, rocker: 0.1}}\n"))
     assert [warning.code for warning in r.warnings] == ["initial-state-projected"]

@@ -249,21 +249,23 @@ def constraint_motions_at(problem: InitialValueProblem, t: float) -> LoopMotions
 
 
 def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolerance: float, given_q: tuple[Mask, Mask],
-                        given_v: tuple[Mask, Mask], on_reference: Mask) -> tuple[Array, Array, WarningLog]:
+                        given_v: tuple[Mask, Mask], on_reference: Mask, unchanged: Mask) -> tuple[Array, Array, WarningLog]:
     """Return the initial q and v that satisfy the constraints, and warnings about them.
 
     tolerance          of the constraints in the run, see `ConstraintOptions`
     given_q, given_v   masks (nv,) of coordinates that the scenario gives: all, and those without its `from` or keyframe, which
                        have priority. Changes of others cause no message
     on_reference       mask (nv,) of coordinates that start on the reference of a law
+    unchanged          mask (nv,) of coordinates whose positions, and given velocities, do not change
 
-    Prescribed coordinates do not change. Given ones and those on references do not change if the others can satisfy the
+    Prescribed coordinates do not change, either. Given ones and those on references do not change if the others can satisfy the
     constraints, or else at least those on references.
     Raises ScenarioError for constraints that cannot be satisfied, and for a singular initial configuration.
     """
     model, place = problem.model, Place(scenario.source, None, "initial")
     fixed, constraint_motion = problem.schedule.level == POSITION, constraint_motions_at(problem, 0.0)
-    fixed_v = fixed | (problem.schedule.level == VELOCITY)
+    fixed_v = fixed | (problem.schedule.level == VELOCITY) | (unchanged & given_v[0])
+    fixed = fixed | unchanged
     if not scenario.assemble:
         return problem.q, problem.v, _open_warnings(model, problem, constraint_motion)
     masks_q, masks_v = ((present | on_reference | always, stated | on_reference | always, on_reference | always, always)
@@ -273,10 +275,10 @@ def close_initial_state(scenario: Scenario, problem: InitialValueProblem, tolera
         raise ScenarioError(undefined, place=place)
     residual = equation_weights(model) * constraint_residual(model, q, constraint_motion=constraint_motion)
     if np.abs(residual).max() > tolerance:                     # smaller residuals are within the tolerance of the run
-        q = _close_position(model, q, masks_q, constraint_motion, place)
+        q = _close_position(model, q, masks_q, unchanged, constraint_motion, place)
     _check_rank(model, q, constraint_motion, place)
     v = solve_coupled_velocity(model, q, problem.v, masks_v, constraint_motion)
-    v = _close_velocity(model, q, v, masks_v, constraint_motion, place)
+    v = _close_velocity(model, q, v, masks_v, unchanged & given_v[0], constraint_motion, place)
     noticeable = _NOTICEABLE * coordinate_scales(model)
     warnings = _projection_warnings(model, "position", difference(model, problem.q, q), given_q[1] | on_reference, noticeable)
     noticeable = noticeable * np.abs(v / coordinate_scales(model)).max(initial=0.0)
@@ -300,18 +302,20 @@ def _open_warnings(model: Model, problem: InitialValueProblem, constraint_motion
 
 # position ------------------------------------------------------------------------------------------------------------
 
-def _close_position(model: Model, q: Array, masks: tuple[Mask, ...], constraint_motion: LoopMotions | None,
-                    place: Place) -> Array:
+def _close_position(model: Model, q: Array, masks: tuple[Mask, ...], unchanged: Mask,
+                    constraint_motion: LoopMotions | None, place: Place) -> Array:
     *wishes, fixed = masks
     for fixed_mask in [*(mask for mask in wishes if _can_close(model, q, mask, constraint_motion)), fixed]:
         try:
             return _close(model, q, fixed_mask, constraint_motion)
         except ComputationError as error:
             reason = error
-    names = [model.v_names[i] for i in np.flatnonzero(fixed)]
+    names = {text: [model.v_names[i] for i in np.flatnonzero(mask)]
+             for text, mask in (("prescribed at t = 0", fixed & ~unchanged), ("in initial.keep", unchanged))}
+    hints = [f"{text}: {', '.join(each)}" for text, each in names.items() if each]
     raise ScenarioError(f"the initial state cannot be assembled: {reason}", place=place,
-                        hint=f"prescribed at t = 0: {', '.join(names)}" if names else "give an initial.q that is nearer to a "
-                                                                                      "closed configuration") from reason
+                        hint="; ".join(hints) or "give an initial.q or initial.guess that is nearer to a closed configuration",
+                        ) from reason
 
 
 def _can_close(model: Model, q: Array, fixed_mask: Mask, constraint_motion: LoopMotions | None) -> bool:
@@ -369,8 +373,8 @@ def _most_dependent(model: Model, A: Array) -> str:
 
 # velocity ------------------------------------------------------------------------------------------------------------
 
-def _close_velocity(model: Model, q: Array, v: Array, masks: tuple[Mask, ...], constraint_motion: LoopMotions | None,
-                    place: Place) -> Array:
+def _close_velocity(model: Model, q: Array, v: Array, masks: tuple[Mask, ...], unchanged: Mask,
+                    constraint_motion: LoopMotions | None, place: Place) -> Array:
     for fixed_mask in masks:
         closed_v = project_velocity_unchecked(model, q, v, prescribed=fixed_mask, constraint_motion=constraint_motion)
         errors = np.abs(constraint_velocity(model, q, closed_v, constraint_motion=constraint_motion))
@@ -380,7 +384,8 @@ def _close_velocity(model: Model, q: Array, v: Array, masks: tuple[Mask, ...], c
     r = int(np.argmax(equation_weights(model) * errors))
     driven = [constraint.name for constraint in model.constraints if constraint.driven]
     names = [model.v_names[i] for i in np.flatnonzero(masks[-1])] or driven
-    raise ScenarioError(f"the prescribed motion contradicts the constraint {model.constraint_equation_names[r]} at t = 0",
+    motion = "motion or kept velocity" if unchanged.any() else "motion"
+    raise ScenarioError(f"the prescribed {motion} contradicts the constraint {model.constraint_equation_names[r]} at t = 0",
                         place=place,
                         found=f"velocities of {', '.join(names)} with a residual of {errors[r]:.3g}",
                         hint="prescribe fewer joints, or consistent motions")

@@ -450,12 +450,16 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
     if problem.joint_laws is not None:
         _start_on_references(problem, problem.joint_laws, q, v)
     ended_q, ended_v, warnings = recorded_initial_state(scenario.initial_from, model)
-    rules_q = write_values(q, scenario.initial_q, model, model.q_index, ended_q)
+    laws = problem.joint_laws                                  # joints on their references keep these where they can
+    on_reference = np.zeros(model.nv, dtype=bool) if laws is None else laws.driven & (laws.signal >= 0)
+    guesses = _guesses(scenario, problem, on_reference)
+    rules_q = write_values(q, scenario.initial_q, model, model.q_index, {**ended_q, **guesses})
     rules_v = write_values(v, scenario.initial_v, model, model.v_index, ended_v)
     warnings += normalize_quaternions(q, rules_q, model)
     for rules, x, index in (rules_q, q, model.q_index), (rules_v, v, model.v_index):
         for name, rule in rules.items():
             _check_size(x[index(name)], rule.place)
+    rules_q = {name: rule for name, rule in rules_q.items() if rule is not guesses.get(name)}        # what the scenario states
     initial, motion = (q, v), prescribed_state(problem, 0.0, q, v)
     for prescribed in prescribed_motions(problem):                            # start on the prescribed motion
         displacements, at_position = prescribed.mismatch(initial, motion), (True, prescribed.is_pose)
@@ -469,14 +473,35 @@ def _with_initial_state(scenario: Scenario, problem: InitialValueProblem) -> tup
                                     expected=f"{prescribed.format(begins[part])}, or no value")
             x[part] = begins[part]
     if problem.constraints is not None:
-        laws = problem.joint_laws                              # joints on their references keep these where they can
-        on_reference = np.zeros(model.nv, dtype=bool) if laws is None else laws.driven & (laws.signal >= 0)
         given_q, given_v = (_given_masks(model, *rules) for rules in ((rules_q, ended_q), (rules_v, ended_v)))
-        q, v, more = close_initial_state(scenario, problem, problem.constraints.tolerance, given_q, given_v, on_reference)
+        unchanged = joint_mask(bind_joints(scenario.initial_keep, model), model)
+        q, v, more = close_initial_state(scenario, problem, problem.constraints.tolerance, given_q, given_v, on_reference,
+                                         unchanged)
         warnings += more
     started = replace(problem, q=q, v=v)
     check_joints_of_loop_laws(started, scenario.control.place if scenario.control else Place())
     return started, warnings
+
+
+def _guesses(scenario: Scenario, problem: InitialValueProblem, on_reference: Mask) -> dict[str, Rule]:
+    """Return the guess of each joint whose position nothing else gives.
+
+    Raises ScenarioError for guesses without any such joint, and for `guess` and `keep` of a robot without constraints.
+    """
+    model, rules = problem.model, scenario.initial_guess
+    for key, each in (("guess", rules), ("keep", scenario.initial_keep)):
+        if each and problem.constraints is None:
+            raise ScenarioError(f"{key} has no effect: the robot has no constraints", place=each[0].place,
+                                expected="loops, couplings or a mimic in its file")
+    other = (problem.schedule.level == POSITION) | on_reference | joint_mask(bind_joints(scenario.initial_q, model), model)
+    bound = bind_joints(rules, model)
+    guesses = {name: rule for name, rule in bound.items() if not other[model.v_index(name)].any()}
+    for rule in rules:
+        if all(used is not rule for used in guesses.values()):
+            names = [name for name, used in bound.items() if used is rule] or [rule.pattern]
+            raise ScenarioError("the guess has no effect: initial.q, a prescribed motion, a reference or another guess gives "
+                                f"the position of {list_names(names, _MAX_NAMES)}", place=rule.place, expected="no guess")
+    return guesses
 
 
 def _given_masks(model: Model, rules: Mapping[str, Rule], start: Mapping[str, Rule]) -> tuple[Mask, Mask]:

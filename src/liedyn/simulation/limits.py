@@ -197,7 +197,7 @@ def start_within_limits(scenario: Scenario, model: Model) -> Scenario:
     """
     if scenario.source != scenario.robot or scenario.initial_from is not None or scenario.control is not None:
         return scenario
-    bound = {*bind_joints(scenario.initial_q, model),
+    bound = {*bind_joints(scenario.initial_q, model), *bind_joints(scenario.initial_guess, model),
              *(name for name, rule in bind_joints(scenario.joints, model).items() if isinstance(rule.value, Prescribe))}
     start, neutral, rules, starts = neutral_within_limits(model, bound), model.neutral(), [], []
     for joint in model.joints:

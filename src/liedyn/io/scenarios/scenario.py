@@ -288,6 +288,8 @@ class Scenario:
     seed: int | None = None
     initial_q: tuple[Rule, ...] = ()
     initial_v: tuple[Rule, ...] = ()
+    initial_guess: tuple[Rule, ...] = ()         # of positions: where assembly starts
+    initial_keep: tuple[Rule, ...] = ()          # joints that assembly does not move
     joints: tuple[Rule, ...] = ()
     forces: tuple[ExternalForce, ...] = ()
     actuators: tuple[Rule, ...] = ()

@@ -60,6 +60,7 @@ from liedyn.io.scenarios.signal_schema import (
     by_name,
     drive_to_dict,
     numbers_to_list,
+    patterns,
     rules_to_dict,
     signal_to_dict,
 )
@@ -116,6 +117,11 @@ INITIAL = Schema("initial", (
     Field("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0.2}, live=True),
     Field("assemble", Boolean(), "whether the loops of the robot are closed first; see [robots with loops](#robots-with-loops)",
         True, example=False),
+    Field("guess", by_name(NUMBERS, "joint"), "positions by joint or pattern from which loops are closed [rad or m], in the form "
+        "of `q`; assembly may change them. `q`, prescribed motions and references take precedence", "none",
+        example={"elbow": -0.5}),
+    Field("keep", patterns(()), "joints or patterns whose position assembly does not change, and whose velocity in `v` it does "
+        "not change", "none", example=["elbow"]),
     Field("from", File("run folder or trajectory", "trajectory.csv"), "run folder or trajectory in whose last row the robot "
         "starts, by the names of the coordinates; `q` and `v` replace values of it", example="runs/before"),
     Field("keyframe", Text(), "keyframe of the robot file in which the robot starts; `q` and `v` replace values of it",
@@ -204,7 +210,7 @@ MOST_STEPS = 100_000_000                         # more is often a slip of the p
 MOST_AT_ALL = 1_000_000_000_000                  # a microsecond each: two weeks. No run ends that takes more
 _LONG_STEP = 0.1                                 # s: adaptive methods seldom take longer ones while a robot moves
 _FIELDS = {"external_forces": "forces", "constraints": "stabilization"}          # of `Scenario`, where keys have other names
-_INITIAL = {"q": "initial_q", "v": "initial_v", "from": "initial_from"}
+_INITIAL = {"q": "initial_q", "v": "initial_v", "guess": "initial_guess", "keep": "initial_keep", "from": "initial_from"}
 _START = {"from": "file", "keyframe": "keyframe"}                                # of `StartFrom`
 
 
@@ -297,6 +303,10 @@ def _initial(node: Node) -> dict[str, Any]:
     forms = [key for key in ("from", "keyframe") if key in values]
     if len(forms) > 1:
         raise node.problem("from and keyframe cannot be combined", found=", ".join(forms), expected="one of them")
+    for key in ("guess", "keep"):
+        if key in values and not values.get("assemble", True):
+            raise node.value[key].problem(f"{key} has no effect without assembly", found="assemble: false",
+                                          expected="assemble: true")
     for key in forms:
         values["from"] = StartFrom(**{_START[key]: values.pop(key)}, place=node.value[key].place)
     return {_INITIAL.get(key, key): value for key, value in values.items()}
@@ -339,6 +349,8 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
         "seed": s.seed,
         "integrator": _integrator_to_dict(s.integrator),
         "initial": {"q": rules_to_dict(s.initial_q, numbers_to_list), "v": rules_to_dict(s.initial_v, numbers_to_list),
+                    "guess": rules_to_dict(s.initial_guess, numbers_to_list) or None,
+                    "keep": [rule.pattern for rule in s.initial_keep] or None,
                     "assemble": None if s.assemble else False, **_start_to_dict(s.initial_from)},
         "constraints": None if s.stabilization == Stabilization() else _stabilization_to_dict(s.stabilization),
         "constraint_motion": rules_to_dict(s.constraint_motion, drive_to_dict) or None,
