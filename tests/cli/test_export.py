@@ -32,11 +32,17 @@ def ran(folder: Path, name: str) -> subprocess.CompletedProcess:
     return subprocess.run([folder / "program"], capture_output=True, text=True, check=False, timeout=60)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize(("name", "single"), [*((name, False) for name in KINDS), *((name, True) for name in KINDS_AS_FLOAT)])
+SHORT_FUNCTIONS = ("bias_force", "gravity_force", "link_pose", "jacobian")    # of one robot with every kind of joint
+CASES = [(name, function, single) for single in (False, True) for name in (KINDS_AS_FLOAT if single else KINDS)
+         for function in FUNCTIONS if function not in SHORT_FUNCTIONS or name == KINDS[-1]]
+
+
+@pytest.mark.parametrize(("name", "function", "single"), CASES)
 def test_compiled_functions_give_what_liedyn_gives(name, function, single, tmp_path, worst):
     """The program's own bound, 1e-9 or 1e-3 of the largest number, is loose: robots may be badly conditioned."""
-    write_export(model_of(name), function, tmp_path / "f.c", single=single, with_test=True)
+    model = model_of(name)
+    of_link = {"link": model.link_names[-1]} if function in ("link_pose", "jacobian") else {}
+    write_export(model, function, tmp_path / "f.c", single=single, with_test=True, **of_link)
     done = ran(tmp_path, "f")
     assert done.returncode == 0, done.stdout
     error = float(done.stdout.rpartition(":")[2])
@@ -44,6 +50,26 @@ def test_compiled_functions_give_what_liedyn_gives(name, function, single, tmp_p
     twice = "derivatives" in function                          # conditioned by M twice, whose number is 4e3 for `screws`
     bound = (1e-3 if twice else 1e-4) if single else 1e-11 if twice else 1e-12
     assert worst(what, error, name) < bound
+
+
+@pytest.mark.parametrize("frame", ["local", "local_world_aligned", "world"])
+def test_a_jacobian_of_a_loop_is_that_of_python(frame, tmp_path, monkeypatch):
+    """Kinematics do not depend on constraints; frames are those of `ld.jacobian`."""
+    monkeypatch.chdir(tmp_path)
+    done = run("export", str(ROOT / "robots/four_bar.yaml"), "--function", "jacobian", "--link", "coupler", "--frame", frame,
+               "--with-test")
+    assert done.exit_code == 0, done.stderr
+    assert ran(tmp_path, "four_bar_coupler_jacobian").returncode == 0
+    text = {"local": "its axes about its origin", "local_world_aligned": "the world about the origin of the link",
+            "world": "the world about the origin of the world"}[frame]
+    assert text in (tmp_path / "four_bar_coupler_jacobian.h").read_text()
+
+
+def test_gravity_and_pose_take_the_configuration_only(tmp_path):
+    model = model_of("ball")
+    for function, link, output in (("gravity_force", None, f"tau[{model.nv}]"), ("link_pose", model.link_names[0], "T[16]")):
+        write_export(model, function, tmp_path / "f.c", link=link, force=True)
+        assert f"int f(const double q[{model.nq}], double {output});" in (tmp_path / "f.h").read_text()
 
 
 def test_the_command_offers_what_can_be_written():
@@ -109,6 +135,12 @@ def test_export_names_files_and_says_what_they_hold(tmp_path, monkeypatch):
     (["robots/panda.yaml", "-o", "7-arm.c"], 2, "7-arm.c is not the name of a C file"),
     (["robots/panda.yaml", "--function", "energy"], 2, "'energy' is not one of"),
     (["robots/four_bar.yaml"], 3, "forward_dynamics does not account for the constraints of robot four_bar"),
+    (["robots/panda.yaml", "-o", "double.c"], 2, "the function would have the name double, which C uses"),
+    (["robots/panda.yaml", "--function", "jacobian"], 2, "jacobian needs the name of a link"),
+    (["robots/panda.yaml", "--function", "jacobian", "--link", "panda_hnd"], 3, "no link 'panda_hnd'; did you mean 'panda_hand'"),
+    (["robots/panda.yaml", "--function", "link_pose", "--link", "panda_hand", "--frame", "world"], 2,
+     "link_pose has no option frame"),
+    (["robots/panda.yaml", "--function", "mass_matrix", "--no-passive"], 2, "mass_matrix has no option passive"),
 ])
 def test_bad_exports_are_one_line(arguments, status, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

@@ -30,7 +30,7 @@ from liedyn.io.robots.robot_formats import in_words, written_endings, written_fo
 
 if TYPE_CHECKING:                       # imports NumPy
     from liedyn.analysis.moves import Move
-    from liedyn.arrays import Array, Base
+    from liedyn.arrays import Array, Base, Frame
     from liedyn.io.ros_bag import BagOptions
     from liedyn.model.model import Model
     from liedyn.robot_files import ReadingOptions
@@ -247,24 +247,27 @@ def _convert_trajectory(source: str, output: str, robot: str | None, columns: st
 # export -----------------------------------------------------------------------------------------------------------------
 
 # the names of `interop.c_files.FUNCTIONS`, whose module imports Numba
-FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "inverse_dynamics_derivatives",
-             "forward_dynamics_derivatives")
+FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "bias_force", "gravity_force",
+             "link_pose", "jacobian", "inverse_dynamics_derivatives", "forward_dynamics_derivatives")
 
 
-@click.command(short_help="Write the dynamics of a robot as a C file.")
+@click.command(short_help="Write dynamics or kinematics of a robot as C.")
 @robot_argument
 @click.option("--function", type=click.Choice(FUNCTIONS), default="forward_dynamics", metavar="NAME", show_default=True,
               help=f"Function to write: {', '.join(FUNCTIONS)}.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.c",
               help="C file to write, with a header next to it. Default: ROBOT_FUNCTION.c in the current folder.")
+@click.option("--link", metavar="LINK", help="Link for link_pose and jacobian.")
+@click.option("--frame", type=click.Choice(["local", "local_world_aligned", "world"]),
+              help="Frame for jacobian, as in ld.jacobian.  [default: local]")
 @click.option("--no-passive", is_flag=True, help="Omit joint springs, damping and friction.")
 @click.option("--float", "single", is_flag=True, help="Use single precision.")
 @click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state with liedyn's result.")
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
-def export(robot: str, function: str, output: str | None, no_passive: bool, single: bool, with_test: bool,       # noqa: PLR0913
-           base: Base | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool,
-           console: Console) -> None:
-    """Write a function of ROBOT's dynamics as a C99 function with a header.
+def export(robot: str, function: str, output: str | None, link: str | None, frame: Frame | None,       # noqa: PLR0913
+           no_passive: bool, single: bool, with_test: bool, base: Base | None, ignore_mimic: bool, reading: ReadingOptions,
+           strict: bool, force: bool, as_json: bool, console: Console) -> None:
+    """Write a function of ROBOT's dynamics or kinematics as a C99 function with a header.
 
     The code has no loops, allocates no memory, and needs only <math.h>. Comments list the order and the units of the arrays.
 
@@ -273,6 +276,8 @@ def export(robot: str, function: str, output: str | None, no_passive: bool, sing
       liedyn export robots/panda.yaml \\
           --function forward_dynamics -o panda_fd.c
           # writes panda_fd.c, panda_fd.h
+      liedyn export robots/panda.yaml --function jacobian \\
+          --link panda_hand --frame local_world_aligned
       liedyn export robots/ur5.yaml --function inverse_dynamics --float \\
           --with-test
     """
@@ -282,8 +287,8 @@ def export(robot: str, function: str, output: str | None, no_passive: bool, sing
     model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, **reading)
     console.robot(model)
     with console.progress.stage("writing the function"):
-        written, paths = write_export(model, function, Path(output) if output else None, passive=not no_passive, single=single,
-                                      with_test=with_test, force=force)
+        written, paths = write_export(model, function, Path(output) if output else None, link=link, frame=frame,
+                                      passive=False if no_passive else None, single=single, with_test=with_test, force=force)
     if as_json:
         console.result_json({"files": [str(path) for path in paths], "function": written.name,
                              "operations": written.trace.size})

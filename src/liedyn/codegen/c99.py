@@ -2,15 +2,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from textwrap import wrap
+from typing import Any
 
 import numpy as np
 
 from liedyn import __version__
-from liedyn.codegen.trace import Specialization, make_trace
+from liedyn.codegen.trace import Trace
 from liedyn.codegen.tracer import Operand, Tracer
-from liedyn.errors import ModelError
 from liedyn.kernels.batch_blocks import SMALLEST_NORMAL
 
 # Of the maximum expected number, and of a characteristic unit: robots may be badly conditioned.
@@ -20,6 +20,21 @@ _SMALLEST_FLOAT = 1.1754944e-38           # smallest normal number: a test for z
 _SIGNS = {"fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/"}
 _UNITS = {"v": "/s", "a": "/s^2", "tau": ""}
 _FORCES = {"rad": "N m", "m": "N"}
+_MATRICES = {"T": "4 x 4 by rows: maps coordinates in the link frame to the world [m]",
+             "J": "6 x {} by rows: twist (angular, then linear) = J v, in the order of v"}
+_FRAMES = {None: "", "local": "; twist along its axes about its origin",
+           "local_world_aligned": "; twist along the axes of the world about the origin of the link",
+           "world": "; twist along the axes of the world about the origin of the world"}
+# names that a function cannot have: of the language, of <math.h> and <stdio.h>, and those in its own code
+_RESERVED = """
+    auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
+    return short signed sizeof static struct switch typedef union unsigned void volatile while
+    alignas alignof and asm bool catch class delete false friend namespace new not operator or private protected public template
+    this throw true try typename using virtual xor
+    acos asin atan atan2 ceil cos cosh exp fabs floor fma fmax fmin fmod hypot log pow round sin sinh sqrt tan tanh trunc j0 j1 jn
+    y0 y1 yn gamma erf main printf puts remove rename q v a tau T J M finite expected unit largest off worst i
+    """
+RESERVED = frozenset(_RESERVED.split())
 
 
 class CFunction:
@@ -29,16 +44,9 @@ class CFunction:
     header, source    their texts
     """
 
-    def __init__(self, model, function: str, specialization: Specialization, *, name: str | None = None, passive: bool = True,
-                 single: bool = False):
-        self.model, self.function, self.single = model, function, single
-        trace = make_trace(model, specialization, libm=True)
-        if trace is None:
-            raise ModelError(f"{function} of the robot {model.name} cannot be written as C code"
-                             f"{': it has no moving joint' if not model.nv else ''}")
-        self.trace = trace
-        self.name = name or identifier(f"{model.name}_{function}")
-        self._passive = passive
+    def __init__(self, model, function: str, trace: Trace, name: str, options: Mapping[str, Any], *, single: bool = False):
+        self.model, self.function, self.trace, self.name, self.single = model, function, trace, name, single
+        self._options = options                      # of the function: link, frame, passive
         self.outputs = {array.name: array.size for array in self.trace.arrays if array.results}
         self._number, self._f = ("float", "f") if single else ("double", "")
         self.header = "\n".join(self._header()) + "\n"
@@ -61,17 +69,23 @@ class CFunction:
     def _comment_lines(self) -> Iterator[str]:
         m, r = self.model, self.trace
         yield f"/* {self.function.replace('_', ' ')} of the robot {comment(m.name)}, {m.base} base: {r.size} operations."
-        yield f"   Written by liedyn {__version__}. Gravity {' '.join(f'{g:g}' for g in m.gravity)} m/s^2; joint springs, damping"
-        yield f"   and friction {'act' if self._passive else 'do not act'}."
+        yield f"   Written by liedyn {__version__}. Gravity {' '.join(f'{g:g}' for g in m.gravity)} m/s^2."
+        if "passive" in self._options:
+            yield f"   Joint springs, damping and friction {'act' if self._options['passive'] else 'do not act'}."
+        if "link" in self._options:
+            yield f"   Link {comment(self._options['link'])}{_FRAMES[self._options.get('frame')]}."
         for name, count in self.arrays:
             kind = "result" if name in self.outputs else "input"
+            if name in _MATRICES:
+                yield f"   {name}[{count}]: {kind}, {_MATRICES[name].format(m.nv)}"
+                continue
             if count == m.nv**2 > m.nv:
                 yield f"   {name}[{count}]: {kind}, {m.nv} x {m.nv} by rows, in the order of v"
                 continue
             yield f"   {name}[{count}]: {kind}"
             for k, (coordinate, unit) in enumerate(self._coordinates(name)):
                 yield f"     {k:3d}  {comment(coordinate)}{f' [{unit}]' if unit else ''}"
-        follower = ", a coordinate contradicts the coupling that it follows" if m.nc else ""
+        follower = ", a coordinate contradicts the coupling that it follows" if m.nc and "link" not in self._options else ""
         yield from wrap(f"Returns 0; 1 where an input or the result is not finite, a quaternion is not of unit norm{follower}, "
                         "or an articulated inertia vanishes: the result is then invalid. */", 118, initial_indent="   ",
                         subsequent_indent="   ")

@@ -359,6 +359,7 @@ class Specialization(NamedTuple):
     leading_arguments  arguments between workspace and arrays of states
     arrays       `BatchArray` for an array of states, else the argument
     varying      indices of the model's constants that differ between states: the last array of the generated function
+    zero         names of arrays whose numbers are zero: they are no arrays of the generated function
     """
 
     entry_point: str
@@ -366,11 +367,12 @@ class Specialization(NamedTuple):
     leading_arguments: tuple
     arrays: tuple
     varying: tuple[int, ...] = ()
+    zero: tuple[str, ...] = ()
 
     @property
     def content(self) -> tuple:
         """Return the fields that identify the function."""
-        return self.entry_point, tuple(map(_content, self.leading_arguments)), self.arrays, self.varying
+        return self.entry_point, tuple(map(_content, self.leading_arguments)), self.arrays, self.varying, self.zero
 
 
 def _content(x):
@@ -385,7 +387,7 @@ def make_trace(model, specialization: Specialization, libm: bool = False) -> Tra
     try:
         function = getattr(traced_module(module), name)
         names = list(inspect.signature(function).parameters)[3 + len(specialization.leading_arguments):]
-        rows = [_row(ops, names[k], x) for k, x in enumerate(specialization.arrays)]
+        rows = [_row(ops, names[k], x, names[k] in specialization.zero) for k, x in enumerate(specialization.arrays)]
         inputs = [x.copy() if isinstance(x, np.ndarray) else x for x in rows]
         constants = traced_constants(ops, model, specialization.varying)
         code = function(model.index, constants, zeros(specialization.size), *specialization.leading_arguments, *rows, 0, 1)
@@ -394,7 +396,7 @@ def make_trace(model, specialization: Specialization, libm: bool = False) -> Tra
     if code != 0 or not any(isinstance(x, np.ndarray) and x.size for x in rows):     # wrong shapes; a robot without coordinates
         return None
     arrays = [Array(names[k], x.size, new_values(inputs[k].flat, x.flat))
-              for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]
+              for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size and names[k] not in specialization.zero]
     if specialization.varying:
         arrays.append(Array(VARYING, len(specialization.varying), (None,) * len(specialization.varying), blocks=True))
     return Trace(ops, tuple(arrays), (*_merge_bounds(ops.bounds), *angle_bounds(ops)), tuple(ops.finite.values()))
@@ -417,10 +419,10 @@ def folded_constants(model, varying: tuple[int, ...]) -> bytes:
     return np.delete(model.constants, varying).tobytes()
 
 
-def _row(ops, name, x):
+def _row(ops, name, x, is_zero):
     if not isinstance(x, BatchArray):
         return x
-    return ops.inputs(name, prod(x.shape)).reshape(1, *x.shape)
+    return (zeros(prod(x.shape)) if is_zero else ops.inputs(name, prod(x.shape))).reshape(1, *x.shape)
 
 
 def new_values(before, after) -> tuple:
