@@ -16,7 +16,8 @@ LAYERS = ("arrays", "warning_codes", "errors", "immutable", "public_calls", "mod
 # … except for these, which may import from these only (and from themselves).
 NARROWER = {"arrays": set(), "warning_codes": set(), "errors": {"warning_codes"},
             "immutable": set(), "public_calls": {"errors"}, "numba_tools": {"errors"},
-            "io": {"arrays", "errors", "immutable", "model.coupling_expression", "model.curve_joint", "model.description",
+            "io": {"arrays", "errors", "immutable", "model.composition", "model.coupling_expression", "model.curve_joint",
+                   "model.description",
                    "model.element_values", "model.expression_parser", "model.force_element", "model.link_tree", "model.links",
                    "model.mass_properties", "model.model", "model.model_builder", "model.model_joint", "model.spatial",
                    "model.validate"}}

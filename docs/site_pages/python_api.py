@@ -6,8 +6,8 @@ import inspect
 import liedyn
 
 SUBJECTS: dict[str, tuple[str, ...]] = {
-    "robots": ("load", "load_description", "build", "fix_joints", "save", "Model", "Robot", "Link", "Shape", "Joint",
-               "curve_joint", "Pose", "Mimic", "Loop", "Coupling", "ForceElement", "Actuator", "Keyframe", "Variants",
+    "robots": ("load", "load_description", "build", "attach", "fix_joints", "save", "Model", "Robot", "Link", "Shape",
+               "Joint", "curve_joint", "Pose", "Mimic", "Loop", "Coupling", "ForceElement", "Actuator", "Keyframe", "Variants",
                "parameter_names", "plan", "Plan", "warmup", "Warmup"),
     "dynamics": ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "mass_matrix", "inverse_mass_matrix", "bias_force",
                  "gravity_force", "joint_wrenches", "energy", "element_forces", "ElementForces", "element_wrenches"),

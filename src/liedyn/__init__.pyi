@@ -172,7 +172,13 @@ from liedyn.model.model import Model as Model
 from liedyn.report.replay.replay import replay_of as replay_of
 from liedyn.report.replay.view import view as view
 from liedyn.report.run_folder import figure_of as figure_of, write_run as write_run
-from liedyn.robot_files import build as build, load as load, load_description as load_description, save as save
+from liedyn.robot_files import (
+    attach as attach,
+    build as build,
+    load as load,
+    load_description as load_description,
+    save as save,
+)
 from liedyn.rollouts.events import RolloutEvents as RolloutEvents
 from liedyn.rollouts.inputs import Feedback as Feedback
 from liedyn.rollouts.rollout import (

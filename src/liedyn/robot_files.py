@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
@@ -25,13 +26,15 @@ from liedyn.io.robots.robot_formats import (
     written_formats,
 )
 from liedyn.io.robots.robot_yaml import loops_beside, loops_path_of, read_loops_file, robot_of_loops
-from liedyn.io.robots.visual_shapes import link_shapes, with_mesh_files
+from liedyn.io.robots.visual_shapes import link_shapes, with_located_files, with_mesh_files
 from liedyn.io.robots.write_robot_yaml import Omission, as_yaml, loops_yaml, robot_yaml
-from liedyn.model.description import Coupling, Loop, Robot
+from liedyn.model.composition import MOUNT, attach_robot
+from liedyn.model.description import Coupling, Joint, Loop, Robot
 from liedyn.model.force_element import ForceElement
-from liedyn.model.links import Shapes, vector
+from liedyn.model.links import Pose, PoseLike, Shapes, vector
 from liedyn.model.model import Model
 from liedyn.model.model import build as build_model
+from liedyn.model.validate import loader_warnings
 
 XacroArguments: TypeAlias = Mapping[str, object] | tuple[tuple[str, object], ...]              # or pairs, which are hashable
 
@@ -76,11 +79,20 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     >>> robot.joints[1].name, robot.joints[1].axes
     ('elbow', ((0.0, 1.0, 0.0),))
     """
+    return _read_description(path, base, loops, overrides, (), inertia_from_meshes=inertia_from_meshes, ignore=ignore,
+                             xacro_args=xacro_args, package_roots=package_roots)
+
+
+def _read_description(path: str | os.PathLike[str], base: Base | None, loops: str | os.PathLike[str] | None,   # noqa: PLR0913
+                      overrides: tuple[str, ...], including: tuple[str, ...], *, inertia_from_meshes: float | None = None,
+                      ignore: Sequence[str] = (), xacro_args: XacroArguments | None = None,
+                      package_roots: Sequence[str | os.PathLike[str]] = ()) -> Robot:
+    """Return the robot of `load_description`. including: files that include this one, the first one first."""
     path = Path(described_file(path))
     if path.name.endswith("loops.yaml") and loops is None:
-        return load_description(path.parent / robot_of_loops(path), base, path, overrides,
-                                inertia_from_meshes=inertia_from_meshes, ignore=ignore, xacro_args=xacro_args,
-                                package_roots=package_roots)
+        return _read_description(path.parent / robot_of_loops(path), base, path, overrides, including,
+                                 inertia_from_meshes=inertia_from_meshes, ignore=ignore, xacro_args=xacro_args,
+                                 package_roots=package_roots)
     format = format_of_file(path)
     if overrides and not format.has_keys:
         raise ModelError("keys can be changed in robot YAML files only", place=Place(str(path)), found=overrides[0],
@@ -93,7 +105,8 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
         raise ModelError("xacro arguments apply only to files with the ending .xacro", place=Place(str(path)),
                          found=", ".join(dict(xacro_args)))
     arguments = overrides or tuple(ignore) or dict(xacro_args or ())
-    robot = format.read(path, arguments) if arguments else format.read(path)
+    options = {"load": partial(_read_included, (*including, os.fspath(path)))} if format.can_include else {}
+    robot = format.read(path, arguments, **options) if arguments else format.read(path, **options)
     if package_roots:
         robot = with_mesh_files(robot, package_roots)
     if inertia_from_meshes is not None:
@@ -102,6 +115,16 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     if base not in (None, "fixed", "floating"):
         raise ModelError("unknown kind of base", found=base, expected="fixed or floating")
     return dataclasses.replace(robot, base=base) if base else robot
+
+
+def _read_included(including: tuple[str, ...], path: str, place: Place, *, loops: str | None = None, ignore_mimic: bool = False,
+                   **reading: Unpack[ReadingOptions]) -> Robot:
+    """Return a robot that the last file of `including` includes at `place`, with the paths of its meshes."""
+    if os.path.realpath(path) in map(os.path.realpath, including):
+        files = " -> ".join(map(os.path.basename, [*including, path]))
+        raise ModelError("robot files include each other in a cycle", place=place, found=files)
+    robot = _read_description(path, None, loops, (), including, **reading)
+    return with_located_files(without_couplings(robot) if ignore_mimic else robot)
 
 
 def _with_inertia_of_shapes(robot: Robot, density: float, format: RobotFormat) -> Robot:
@@ -191,6 +214,61 @@ def build(robot: Robot) -> Model:
     model = build_model(robot)
     warn(robot_file_warnings(model))
     return model
+
+
+def attach(model: Model | Robot, other: Model | Robot, *, parent: str, prefix: str = "", origin: PoseLike = Pose(),   # noqa: B008
+           joint: str | Mapping[str, Any] = "fixed") -> Model:
+    """Return the model of a robot with a copy of another one at a link, such as an arm with a gripper.
+
+    The copy has the links, joints, limits, mimics, couplings, loops, force elements, actuators, keyframes and shapes of the
+    other robot. `include` in a robot YAML does the same.
+
+    Parameters
+    ----------
+    model : Model, or Robot as `load_description` returns it
+        The robot, whose name, base and gravity the result has.
+    other : Model or Robot
+        The robot to attach. Its floating base, if any, is replaced by `joint`; joints at its ground start at a link `ground`.
+    parent : str
+        Name of the link that carries it; "world" is the ground.
+    prefix : str
+        Is added to all names of the other robot.
+    origin : Pose, position [m] or (4, 4) array
+        Pose of its root link, or of its ground, in the parent link.
+    joint : type of joint, or dict
+        Joint that carries it: a type such as "free", or arguments of `Joint`, such as {"type": "revolute", "axis": [0, 0, 1]}.
+        Its name is the prefix and "mount" unless the dict has a `name`.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    ModelError
+        If the robot has no such link, for names that both robots have, and for a robot that is not valid.
+
+    Examples
+    --------
+    >>> arm, hand = ld.load("robots/ur5.yaml"), ld.load("robots/gripper.urdf")
+    >>> both = ld.attach(arm, hand, parent="tool0", prefix="hand_")
+    >>> both.joint_names[5:8], both.nq
+    (('wrist_3_joint', 'hand_left_crank', 'hand_left_pad'), 12)
+    >>> ld.attach(both, hand, parent="world", prefix="second_", origin=[0, 1, 0], joint="free").nv
+    24
+    """
+    robot, part = (with_located_files(_unrepeated(each)) for each in (model, other))
+    arguments = {"type": joint} if isinstance(joint, str) else dict(joint)
+    name = arguments.pop("name", f"{prefix}{MOUNT}")
+    mount = Joint(name, **{"type": "fixed"} | arguments | {"parent": parent, "child": "", "origin": origin})
+    return build(attach_robot(dataclasses.replace(robot, source=None), part, mount, prefix))
+
+
+def _unrepeated(robot: Model | Robot) -> Robot:
+    """Return the description of a robot, without warnings that building it repeats."""
+    if isinstance(robot, Robot):
+        return robot
+    return dataclasses.replace(robot.description, warnings=loader_warnings(robot.description))
 
 
 def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,     # noqa: PLR0913 - as `load`

@@ -60,6 +60,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "mimic": (WARN, "A joint mimics a joint that does not exist; it moves independently. Correct the name."),
     "singular-at-zero": (
         WARN, "A joint is singular at zero, the default initial position. Choose another initial position, or other axes."),
+    "gravity-of-part": (
+        WARN, "The gravity of an included or attached robot is ignored. Set `gravity` in the file of the whole robot."),
     "robot-warnings": (WARN, "A robot file has warnings. `model.warnings` and `liedyn check` list them."),
     "written-differently": (
         INFO, "A robot was saved in an equivalent form, because the format lacks the original one. Nothing to do."),

@@ -14,9 +14,13 @@ from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of
 from liedyn.io.schema_export import KINDS, json_schema, meaning_markdown, template_text
 from liedyn.io.sweep_file import read_sweep
 from liedyn.io.yaml_nodes import Node, parse_yaml, read_yaml
+from liedyn.model.description import Robot
+from liedyn.model.links import Link
 
 ROOT = Path(__file__).parents[2]
-READERS = {"scenario": read_scenario, "robot": read_robot_yaml, "loops": read_loops_file, "sweep": read_sweep,
+PART = Robot("part", [Link("part")])
+READERS = {"scenario": read_scenario, "robot": lambda path: read_robot_yaml(path, load=lambda *_, **__: PART),
+           "loops": read_loops_file, "sweep": read_sweep,
            "columns": read_column_map}
 SCENARIOS, ROBOTS = (sorted((ROOT / folder).glob("*.yaml")) for folder in ("configs", "robots"))
 FILES = [*((path, "scenario") for path in SCENARIOS),
@@ -256,7 +260,7 @@ PLACES = [(kind, keys, key, embed, path) for kind in KINDS for keys, key, embed,
 
 def read_values(kind: str, values: dict, folder: Path):
     (folder / "runs" / "before").mkdir(parents=True, exist_ok=True)
-    for name in ("robot.yaml", "robot.loops.yaml", "runs/before/trajectory.csv", "scenario.yaml", "motion.csv"):
+    for name in ("robot.yaml", "robot.urdf", "robot.loops.yaml", "runs/before/trajectory.csv", "scenario.yaml", "motion.csv"):
         (folder / name).touch()
     (folder / "masses.csv").write_text("mass\n1\n")
     (folder / "K.csv").write_text("1, 2\n")
@@ -292,7 +296,7 @@ def test_the_template_has_every_key_with_its_meaning_and_is_valid(kind, tmp_path
     assert accepts(kind, parse_yaml(text).plain())
     assert max(map(len, text.splitlines())) <= 130
     assert text.startswith(f"# yaml-language-server: $schema={kind}.schema.json\n")
-    for name in ("robot.yaml", "scenario.yaml"):
+    for name in ("robot.yaml", "robot.urdf", "scenario.yaml"):
         (tmp_path / name).touch()
     (tmp_path / "file.yaml").write_text(text, encoding="utf-8")
     READERS[kind](tmp_path / "file.yaml")
@@ -313,7 +317,7 @@ TABLES = [(f"docs/{page}.md", title) for page, titles in {
     "scenarios": ("scenario", "constraints", "external_force", "initial", "pose_motion", "waypoint"),
     "scenarios/control": ("control", "sampling", "quantization"), "scenarios/contact": ("limit_stops", "friction"),
     "scenarios/events": ("phase", "event"), "scenarios/integrators": ("integrator",),
-    "files": ("link", "joint", "actuator", "column_map"), "loops": ("loop", "coupling"),
+    "files": ("link", "joint", "actuator", "include", "column_map"), "loops": ("loop", "coupling"),
     "elements": ("element", "one_sided"), "batches": ("sweep", "parameter", "trajectories")}.items() for title in titles]
 SCENARIO_PAGES = ["scenarios", *(f"scenarios/{page}" for page in ("contact", "control", "events", "integrators"))]
 

@@ -158,8 +158,8 @@ YAML = {
     "no-links": (b"name: r\n", 1, "the key links is missing: expected the links by name"),
     "empty-links": (b"name: r\nlinks: {}\n", None, "no links in this robot"),
     "unknown-key": (yaml("name: r", "nmae: r"), 1,
-                    "nmae: unknown key: expected one of name, base, gravity, links, joints, actuators, loops, couplings, "
-                    "actuated, elements, keyframes (did you mean name?)"),
+                    "nmae: unknown key: expected one of name, base, gravity, links, joints, actuators, include, loops, "
+                    "couplings, actuated, elements, keyframes (did you mean name?)"),
     "unknown-link-key": (yaml("    inertia: [1, 1, 1]", "    inertai: [1, 1, 1]"), 6,
                          "links.a.inertai: unknown key: expected one of mass, com, inertia, shape, shapes, density, rpy (did "
                          "you mean inertia?)"),

@@ -342,7 +342,7 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("figure_of", "load", "load_description", "parameter_names", "plan", "read_trajectory", "replay_of", "save",
                      "view", "warmup", "write_run"), _FILES),
     **dict.fromkeys(("simulate", "rollout", "difference"), _SCENARIO),
-    **dict.fromkeys(("build", "curve_joint", "fix_joints", "random_configuration", "random_motion", "expand", "reduce",
+    **dict.fromkeys(("attach", "build", "curve_joint", "fix_joints", "random_configuration", "random_motion", "expand", "reduce",
                      "integrate"), _INPUT),
     "run_scenario": "the computation of simulate, which test_scenarios.py compares",
     "rollout_derivatives": "requires generated code; compared in test_scenarios.py",

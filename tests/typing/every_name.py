@@ -26,6 +26,7 @@ def robots(path: Path) -> ld.Model:
     assert_type(ld.plan(model, "jacobian", link="hand").way, Literal["generated", "generic"])
     plan: ld.Plan = ld.plan(model, "mass_matrix")
     done: ld.Warmup = ld.warmup(["dynamics", "loops"])
+    assert_type(ld.attach(model, robot, parent="tool0", prefix="left_", origin=[0, 0, 0.1], joint="revolute"), ld.Model)
     print(plan.reason, done.summary, ld.__version__)
     return model
 

@@ -23,14 +23,14 @@ from liedyn.errors import (
 from liedyn.io.atomic_output import STDIO
 from liedyn.io.column_map import MapArgument
 from liedyn.io.recorded_paths import relative_path, text_digest
-from liedyn.io.robots.robot_formats import format_of_file
+from liedyn.io.robots.robot_yaml import robot_digest
 from liedyn.io.robots.visual_shapes import with_mesh_files
 from liedyn.io.ros_bag import BASE, BagOptions
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.model.description import Robot
 from liedyn.model.links import LinkVisuals
 from liedyn.model.model import Model, build
-from liedyn.robot_files import ReadingOptions, read_model, without_couplings
+from liedyn.robot_files import ReadingOptions, load_description, read_model, without_couplings
 from liedyn.simulation.control.joint_control import with_armatures
 from liedyn.simulation.trajectory_columns import (
     check_mapped_columns,
@@ -91,7 +91,7 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: B
     if source != path and source.is_file():                # shapes and meshes are in the robot file
         roots = options.get("package_roots") or named.get("package_roots", ())
         model = build(with_mesh_files(_described_in(model.description, os.fspath(source)), roots))
-    if "robot_sha256" in header and source.is_file() and _sha256(source) != header["robot_sha256"]:
+    if "robot_sha256" in header and source.is_file() and robot_digest(source) != header["robot_sha256"]:
         warnings.add("robot-changed",
                      f"{source} differs from the robot file that {trajectory.source} was recorded with"
                      + ("; the model of the run is used" if recorded else ""))
@@ -257,7 +257,7 @@ def _described_in(robot: Robot, source: str) -> Robot:
     """Return the robot with the source file `source` and the visual shapes of that file, or its own if it cannot be read."""
     visuals: Mapping[str, LinkVisuals] = robot.visuals
     with suppress(LiedynError):                                # it may have changed since it was recorded
-        visuals = format_of_file(Path(source)).read(Path(source)).visuals
+        visuals = load_description(source).visuals
     loops = tuple(replace(loop, place=Place(source)) for loop in robot.loops)
     couplings = tuple(replace(coupling, place=Place(source)) for coupling in robot.couplings)
     elements = tuple(replace(element, place=Place(source)) for element in robot.elements)

@@ -28,6 +28,7 @@ from liedyn.dynamics.batching.threads import limit_threads
 from liedyn.dynamics.variants import merged_index
 from liedyn.errors import ConfigurationError, LiedynError, LiedynWarning, ScenarioError, nearest
 from liedyn.io.column_map import map_file
+from liedyn.io.robots.robot_yaml import files_of_robot
 from liedyn.io.sweep_file import Sweep, TrajectoryJob
 from liedyn.model.model import Model
 
@@ -93,7 +94,7 @@ class TrajectoryEvaluator(SweepEvaluator[TrajectoryRun]):
         job, model = self.job, self.binding.model
         paths = [job.trajectory, *(path for parameter in self.sweep.parameters for path in parameter.trajectories)]
         maps = filter(None, map(map_file, paths) if job.columns is None else [job.columns])
-        files = [_file_hash(path) for path in (*paths, *([model.source] if model.source else []), *maps)]
+        files = [_file_hash(path) for path in (*paths, *map(str, files_of_robot(model.source) if model.source else ()), *maps)]
         named = ("trajectory", "robot", *(["columns"] if job.columns is None or "=" not in job.columns else []))
         options = {name: getattr(job, name) for name in TrajectoryJob.__slots__ if name not in named}
         constants = hashlib.sha256(model.constants.tobytes() + model.loop_constants.tobytes()).hexdigest()

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from liedyn.errors import ModelError, Place, WarningLog, nearest
+from liedyn.errors import LiedynWarning, ModelError, Place, WarningLog, nearest
 from liedyn.model.coupling_expression import SPLINE_DEGREES
 from liedyn.model.coupling_functions import check_operations
 from liedyn.model.description import (
@@ -381,12 +381,16 @@ def validate_changes(robot: Robot, original: Robot) -> Robot:
     for first, members in groups.items():
         if not names.isdisjoint(link.name for link in members):
             _check_inertia(members, bodies[first])
-    original_tree = build_link_tree(original)
-    original_bodies = {first: merge_links(original_tree, first, members)
-                       for first, members in links_by_body(original_tree).items()}
-    replaced = set(robot_warnings(original, original_tree, original_bodies))
-    warnings = (*(warning for warning in original.warnings if warning not in replaced), *robot_warnings(robot, tree, bodies))
+    warnings = (*loader_warnings(original), *robot_warnings(robot, tree, bodies))
     return replace(robot, warnings=tuple(WarningLog(warnings)))
+
+
+def loader_warnings(robot: Robot) -> tuple[LiedynWarning, ...]:
+    """Return the warnings of a validated robot without those that `validate` repeats."""
+    tree = build_link_tree(robot)
+    bodies = {first: merge_links(tree, first, members) for first, members in links_by_body(tree).items()}
+    repeated = set(robot_warnings(robot, tree, bodies))
+    return tuple(warning for warning in robot.warnings if warning not in repeated)
 
 
 def _check_link(link: Link) -> None:

@@ -202,7 +202,8 @@ def finite_segments(segments: list[RunSegment]) -> list[RunSegment]:
 def identity(prepared: PreparedRun) -> dict[str, Any]:
     """Return what identifies a run in its checkpoint: the scenario, and a hash of all numbers from the robot and signal files."""
     p, hashed = prepared.problem, hashlib.sha256()
-    parts = {"model": (p.model.index, p.model.constants), "schedule": p.schedule, "signals": p.signals, "start": (p.q, p.v),
+    parts = {"model": (p.model.index, p.model.constants, p.model.loop_index, p.model.loop_constants),
+             "schedule": p.schedule, "signals": p.signals, "start": (p.q, p.v),
              "law": p.law, "contacts": p.contacts, "joint_laws": p.joint_laws, "stops": p.stops,
              "friction": tuple(np.array([each.level, each.static, each.stribeck]) for each in prepared.frictions)}
     arrays, _ = split_arrays({name: arrays_of(x) for name, x in parts.items() if x is not None})

@@ -19,7 +19,8 @@ from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.dynamics.force_elements import element_forces
 from liedyn.errors import Place, TrajectoryError, list_names, nearest
 from liedyn.io.column_map import MOTION_KIND, SOURCE, columns_option, is_motion_column
-from liedyn.io.recorded_paths import relative_path, text_digest
+from liedyn.io.recorded_paths import relative_path
+from liedyn.io.robots.robot_yaml import files_of_robot, robot_digest
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.io.units import unit_name, unit_of
 from liedyn.model.force_element import FORCE_ELEMENT_TYPES
@@ -51,10 +52,10 @@ def trajectory_header(model: Model, *, passive: bool = True, folder: str | Path 
         places = [loop.place for loop in model.description.loops]
         places += [coupling.place for coupling in model.description.couplings]
         loops = {os.path.abspath(place.file) for place in places if place.file}
-        for key, path in (("robot", robot), *(("loops", path) for path in loops - {robot})):
+        for key, path in (("robot", robot), *(("loops", path) for path in loops - set(map(str, files_of_robot(robot))))):
             header[key] = relative_path(path, folder) if folder is not None else Path(path).as_posix()
         if Path(robot).is_file():
-            header["robot_sha256"] = text_digest(Path(robot).read_bytes())
+            header["robot_sha256"] = robot_digest(robot)
     if model.nc:
         header["reaction"] = reaction_comment()
     return header | {"base": model.base, "gravity": " ".join(repr(float(x)) for x in model.gravity),

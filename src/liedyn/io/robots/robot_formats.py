@@ -37,6 +37,7 @@ class RobotFormat:
     has_constraints  whether loops and couplings are in the file, not in a loops file next to it
     writes_shapes    whether files that are written show the shapes
     can_ignore       whether `read` takes the argument `ignore`, names of parts that are left out
+    can_include      whether `read` takes the argument `load`, a function that reads included robots
     """
 
     title: str
@@ -50,6 +51,7 @@ class RobotFormat:
     has_constraints: bool = False
     writes_shapes: bool = False
     can_ignore: bool = False
+    can_include: bool = False
 
 
 # The formats of liedyn. CONTRIBUTING.md shows how another one is added --------------------------------------------------
@@ -70,9 +72,9 @@ def _patch_urdf(robot: Robot, folder: Path | None) -> tuple[str, tuple[str, ...]
     return patched_urdf(robot, folder)
 
 
-def _read_yaml(path: Path, overrides: tuple[str, ...] = ()) -> Robot:
+def _read_yaml(path: Path, overrides: tuple[str, ...] = (), load: Callable[..., Robot] | None = None) -> Robot:
     from liedyn.io.robots.robot_yaml import read_robot_yaml
-    return read_robot_yaml(path, overrides)
+    return read_robot_yaml(path, overrides, load)
 
 
 def _write_yaml(robot: Robot, shapes: Shapes) -> tuple[Subset, str]:
@@ -95,7 +97,7 @@ FORMATS: dict[str, RobotFormat] = {
     "urdf": RobotFormat("URDF", (".urdf",), _read_urdf, _write_urdf, _patch_urdf, ambiguous=(".xml", ".xacro"),
                         writes_shapes=True),
     "yaml": RobotFormat("robot YAML", (".yaml", ".yml"), _read_yaml, _write_yaml, has_keys=True, has_constraints=True,
-                        writes_shapes=True),
+                        writes_shapes=True, can_include=True),
     "mjcf": RobotFormat("MJCF", (".xml", ".mjcf"), _read_mjcf, matches=_is_mjcf, can_ignore=True),
 }
 

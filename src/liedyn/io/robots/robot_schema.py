@@ -11,6 +11,7 @@ from liedyn.io.file_schema import (
     Boolean,
     Choice,
     Field,
+    File,
     List,
     Named,
     Names,
@@ -23,6 +24,7 @@ from liedyn.io.file_schema import (
     one_of,
     one_or_more,
 )
+from liedyn.io.robots import IGNORABLE
 from liedyn.io.robots.coupling_function import Columns, read_columns, read_points
 from liedyn.io.yaml_nodes import Node
 from liedyn.model.coupling_expression import SPLINE_DEGREES, CouplingFunction
@@ -410,6 +412,49 @@ KEYFRAME = Schema("keyframe", (
         "x y z w", "zero", example={"elbow": -0.5}),
     Field("v", _STATE, "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0.2})))
 
+# included robots ------------------------------------------------------------------------------------------------------
+
+def _argument(node: Node) -> str:
+    """Return a text, number or truth value as the text of an argument of xacro."""
+    if node.kind not in ("text", "number", "boolean"):
+        raise node.wrong("a text, a number, true or false")
+    return node.text() if node.kind == "text" else str(node.excerpt())
+
+
+# how the robot files that scenarios and other robot files name are read
+LOOPS_OF_ROBOT = Field("loops", File("file of loops"), "constraints (loops and couplings) of the robot, a separate file: see "
+    "[closed loops](loops.md)", "next to a URDF", example="robot.loops.yaml")
+READING = (
+    Field("inertia_from_meshes", Number(above=0), "density of the links of a URDF without `inertial`, which get the mass "
+        "and inertia of their shapes and meshes [kg/m³]: see [files](files.md#inertia-from-meshes)", example=2700),
+    Field("ignore", List(Choice(tuple(IGNORABLE)), words="names of parts"), "list of parts of an MJCF file that are left out: "
+        + ", ".join(f"`{name}`" for name in IGNORABLE) + "; see [files](files.md#mujoco-files)", example=["fluid"]),
+    Field("xacro_args", Named(OneOf((Text(), Number(), Boolean()), "argument", _argument), "argument",
+        lambda node: tuple((name, _argument(child)) for name, child in node.mapping().items())),
+        "arguments of a xacro file by name: see [files](files.md#xacro-files)", example={"tool": "gripper"}),
+    Field("package_roots", List(File("folder", is_folder=True), words="folders"), "folders in which `package://` meshes are "
+        "searched: see [files](files.md#inertia-from-meshes)", example=["."]),
+    Field("ignore_mimic", Boolean(), "whether mimic joints and couplings of the robot are left out", False, example=True))
+
+_OF_CURVES = ("coordinate", "functions", "table", "interpolation", "periodic")
+MOUNT = Schema("mount", (
+    Field("name", Text(), "of the joint", "the prefix and `mount`", example="turntable"),
+    replace(JOINT["type"], value=Choice(Names(JOINT_TYPES)), meaning=", ".join(f"`{kind}`" for kind in JOINT_TYPES)),
+    *(replace(key, kinds=Names(JOINT_TYPES, key.kinds.condition) if isinstance(key.kinds, Names) else key.kinds)
+      for key in JOINT.keys if key.name not in ("type", "parent", "child", "origin", "mimic", *_OF_CURVES))), kind="type",
+    lacks="a {} joint has no {}")
+INCLUDE = Schema("include", (
+    Field("robot", File("robot file"), "robot file (URDF, YAML or MJCF), relative to this one", required="the path of a robot "
+        "file", example="robot.urdf"),
+    Field("parent", Text(), "the link that carries it, also one of an earlier include; `world` is the ground",
+        required="a link's name or world", example="lower"),
+    Field("prefix", Text(), "is added to all names of the included robot", "none", example="left_"),
+    Field("origin", POSE, "pose of its root link, or of its ground, in the parent link: as of a joint",
+        example={"xyz": [0, 0, -0.5]}),
+    Field("joint", MOUNT, "joint that carries it, with the keys of a joint except for `parent`, `child`, `origin` and `mimic`, "
+        "and with `name`", "a fixed joint", example={"type": "revolute", "axis": [0, 0, 1]}),
+    LOOPS_OF_ROBOT, *READING))
+
 ROBOT = Schema("robot", (
     Field("name", Text(), "of the robot", "the file's name", example="arm", live=True),
     Field("base", Choice(("fixed", "floating")), "`floating` adds a free joint named base", default_of(Robot, "base"),
@@ -424,6 +469,8 @@ ROBOT = Schema("robot", (
                            "axis": [0, 1, 0], "limits": {"lower": -2, "upper": 2, "velocity": 10, "effort": 60}}}),
     Field("actuators", Named(ACTUATOR, "actuator"), "thrusters by name; a scenario gives their thrust", "none", live=True,
         example={"rotor": {"link": "lower", "position": [0, 0, -0.5], "axis": [1, 0, 0]}}),
+    Field("include", one_or_more(INCLUDE, "includes", "included robots"), "another robot that is attached to a link, or a list "
+        "of them", "none", example={"robot": "robot.urdf", "parent": "lower", "prefix": "left_"}),
     *_CONSTRAINTS,
     Field("keyframes", Named(KEYFRAME, "keyframe"), "states by name, from which a scenario may start: `initial: {keyframe: "
         "home}`", "none", example={"home": {"q": {"elbow": -0.5}}})))

@@ -10,6 +10,7 @@ from typing import Any
 from liedyn.errors import ElementPlace, LiedynWarning, ModelError, Place
 from liedyn.io.atomic_output import stem_of
 from liedyn.io.file_schema import File
+from liedyn.io.recorded_paths import text_digest
 from liedyn.io.robots.coupling_function import points_of_columns, read_csv, read_force_csv
 from liedyn.io.robots.curve_joint import read_curve_joint
 from liedyn.io.robots.robot_schema import (
@@ -17,6 +18,7 @@ from liedyn.io.robots.robot_schema import (
     COUPLING,
     CURVE,
     ELEMENT,
+    INCLUDE,
     JOINT,
     KEYFRAME,
     LINK,
@@ -29,6 +31,7 @@ from liedyn.io.robots.robot_schema import (
 )
 from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import override
+from liedyn.model.composition import MOUNT, attach_robot
 from liedyn.model.coupling_expression import CouplingFunction, read_expression
 from liedyn.model.description import (
     JOINT_TYPES,
@@ -185,8 +188,10 @@ _POSITION_LIMITS = ("lower", "upper")
 _COORDINATE = tuple(key for key in JOINT if key in {field.name for field in fields(Coordinate)})
 
 
-def read_robot_yaml(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> Robot:
+def read_robot_yaml(path: str | os.PathLike[str], overrides: Iterable[str] = (), load: LoadIncluded | None = None) -> Robot:
     """Return the robot of a YAML file, with `overrides` ("key.path=value"). It is not validated.
+
+    `load` returns an included robot, from its path, the location of its key, and options.
 
     Lengths are in metres, angles in radians, masses in kilograms, densities in kg/m^3. Raises ModelError with file, line and key
     for invalid YAML, unknown, missing or repeated keys, values of the wrong kind, and numbers that are not finite.
@@ -199,24 +204,101 @@ def read_robot_yaml(path: str | os.PathLike[str], overrides: Iterable[str] = ())
                                           found=root.value["robot"].excerpt(),
                                           expected="links and joints", hint="use that file")
     nodes = ROBOT.nodes(root)
+    included = [_Included.read(node, load) for node in _included_nodes(root)]
     joints = nodes["joints"].mapping() if "joints" in nodes else {}
+    names = [*joints, *(name for part in included for name in part.joint_names)]
     actuated = ROBOT.value(nodes, "actuated", ())
-    for node in nodes["actuated"].value if actuated and joints else ():
-        node.choice(joints)
+    for node in nodes["actuated"].value if actuated and names else ():
+        node.choice(names)
     each: list[Joint | CurveJoint] = []
     for name, node in joints.items():
         kind = node.get("type") if node.kind == "mapping" else None
         if kind is not None and kind.kind == "text" and kind.value == CURVE:
-            each.append(read_curve_joint(name, node, joints))
+            each.append(read_curve_joint(name, node, names))
         else:
-            each.append(_joint(name, node, joints))
-    return Robot(name=ROBOT.value(nodes, "name", Path(os.fspath(path)).stem),
+            each.append(_joint(name, node, names))
+    robot = Robot(name=ROBOT.value(nodes, "name", Path(os.fspath(path)).stem),
                  links=named(root, "links", _link), joints=each,
                  base=ROBOT.value(nodes, "base", "fixed"), gravity=ROBOT.value(nodes, "gravity", STANDARD_GRAVITY),
                  actuators=named(root, "actuators", _actuator), loops=named(root, "loops", _loop),
                  couplings=named(root, "couplings", _coupling),
                  actuated=actuated, keyframes=named(root, "keyframes", _keyframe),
                  elements=named(root, "elements", _element), source=os.fspath(path))
+    for part in included:
+        robot = attach_robot(robot, part.robot, part.mount, part.prefix)
+    return robot
+
+
+# included robots ------------------------------------------------------------------------------------------------------
+
+LoadIncluded = Callable[..., Robot]
+
+
+@dataclass(frozen=True, slots=True)
+class _Included:
+    """A robot that is included, with the joint that carries it."""
+
+    robot: Robot
+    mount: Joint
+    prefix: str
+
+    @staticmethod
+    def read(node: Node, load: LoadIncluded | None) -> _Included:
+        values, place = INCLUDE.values(node), place_of_keys(node)
+        path, parent, prefix, joint = (values.pop(key, None) for key in ("robot", "parent", "prefix", "joint"))
+        origin = values.pop("origin", Pose())
+        if load is None:
+            raise node.problem("included robots are not supported here")
+        robot, prefix = load(path, node.value["robot"].place, **values), prefix or ""
+        name = (joint or {}).pop("name", f"{prefix}{MOUNT}")
+        if joint is None:
+            return _Included(robot, Joint(name, "fixed", parent, "", origin, place=place), prefix)
+        more = {"parent": parent, "child": "", "origin": origin}
+        mount = _joint(name, node.value["joint"], (), joint | more)
+        parts = {**mount.place.parts, **place.parts} if isinstance(mount.place, ElementPlace) else place.parts
+        return _Included(robot, replace(mount, place=replace(place, parts=parts)), prefix)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        return (self.mount.name, *(self.prefix + joint.name for joint in self.robot.joints))
+
+
+def _included_nodes(root: Node) -> list[Node]:
+    """Return the nodes of included robots: that of the key, or the entries of its list."""
+    node = root.get("include")
+    if node is None:
+        return []
+    return node.items(minimum=1, of="included robots") if node.kind == "list" else [node]
+
+
+def files_of_robot(path: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """Return the path of a robot file, and those of the robot files and loops files that it includes. Each is returned once."""
+    files: dict[Path, None] = {}
+    _add_files(Path(os.path.abspath(path)), files)
+    return tuple(files)
+
+
+def _add_files(path: Path, files: dict[Path, None]) -> None:
+    if path in files:
+        return
+    files[path] = None
+    try:
+        if path.suffix.lower() not in (".yaml", ".yml") or b"include" not in path.read_bytes():
+            return
+        for node in _included_nodes(read_yaml(path, ModelError)):
+            robot = Path(os.path.abspath(File().read(node.require("robot"))))
+            loops = node.get("loops")
+            for file in (robot, loops_path_of(robot) if loops is None else Path(os.path.abspath(File().read(loops)))):
+                if file.is_file():
+                    _add_files(file, files)
+    except (OSError, ModelError):                    # a file that was changed since: its digest is another one anyway
+        return
+
+
+def robot_digest(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 digest of a robot file, and of the files that it includes if there are some."""
+    digests = [text_digest(file.read_bytes()) for file in files_of_robot(path)]
+    return digests[0] if len(digests) == 1 else text_digest("".join(digests).encode())
 
 
 # links --------------------------------------------------------------------------------------------------------------
@@ -241,8 +323,9 @@ def _link(name: str, node: Node) -> Link:
 
 # joints -------------------------------------------------------------------------------------------------------------
 
-def _joint(name: str, node: Node, joints: Iterable[str]) -> Joint:
-    values = JOINT.values(node)
+def _joint(name: str, node: Node, joints: Iterable[str], values: dict[str, Any] | None = None) -> Joint:
+    """Return the joint of a node. values: of its keys, if it is not a node of `joints`."""
+    values = JOINT.values(node) if values is None else values
     if "mimic" in values:
         node.value["mimic"].value["joint"].choice(joints)
     fields_of_joint = {field.name: values[field.name] for field in fields(Joint) if field.name in values}

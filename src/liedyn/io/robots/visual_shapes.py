@@ -85,6 +85,25 @@ def with_mesh_files(robot: Robot, folders: Sequence[str | os.PathLike[str]]) -> 
     return replace(robot, visuals=_changed(visuals, with_texture_files))
 
 
+def with_located_files(robot: Robot) -> Robot:
+    """Return a robot whose meshes and textures are found from any folder: paths relative to its file become absolute."""
+    folder = Path(robot.source or "").absolute().parent
+
+    def located(name: str) -> str:
+        return name if _SCHEME.match(name) else os.path.normpath(folder / name)
+
+    def with_located_names(part: Any) -> Any:
+        if isinstance(part, LinkMesh):
+            part = replace(part, name=located(part.name))
+        if part.texture is not None:
+            part = replace(part, texture=replace(part.texture, files=tuple(map(located, part.texture.files))))
+        return part
+
+    visuals = {link: replace(each, collision_meshes=tuple(map(with_located_names, each.collision_meshes)))
+               for link, each in with_mesh_files(robot, ()).visuals.items()}
+    return replace(robot, visuals=_changed(visuals, with_located_names))
+
+
 def painted_robot(robot: Robot, folders: Sequence[str | os.PathLike[str]] = ()) -> tuple[Robot, tuple[LiedynWarning, ...]]:
     """Return a robot for drawing, and warnings about textures that cannot be read.
 
@@ -237,6 +256,7 @@ def _colour(material: XmlElement) -> Colour | None:
 
 # The files of meshes ----------------------------------------------------------------------------------------------------
 
+_SCHEME = re.compile(r"[\w+.-]{2,}:")                        # of a URL; a drive of Windows has one letter
 _PACKAGE = re.compile(r"(?:package|model)://+([^/]+)/(.+)", re.DOTALL)
 
 

@@ -16,7 +16,6 @@ from liedyn.io.file_schema import (
     List,
     Named,
     Number,
-    OneOf,
     Schema,
     Text,
     Vector,
@@ -24,8 +23,8 @@ from liedyn.io.file_schema import (
     kinds_with,
     too_many,
 )
-from liedyn.io.robots import IGNORABLE
 from liedyn.io.robots.robot_formats import TITLES, formats_of_ending
+from liedyn.io.robots.robot_schema import LOOPS_OF_ROBOT, READING
 from liedyn.io.scenarios.contact_schema import CONTACTS, LIMITS, contacts_to_dict, limits_to_dict, read_contacts
 from liedyn.io.scenarios.control_schema import (
     CONTROL,
@@ -104,13 +103,6 @@ INTEGRATOR = Schema("integrator", (
     _of_method("atol", Number(above=0, minimum=1e-30), "absolute tolerance", example=1e-10),  # SciPy's first step overflows below
     _of_method("max_step", Number(above=0), "maximum step [s]", example=0.1)), kind="method", subject="the method {}")
 
-def _argument(node: Node) -> str:
-    """Return a text, number or truth value as the text of an argument of xacro."""
-    if node.kind not in ("text", "number", "boolean"):
-        raise node.wrong("a text, a number, true or false")
-    return node.text() if node.kind == "text" else str(node.excerpt())
-
-
 INITIAL = Schema("initial", (
     Field("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]: a number, or a list for a joint with several "
         "coordinates; quaternions are x y z w", "zero", example={"elbow": -0.5}, live=True),
@@ -157,19 +149,9 @@ SCENARIO = Schema("scenario", (
     Field("robot", File("robot file"), f"path of a {TITLES} file", required="the path of a robot file", example="robot.yaml",
         live=True),
     Field("base", Choice(("fixed", "floating")), "`fixed` or `floating`", "from the robot file", example="fixed"),
-    Field("loops", File("file of loops"), "constraints (loops and couplings) of the robot, a separate file: see [closed "
-        "loops](loops.md)", "next to a URDF", example="robot.loops.yaml"),
+    LOOPS_OF_ROBOT,
     Field("gravity", Vector(3, MAX_INPUT), "`[x, y, z]` [m/s²]", "from the robot file", example=[0, 0, -9.81]),
-    Field("inertia_from_meshes", Number(above=0), "density of the links of a URDF without `inertial`, which get the mass "
-        "and inertia of their shapes and meshes [kg/m³]: see [files](files.md#inertia-from-meshes)", example=2700),
-    Field("ignore", List(Choice(tuple(IGNORABLE)), words="names of parts"), "list of parts of an MJCF file that are left out: "
-        + ", ".join(f"`{name}`" for name in IGNORABLE) + "; see [files](files.md#mujoco-files)", example=["fluid"]),
-    Field("xacro_args", Named(OneOf((Text(), Number(), Boolean()), "argument", _argument), "argument",
-        lambda node: tuple((name, _argument(child)) for name, child in node.mapping().items())),
-        "arguments of a xacro file by name: see [files](files.md#xacro-files)", example={"tool": "gripper"}),
-    Field("package_roots", List(File("folder", is_folder=True), words="folders"), "folders in which `package://` meshes are "
-        "searched: see [files](files.md#inertia-from-meshes)", example=["."]),
-    Field("ignore_mimic", Boolean(), "whether mimic joints and couplings of the robot are left out", False, example=True),
+    *READING,
     Field("duration", Number(minimum=SHORTEST), "simulated time [s]", required="the time to simulate, in seconds", example=5,
         live=True),
     Field("output_step", Number(above=0), "time between rows of the result [s]", "duration / 500", example=0.01, live=True),

@@ -248,13 +248,18 @@ class Visuals:
         """Return the meshes of a model in the page, by link. collision: those for collisions."""
         placed = {link: [PlacedShape(number, mesh, self.boxes[number])
                          for mesh in group if (number := self.indices.get(_key(mesh))) is not None]
-                  for link, group in (self.collisions if collision else self.links).get(str(model.source), {}).items()
+                  for link, group in (self.collisions if collision else self.links).get(_key_of(model), {}).items()
                   if link in model.link_names}
         return {link: group for link, group in placed.items() if group}
 
     def robot_of(self, model: Model) -> Robot:
         """Return the description of a model, with the colours of textures."""
-        return self.robots.get(str(model.source), model.description)
+        return self.robots.get(_key_of(model), model.description)
+
+
+def _key_of(model: Model) -> str:
+    """Return the robot file of a model, or a text with the name of a robot that was described in Python."""
+    return model.source or f"robot {model.name}"
 
 
 _Key = tuple[Path | None, Texture | None]
@@ -309,8 +314,8 @@ def drawn_meshes(models: Sequence[Model], roots: Sequence[str | os.PathLike[str]
     """
     robots, warnings = {}, WarningLog()
     for model in models:
-        if model.source and str(model.source) not in robots:
-            robots[str(model.source)], of_textures = painted_robot(model.description, roots)
+        if _key_of(model) not in robots:
+            robots[_key_of(model)], of_textures = painted_robot(model.description, roots)
             warnings.extend(of_textures)
     count = sum(len(group) for robot in [*robots.values()][:1] for group in link_meshes(robot).values())
     visuals, more = Visuals(robots), tuple[LiedynWarning, ...]()
