@@ -18,8 +18,9 @@ from liedyn.errors import ComputationError, ConfigurationError, ModelError, Name
 from liedyn.immutable import Immutable
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.model import Model
+from liedyn.model.name_patterns import matching_names
 from liedyn.simulation.limits import LimitViolation, limits_exceeded, motion_limits
-from liedyn.simulation.name_binding import matching_names, v_to_q_indices
+from liedyn.simulation.name_binding import v_to_q_indices
 from liedyn.simulation.signals.point_to_point import MotionLimits, PointState, PointToPoint, fastest_motion
 
 Limit = float | Mapping[str, Any] | None

@@ -18,7 +18,7 @@ from liedyn.batch.sweep_binding import Run, SweepBinding, Values
 from liedyn.errors import LiedynError, LiedynWarning, ScenarioError, nearest
 from liedyn.io.csv_table import column_title
 from liedyn.io.sweep_file import Output, StoredTrajectories, Sweep
-from liedyn.simulation.name_binding import matching_names
+from liedyn.model.name_patterns import matching_names
 
 COMPLETE, DIVERGED, FAILED = "complete", "diverged", "failed"
 _CHUNK_BYTES, _MAX_VECTORIZED_RUNS = 48e6, 4096   # bytes of rows in a chunk of vectorized runs; runs in it

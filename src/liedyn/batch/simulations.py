@@ -30,6 +30,7 @@ from liedyn.integrators.problem import STATE_LIMIT
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.io.sweep_file import Sweep
 from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.model.name_patterns import matching_names
 from liedyn.simulation.joint_stops import limit_stops, stop_event_names
 from liedyn.simulation.limits import (
     limit_warnings,
@@ -38,7 +39,6 @@ from liedyn.simulation.limits import (
     start_warnings,
     velocity_and_force_limits,
 )
-from liedyn.simulation.name_binding import matching_names
 from liedyn.simulation.preparation import PreparedRun, prepare_run
 from liedyn.simulation.run import Result, SilentProgress, simulate_prepared
 from liedyn.simulation.run_checks import (

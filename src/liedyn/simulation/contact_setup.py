@@ -29,13 +29,13 @@ from liedyn.kernels.simulation.contact import (
 )
 from liedyn.model.links import Pose
 from liedyn.model.model import Model
+from liedyn.model.name_patterns import matching_names
 from liedyn.model.spatial import pose
 from liedyn.simulation.name_binding import (
     bind_rules,
     body_path,
     concatenate_paths,
     find_index,
-    matching_names,
     select,
     unknown_name_error,
 )

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import TypeVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from liedyn.io.scenarios.scenario import Pd, Rule, Scenario
 from liedyn.kernels.simulation.signals import COMPONENTS, NUMBERS_PER_POINT, Points, Signals
 from liedyn.model.description import INDEX_HEADER
 from liedyn.model.model import Model
+from liedyn.model.name_patterns import matching_names
 from liedyn.model.spatial import full_turns, skew
 
 Value = TypeVar("Value")
@@ -63,11 +63,6 @@ def find_index(name: str, names: Sequence[str], kind: str, place: Place) -> int:
     if name not in names:
         raise unknown_name_error(name, names, kind, place)
     return list(names).index(name)
-
-
-def matching_names(pattern: str, names: Sequence[str]) -> list[str]:
-    """Return the name equal to the pattern, whatever characters it contains, otherwise the names that match the pattern."""
-    return [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
 
 
 def select(patterns: str | Sequence[str], names: Sequence[str], kind: str, error: Callable[[str], Exception] | None = None,

@@ -36,6 +36,7 @@ from liedyn.io.scenarios.scenario_file import SCENARIO
 from liedyn.io.trajectory_csv import data_frame
 from liedyn.io.yaml_values import Overrides
 from liedyn.model.model import Model
+from liedyn.model.name_patterns import matching_names
 from liedyn.public_calls import check_names, explained
 from liedyn.robot_files import load, robot_file_warnings
 from liedyn.simulation.contact_setup import ContactMotion
@@ -44,7 +45,7 @@ from liedyn.simulation.control.task_space_control import Tracking
 from liedyn.simulation.joint_friction import rigid_frictions
 from liedyn.simulation.joint_stops import limit_stops, stop_warnings
 from liedyn.simulation.limits import LimitViolation, limit_warnings
-from liedyn.simulation.name_binding import matching_names, phase_rules
+from liedyn.simulation.name_binding import phase_rules
 from liedyn.simulation.preparation import PreparedRun, output_times, prepare
 from liedyn.simulation.run_checks import inaccuracy_warnings
 from liedyn.simulation.run_recorder import RunRecorder

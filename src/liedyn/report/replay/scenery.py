@@ -9,11 +9,11 @@ import numpy as np
 from liedyn.io.robots.visual_shapes import simple_shapes
 from liedyn.model.description import FREE, WORLD
 from liedyn.model.links import Link, Pose, Shape
+from liedyn.model.name_patterns import matching_names
 from liedyn.model.spatial import pose, rotation_of_z
 from liedyn.report.replay.meshes import packed
 from liedyn.report.replay.scene import Placement, ellipsoid_of, rounded, solid_of, twelve
 from liedyn.report.replay.sources import ReplayRun
-from liedyn.simulation.name_binding import matching_names
 
 _POINT = 0.01                           # radius of a contact point and a point mass, in sizes of the robot
 _PATH = 1e-4                            # rounding of the path of a target, in sizes of the robot

@@ -20,9 +20,9 @@ from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.io.trajectory_csv import LARGEST_TRAJECTORY, read_trajectory
 from liedyn.model.description import WORLD
 from liedyn.model.model import Model
+from liedyn.model.name_patterns import matching_names
 from liedyn.model.spatial import matvec
 from liedyn.robot_files import ReadingOptions
-from liedyn.simulation.name_binding import matching_names
 from liedyn.simulation.trajectory_columns import WRENCH, column_units, motion_columns, with_current_names
 
 # Sources named by the user: a trajectory file, a run folder, the folder of a batch ---------------------------------------
