@@ -15,8 +15,6 @@ from liedyn.dynamics.closed_form import closed_form as closed_form
 from liedyn.dynamics.constraints.assembly import (
     assemble as assemble,
     Assembly as Assembly,
-    Mobility as Mobility,
-    mobility as mobility,
 )
 from liedyn.dynamics.constraints.constrained_derivatives import (
     balance_derivatives as balance_derivatives,
@@ -34,6 +32,7 @@ from liedyn.dynamics.constraints.constrained_inverse import (
     constrained_inverse_dynamics as constrained_inverse_dynamics,
     ConstrainedInverse as ConstrainedInverse,
 )
+from liedyn.dynamics.constraints.mobility import Mobility as Mobility, mobility as mobility
 from liedyn.dynamics.constraints.constraints import (
     closure_wrenches as closure_wrenches,
     constraint_bias as constraint_bias,

@@ -11,8 +11,8 @@ import pytest
 import liedyn as ld
 from liedyn.codegen.rhs import StageEnginesKey
 from liedyn.codegen.specialize import GeneratedFunctionKey, StoredFunctionKey
-from liedyn.dynamics.constraints.assembly import GenericRankKey
 from liedyn.dynamics.constraints.constrained_dynamics import ConstraintWorkspaceKey
+from liedyn.dynamics.constraints.mobility import GenericRankKey
 from liedyn.dynamics.inertial_parameters import ColumnPlanKey
 from liedyn.model.model import Model
 from liedyn.model.model_cache import ModelValue

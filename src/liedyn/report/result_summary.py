@@ -13,7 +13,7 @@ import numpy as np
 
 from liedyn.analysis.configurations import AssembledState
 from liedyn.analysis.identification import RELIABLE, UNRELIABLE, Identification
-from liedyn.dynamics.constraints.assembly import Mobility
+from liedyn.dynamics.constraints.mobility import Mobility
 from liedyn.dynamics.inertial_parameters import BaseParameters
 from liedyn.dynamics.inverse_kinematics import InverseKinematics
 from liedyn.errors import LiedynWarning, WarningLog, counted, list_names, size_text

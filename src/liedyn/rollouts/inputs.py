@@ -14,13 +14,13 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike
 from liedyn.dynamics.batching.arrays import as_array, common_leading_axes
 from liedyn.dynamics.batching.calls import check_configuration, check_finite
-from liedyn.dynamics.constraints.assembly import singular_state_warnings
 from liedyn.dynamics.constraints.constraints import (
     constraint_jacobian,
     constraint_residual,
     constraint_velocity,
     independent_equations,
 )
+from liedyn.dynamics.constraints.mobility import singular_state_warnings
 from liedyn.dynamics.constraints.rank import equation_rank, equation_weights, rate_magnitude
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, LiedynWarning, Place, ScenarioError, ShapeError, UsageError

@@ -8,7 +8,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Mask
 from liedyn.codegen.trace import traced_module
-from liedyn.dynamics.constraints.assembly import MAX_NEAR_DISTANCE, BranchSearch
+from liedyn.dynamics.constraints.branch_search import MAX_NEAR_DISTANCE, BranchSearch
 from liedyn.dynamics.constraints.constraints import (
     constraint_jacobian,
     constraint_residual,

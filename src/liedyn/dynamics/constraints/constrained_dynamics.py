@@ -13,7 +13,6 @@ from liedyn.codegen.specialize import is_enabled
 from liedyn.dynamics.batching.arrays import NONE, as_array, as_mask, broadcast_states
 from liedyn.dynamics.batching.calls import handle_failed_states, raise_for_code
 from liedyn.dynamics.batching.threads import chunks, run_on_threads
-from liedyn.dynamics.constraints.assembly import generic_rank, warn_singular_state
 from liedyn.dynamics.constraints.constraints import (
     ConstraintWorkspaces,
     check_has_constraints,
@@ -24,6 +23,7 @@ from liedyn.dynamics.constraints.constraints import (
     constraint_workspace_for,
 )
 from liedyn.dynamics.constraints.inertia_transfer import correct_multipliers, transfer_inertia
+from liedyn.dynamics.constraints.mobility import generic_rank, warn_singular_state
 from liedyn.dynamics.constraints.rank import RANK, equation_weights, rate_magnitude, reciprocals, scaled_equations
 from liedyn.dynamics.dynamics import hybrid_dynamics, mass_matrix
 from liedyn.dynamics.finite_differences import numerical_derivative

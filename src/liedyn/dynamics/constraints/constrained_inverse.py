@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from liedyn.arrays import Actuated, Array, ArrayLike, Criterion, Integers, Mask, OnError, Wrenches
 from liedyn.dynamics.batching.arrays import as_array, common_leading_axes
 from liedyn.dynamics.batching.calls import check_finite, handle_failed_states
-from liedyn.dynamics.constraints.assembly import warn_singular_state
 from liedyn.dynamics.constraints.constrained_derivatives import (
     BalanceDerivatives,
     DynamicsOptions,
@@ -20,6 +19,7 @@ from liedyn.dynamics.constraints.constrained_derivatives import (
     pseudo_inverse,
 )
 from liedyn.dynamics.constraints.constraints import check_has_constraints, constraint_bias, constraint_jacobian
+from liedyn.dynamics.constraints.mobility import warn_singular_state
 from liedyn.dynamics.constraints.rank import (
     coordinate_scales,
     equation_norms,
