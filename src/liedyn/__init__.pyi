@@ -13,6 +13,7 @@ from liedyn.analysis.recorded_motion import (
 )
 from liedyn.dynamics.closed_form import closed_form as closed_form
 from liedyn.dynamics.constraints.assembly import (
+    assemblies as assemblies,
     assemble as assemble,
     Assembly as Assembly,
 )

@@ -220,6 +220,10 @@ _TABLE: dict[str, tuple[str, str]] = {
     "weak-parameters": (WARN, "Parameters have almost no effect, perhaps because angles are rounded. Use `--tolerance 1e-4`."),
     # assembly of mechanisms
     "other-guess": (WARN, "The loops were closed from a random guess. Check that this is the branch that you want."),
+    "degenerate-assembly": (
+        WARN, "An assembly has more degrees of freedom than others: for example, both arms of a scissor coincide. Use another "
+              "guess."),
+    "no-assembly": (WARN, "No configuration that closes the loops of a robot was reached. Check lengths, frames and limits."),
     "immobile": (WARN, "The mechanism cannot move, apart from driven loops. Check the constraints."),
     "driven-loops-still": (WARN, "Driven loops are at their positions in the file. Use `--constraint-motion`."),
     # batches

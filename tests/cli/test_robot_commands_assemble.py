@@ -96,7 +96,8 @@ def test_notes_on_a_singular_configuration_and_a_start_beside_the_guess(bars, tm
     (tmp_path / "flat.yaml").write_text(BARS.replace("xyz: [1.1", "xyz: [1.0").replace("xyz: [0.8", "xyz: [0.4"))
     assert said(ok("flat.yaml"))[-1] == (
         "warning: singular: the constraint Jacobian has rank 1 here and 2 nearby; degrees "
-        "of freedom nearby: 1 [singular-configuration]")
+        "of freedom nearby: 1; coordinates that move in more ways: crank, knee joint, rocker; equations that depend on others "
+        "here: pin.vx [singular-configuration]")
     (tmp_path / "stiff.yaml").write_text(BARS + "couplings: {lock: {terms: {crank: 1}, offset: 0.7}}\n")
     assert said(ok("stiff.yaml",
                    *GUESS))[-1] == ("warning: the mechanism is immobile: the constraints leave no degree of "

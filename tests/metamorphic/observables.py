@@ -280,6 +280,7 @@ CONSTRAINED: dict[str, Observable] = {
     "constraint_velocity": Observable(lambda m, s, _: ld.constraint_velocity(m, s.q, s.free), "r", (0, 0, -1)),
     "constraint_residual": Observable(lambda m, s, _: ld.constraint_residual(m, s.q), "r"),
     "assemble": Observable(lambda m, s, _: ld.difference(m, s.q, ld.assemble(m, s.q).q), "v"),
+    "assemblies": Observable(lambda m, s, _: ld.difference(m, s.q, ld.assemblies(m, s.q, searches=1)[0].q), "v"),
     "mobility:rank": Observable(lambda m, s, _: ld.mobility(m, s.q).rank, ""),
     "constrained_forward_derivatives:tau": Observable(
         lambda m, s, _: ld.constrained_forward_derivatives(m, s.q, s.v, s.tau).da_dtau, "vv", (-1, -2, 0)),

@@ -21,7 +21,8 @@ def robots(tmp_path, monkeypatch):
 def test_a_good_robot(robots):
     good = examine("good.yaml")
     assert good.text() == "good.yaml: no warnings"
-    assert good.to_dict() == {"file": "good.yaml", "error": None, "constraints": "", "warnings": [], "information": []}
+    assert good.to_dict() == {"file": "good.yaml", "error": None, "constraints": "", "mobility": None, "warnings": [],
+                              "information": []}
     raise_for_warnings([good])
 
 

@@ -122,7 +122,8 @@ def reaching(model: ld.Model, q: Array) -> None:
 
 def loops(model: ld.Model, q: Array, v: Array, a: Array, tau: Array, mask: Mask, lam: Array) -> None:
     found: ld.Assembly = ld.assemble(model, q, fixed=["crank"])
-    how: ld.Mobility = ld.mobility(model, found.q)
+    every: tuple[ld.Assembly, ...] = ld.assemblies(model, {"cr*": 1.0}, fixed=["crank"], searches=5)
+    how: ld.Mobility = ld.mobility(model, every[0].q)
     assert_type((how.degrees, how.redundant, found.singular), tuple[int, tuple[str, ...], bool])
     motion: ld.ConstrainedMotion = ld.constrained_forward_dynamics(model, q, v, tau, baumgarte=10.0)
     motion = ld.constrained_hybrid_dynamics(model, q, v, a, tau, mask, pfaffian=lambda q: np.zeros((1, 3)))

@@ -5,6 +5,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,8 +26,9 @@ from liedyn.analysis.operating_point import (
 from liedyn.analysis.tangent_system import linear_system
 from liedyn.arrays import Array, ArrayLike, Mask, Patterns, short
 from liedyn.codegen.rhs import depends_on_time
-from liedyn.dynamics.constraints.assembly import Assembly, assemble
+from liedyn.dynamics.constraints.assembly import Assembly, assemble, assemblies, with_degenerate
 from liedyn.dynamics.constraints.constraints import constraint_velocity, project_configuration, project_velocity_unchecked
+from liedyn.dynamics.constraints.mobility import survey_mobility
 from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.dynamics.scales import model_scales
@@ -46,6 +48,7 @@ from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.description import FREE, ONE_DOF
 from liedyn.model.links import Pose
 from liedyn.model.model import Model
+from liedyn.model.name_patterns import matching_names, values_by_name
 from liedyn.model.spatial import pose
 from liedyn.robot_files import robot_file_warnings
 from liedyn.simulation.constraint_setup import constraint_motions_at
@@ -445,8 +448,8 @@ def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), 
 
     Parameters
     ----------
-    q : texts such as "crank=0.5" or "base=0,0,1,0,0,0,1"
-        Guess by joint; other joints start from their neutral coordinates.
+    q : texts such as "crank=0.5", "leg*=0.1" or "base=0,0,1,0,0,0,1"
+        Guess by joint or pattern; other joints start from their neutral coordinates.
     v : texts such as "crank=0.5"
         Given velocities by joint, which are kept. The others minimize the kinetic energy subject to the constraints.
     keep : joint names or patterns
@@ -462,10 +465,30 @@ def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), 
         For texts and names that match no joint.
     ModelError, ComputationError, ConfigurationError
     """
-    guess = configuration_of(model, q)
-    poses = dict(_driven_pose(model, text) for text in constraint_motion)
-    fixed = [model.joint_names[k] for k in select(keep, model.joint_names, "joint to fix")]
+    guess, fixed, poses = _assembly_arguments(model, q, keep, constraint_motion)
     assembly = assemble(model, guess, fixed=fixed, constraint_motion=poses, seed=seed)
+    if not model.has_only_couplings and not model.driven and assembly.mobility.generic_rank < model.nv:
+        with suppress(ComputationError):                      # of random configurations, within joint limits
+            assembly = with_degenerate(model, assembly, survey_mobility(model, seed).q)
+    return _assembled(model, assembly, v, poses)
+
+
+def assembled_states(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), fixed: Sequence[str] = (),
+                     constraint_motion: Sequence[str] = (), *, searches: int = 40, seed: int = 0) -> tuple[AssembledState, ...]:
+    """Return all states that `assemblies` finds. fixed: patterns, as `keep` of `assembled_state`; other arguments as there."""
+    guess, names, poses = _assembly_arguments(model, q, fixed, constraint_motion)
+    return tuple(_assembled(model, assembly, v, poses)
+                 for assembly in assemblies(model, guess, fixed=names, searches=searches, constraint_motion=poses, seed=seed))
+
+
+def _assembly_arguments(model: Model, q: Sequence[str], fixed: Sequence[str],
+                        constraint_motion: Sequence[str]) -> tuple[Array, list[str], dict[str, Array]]:
+    """Return the guess, the joints to fix and the poses of driven loops."""
+    return (configuration_of(model, q), [model.joint_names[k] for k in select(fixed, model.joint_names, "joint to fix")],
+            {name: T for text in constraint_motion for name, T in _driven_poses(model, text)})
+
+
+def _assembled(model: Model, assembly: Assembly, v: Sequence[str], poses: dict[str, Array]) -> AssembledState:
     still = tuple(constraint.name for constraint in model.constraints if constraint.driven and constraint.name not in poses)
     return AssembledState(model, assembly, _velocity(model, assembly.q, v, poses) if v else None, still)
 
@@ -504,22 +527,24 @@ def _velocity(model: Model, q: Array, texts: Sequence[str], constraint_motion: M
 
 def _joint_values(model: Model, texts: Sequence[str], index: Callable[[str], slice],
                   option: str) -> Iterator[tuple[str, list[float]]]:
-    """Yield joint and values of each text. index: function that returns the coordinates of a joint."""
-    for text in texts:
-        name, values = _named_values(text, option, "moving joint", model.joint_names)
+    """Yield each joint that texts name or match, with its values. index: function that returns the coordinates of a joint."""
+    pairs = {text.partition("=")[0].strip(): (text, _named_values(text, option, "moving joint", model.joint_names)[1])
+             for text in texts}
+    for name, (text, values) in values_by_name(pairs, model.joint_names, "moving joint").items():
         coordinates = index(name)
         if len(values) != coordinates.stop - coordinates.start:
             raise UsageError(f"{option} {text}: expected {coordinates.stop - coordinates.start} number(s) for joint {name}")
         yield name, values
 
 
-def _driven_pose(model: Model, text: str) -> tuple[str, Array]:
-    """Return name and pose (4, 4) of frame A of a driven closure from a text."""
-    name, values = _named_values(text, "--constraint-motion", "driven loop",
-                                 [constraint.name for constraint in model.constraints if constraint.driven])
+def _driven_poses(model: Model, text: str) -> Iterator[tuple[str, Array]]:
+    """Yield name and pose (4, 4) of frame A of each driven closure that a text names or matches."""
+    driven = [constraint.name for constraint in model.constraints if constraint.driven]
+    pattern, values = _named_values(text, "--constraint-motion", "driven loop", driven)
     if len(values) not in (3, 6):
         raise UsageError(f"--constraint-motion {text}: a driven loop requires 3 numbers (x, y, z) or 6 (also roll, pitch, yaw)")
-    return name, pose(Pose.from_xyz_rpy(values[:3], values[3:] or (0.0, 0.0, 0.0)))
+    for name in matching_names(pattern, driven):
+        yield name, pose(Pose.from_xyz_rpy(values[:3], values[3:] or (0.0, 0.0, 0.0)))
 
 
 def _named_values(text: str, option: str, subject: str, names: Sequence[str]) -> tuple[str, list[float]]:
@@ -528,7 +553,7 @@ def _named_values(text: str, option: str, subject: str, names: Sequence[str]) ->
     name = name.strip()
     if not equals:
         raise UsageError(f"{option} {text}: expected NAME=VALUE")
-    if name not in names:
+    if not matching_names(name, names):
         raise UsageError(f"{option} {text}: no {subject} {name!r}; the robot has {list_names(names, 12) or 'none'}")
     try:
         values = [float(x) for x in values_text.strip().strip("[]").split(",")]

@@ -1,7 +1,6 @@
-"""Base parameters and their estimates, plans of runs and assembled configurations, as text, plain data and files."""
+"""Base parameters and their estimates, plans of runs and reached targets, as text, plain data and files."""
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -11,18 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.analysis.configurations import AssembledState
 from liedyn.analysis.identification import RELIABLE, UNRELIABLE, Identification
-from liedyn.dynamics.constraints.mobility import Mobility
 from liedyn.dynamics.inertial_parameters import BaseParameters
 from liedyn.dynamics.inverse_kinematics import InverseKinematics
-from liedyn.errors import LiedynWarning, WarningLog, counted, list_names, size_text
+from liedyn.errors import LiedynWarning, list_names, size_text
 from liedyn.io.atomic_output import STDIO, open_output
 from liedyn.io.csv_table import Column, write_table
 from liedyn.io.sweep_file import SIMULATE
 from liedyn.io.trajectory_csv import Trajectory, write_trajectory
-from liedyn.io.yaml_values import flow_yaml
 from liedyn.model.model import Model
+from liedyn.report.assembly_report import coordinates_by_joint, write_states
 from liedyn.report.robot_summary import table
 from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 
@@ -242,81 +239,6 @@ def batch_text(report: dict[str, Any]) -> str:
     return "\n".join([f"{report['runs']} runs of {report['robot']} ({report['scenario']})", *table(rows, range(2))])
 
 
-# A closed configuration: text, values by joint for `initial` of a scenario, columns for a CSV ----------------------------
-
-_SHOWN = 8                                  # names of constraint equations in a line
-
-
-def assembly_text(state: AssembledState) -> str:
-    """Return a short text about an assembled configuration."""
-    model, assembly = state.model, state.assembly
-    lines = [f"{model.name}: loops closed in {assembly.iterations} iterations (residual {assembly.open_before:.3g} -> "
-             f"{assembly.residual:.2g})",
-             _mobility(model, assembly.mobility)]
-    if assembly.at_limits:
-        lines.append(f"at a limit: {', '.join(assembly.at_limits)}")
-    return "\n".join(lines)
-
-
-def assembly_warnings(state: AssembledState) -> WarningLog:
-    """Return warnings about an assembled configuration."""
-    assembly, mobility, warnings = state.assembly, state.assembly.mobility, WarningLog()
-    if assembly.restarts:
-        warnings.add("other-guess",
-                     f"the initial guess led to no solution, but random start {assembly.restarts} around it did; check that "
-                     "this is the intended branch")
-    if mobility.degrees == 0:
-        driven = any(constraint.driven for constraint in state.model.constraints)
-        warnings.add("immobile",
-                     "the driven loops determine all motion" if driven else
-                     "the mechanism is immobile: the constraints leave no degree of freedom")
-    elif mobility.rigid:
-        warnings.add("singular-configuration", "singular: the mechanism is rigid, but movable to first order")
-    elif mobility.singular:
-        warnings.add("singular-configuration",
-                     f"singular: the constraint Jacobian has rank {mobility.rank} here and {mobility.generic_rank} nearby; "
-                     f"degrees of freedom nearby: {mobility.degrees - mobility.generic_rank + mobility.rank}")
-    if state.still:
-        warnings.add("driven-loops-still",
-                     f"driven loops ({', '.join(state.still)}) are at their positions in the file; --constraint-motion moves "
-                     "them")
-    return warnings
-
-
-def assembly_to_dict(state: AssembledState) -> dict[str, Any]:
-    """Return an assembled configuration as plain data."""
-    model, assembly, mobility = state.model, state.assembly, state.assembly.mobility
-    return {"robot": model.source, "q": _by_joint(model, assembly.q, "q"),
-            "v": None if state.v is None else _by_joint(model, state.v, "v"),
-            "residual": assembly.residual, "open_before": assembly.open_before, "moved": assembly.moved,
-            "degrees_of_freedom": mobility.degrees, "rank": mobility.rank, "generic_rank": mobility.generic_rank,
-            "redundant": list(mobility.redundant), "singular": mobility.singular, "rigid": mobility.rigid,
-            "gap": list(mobility.gap), "iterations": assembly.iterations, "restarts": assembly.restarts,
-            "at_limits": list(assembly.at_limits)}
-
-
-def write_assembly(state: AssembledState, path: str, *, force: bool = False) -> None:
-    """Write YAML with `q` (and `v`) by joint, in the format of `initial` of a scenario.
-
-    A path that ends in .csv gets a trajectory of one row; `-` is standard output.
-    """
-    _write_state(state.model, state.assembly.q, state.v, path, "closed", force=force)
-
-
-def _write_state(model: Model, q: np.ndarray, v: np.ndarray | None, path: str, kind: str, *, force: bool) -> None:
-    if Path(path).suffix.lower() == ".csv":
-        columns = motion_columns(model, q=q[None], v=None if v is None else v[None])
-        write_trajectory(path, trajectory_header(model, folder=Path(path).absolute().parent), [0.0], columns, force=force)
-        return
-    with open_output(STDIO if path == STDIO else path, force=force) as file:
-        file.write(f"# a {kind} configuration of {model.name}: `initial` of a scenario\n")
-        for key, x in (("q", q), ("v", v)):
-            if x is not None:
-                file.write(f"{key}:\n")
-                for name, value in _by_joint(model, x, key).items():
-                    file.write(f"  {flow_yaml(name)}: {json.dumps(value)}\n")
-
-
 # inverse kinematics -----------------------------------------------------------------------------------------------------
 
 def reached_text(model: Model, solution: InverseKinematics) -> str:
@@ -330,7 +252,7 @@ def reached_text(model: Model, solution: InverseKinematics) -> str:
 
 def reached_to_dict(model: Model, solution: InverseKinematics) -> dict[str, Any]:
     """Return configurations for targets as plain data: lists over targets, or values of a single one."""
-    q = [_by_joint(model, x, "q") for x in solution.q.reshape(-1, model.nq)]
+    q = [coordinates_by_joint(model, x, "q") for x in solution.q.reshape(-1, model.nq)]
     return {"robot": model.source, "q": q if solution.reached.ndim else q[0], "reached": solution.reached.tolist(),
             "tasks": list(solution.tasks), "position_error": solution.position_error.tolist(),
             "angle_error": solution.angle_error.tolist(), "closure_error": solution.closure_error.tolist(),
@@ -340,21 +262,9 @@ def reached_to_dict(model: Model, solution: InverseKinematics) -> dict[str, Any]
 
 def write_reached(model: Model, solution: InverseKinematics, targets: Trajectory | None, path: str, *,
                   force: bool = False) -> None:
-    """Write a configuration as `write_assembly` does, or a trajectory with the times of the targets."""
+    """Write a configuration as `write_assemblies` does, or a trajectory with the times of the targets."""
     if targets is None:
-        _write_state(model, solution.q, None, path, "reached" if solution.reached else "nearest", force=force)
+        write_states(model, solution.q[None], None, path, "reached" if solution.reached else "nearest", force=force)
         return
     folder = None if path == STDIO else Path(path).absolute().parent
     write_trajectory(path, trajectory_header(model, folder=folder), targets.t, motion_columns(model, q=solution.q), force=force)
-
-
-def _by_joint(model: Model, x: np.ndarray, kind: str) -> dict[str, float | list[float]]:
-    index = model.q_index if kind == "q" else model.v_index
-    values = {name: (x[index(name)] + 0.0).tolist() for name in model.joint_names}
-    return {name: value[0] if len(value) == 1 else value for name, value in values.items()}
-
-
-def _mobility(model: Model, mobility: Mobility) -> str:
-    count, names = len(mobility.redundant), list_names(mobility.redundant, _SHOWN)
-    return f"{counted(mobility.degrees, 'degree')} of freedom: " \
-           f"{model.nv} coordinates, {model.nc} equations" + (f", {count} of them redundant: {names}" if count else "")

@@ -10,6 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from liedyn.arrays import Base
+from liedyn.dynamics.constraints.mobility import MobilitySurvey
 from liedyn.errors import CheckFailed, InputError, LiedynWarning, ModelError, counted, escape_nonprintable, of_level
 from liedyn.io.robots.coupling_function import function_to_dict
 from liedyn.io.robots.write_robot_yaml import PASSIVE, element_parameters
@@ -19,6 +20,7 @@ from liedyn.model.links import Pose
 from liedyn.model.model import Model, base_text
 from liedyn.model.model_joint import ModelJoint
 from liedyn.model.validate import mimic_couplings
+from liedyn.report.mobility_report import survey, survey_lines, survey_to_dict
 from liedyn.robot_files import ReadingOptions, read_model
 
 # Tables of text, and counts ----------------------------------------------------------------------------------------------
@@ -173,19 +175,23 @@ def robot_summary(model: Model) -> dict[str, Any]:
         "elements": [{"name": x.name, "type": x.type, "a": _frame_to_dict(x.a, x.pose_a), "b": _frame_to_dict(x.b, x.pose_b),
                       **element_parameters(x)} for x in robot.elements],
         "keyframes": {name: {key: x.tolist() for key, x in state._asdict().items()} for name, state in model.keyframes.items()},
+        "mobility": survey_to_dict(survey(model)[0]),
         "warnings": len(of_level("warning", model.warnings)), "information": len(of_level("information", model.warnings)),
     }
 
 
 def robot_text(model: Model) -> str:
-    """Return a text: header, tree, table of the coordinates, actuators, keyframes."""
+    """Return a text: header, tree, table of the coordinates, constraints and mobility, actuators, keyframes."""
     gravity = " ".join(f"{x:g}" for x in model.gravity)
     joints, links = counted(len(model.joints), "moving joint"), counted(len(model.link_names), "link")
     head = [f"{model.name}: {joints}, {links}, {base_text(model)} base",
             f"nq {model.nq}, nv {model.nv}, mass {_total_mass(model):.6g} kg, gravity {gravity} m/s^2"]
     if model.constraints:
         head.append(f"constraints: {constraint_count(model)}")
-    parts = [head, ["Tree: joint (type) -> link", *_tree(model)], _coordinate_table(model), constraint_table(model),
+    result, warning = survey(model)
+    texts = survey_lines(model, result) if warning is None else [warning.message]
+    mobility = [line for text in texts for line in wrapped(text)]
+    parts = [head, ["Tree: joint (type) -> link", *_tree(model)], _coordinate_table(model), constraint_table(model), mobility,
              _actuator_table(model), _element_table(model),
              [f"Keyframes: {', '.join(model.keyframes)}"] if model.keyframes else []]
     return "\n\n".join("\n".join(part) for part in parts if part)
@@ -305,6 +311,8 @@ class RobotSummary:
     warnings: tuple[LiedynWarning, ...] = ()
     information: tuple[LiedynWarning, ...] = ()
     constraints: str = ""                    # their number, as text
+    mobility: tuple[str, ...] = ()           # lines of text
+    survey: MobilitySurvey | None = None
     error: InputError | None = None
 
     def text(self, *, verbose: bool = False) -> str:
@@ -316,6 +324,7 @@ class RobotSummary:
         count = counted(len(self.warnings), "warning") if self.warnings else "no warnings"
         bound = f" ({self.constraints})" if self.constraints else ""
         lines = [f"{escape_nonprintable(self.file)}: {count}{bound}", *(f"  {warning}" for warning in self.warnings)]
+        lines += [f"  {line}" for line in self.mobility]
         if self.information:
             number = len(self.information)
             lines.append(f"  information: {counted(number, 'message')}" + ("" if verbose else f" (-v lists {_them(number)})"))
@@ -325,7 +334,7 @@ class RobotSummary:
     def to_dict(self) -> dict[str, Any]:
         """Return the same as plain data for JSON."""
         return {"file": self.file, "error": str(self.error) if self.error else None, "constraints": self.constraints,
-                "warnings": [warning.to_dict() for warning in self.warnings],
+                "mobility": survey_to_dict(self.survey), "warnings": [warning.to_dict() for warning in self.warnings],
                 "information": [message.to_dict() for message in self.information]}
 
 
@@ -338,8 +347,10 @@ def examine(file: str, base: Base | None = None, loops: str | None = None,
     """Load a robot file, optionally with the closures and couplings of another file, and collect the messages about it."""
     try:
         model = read_model(file, base=base, loops=loops, **(reading or {}))
-        return RobotSummary(file, of_level("warning", model.warnings), of_level("information", model.warnings),
-                            constraint_count(model))
+        result, warning = survey(model)
+        messages = (*model.warnings, *([warning] if warning is not None else []))
+        return RobotSummary(file, of_level("warning", messages), of_level("information", messages), constraint_count(model),
+                            tuple(survey_lines(model, result)), result)
     except InputError as error:
         return RobotSummary(file, error=error)
 

@@ -16,7 +16,7 @@ from liedyn.io.scenarios.scenario import Pd, Rule, Scenario
 from liedyn.kernels.simulation.signals import COMPONENTS, NUMBERS_PER_POINT, Points, Signals
 from liedyn.model.description import INDEX_HEADER
 from liedyn.model.model import Model
-from liedyn.model.name_patterns import matching_names
+from liedyn.model.name_patterns import matching_names, pattern_rank
 from liedyn.model.spatial import full_turns, skew
 
 Value = TypeVar("Value")
@@ -103,12 +103,8 @@ def unknown_name_error(name: str, names: Sequence[str], kind: str, place: Place,
 
 def _matches(rule: Rule, names: Sequence[str], kind: str, fixed: Sequence[str]) -> list[tuple[str, float]]:
     """Return the names that the rule matches, with the specificity of the match."""
-    if rule.pattern in names:
-        return [(rule.pattern, float("inf"))]
-    if rule.pattern == "*":
-        return [(name, 0.0) for name in names]
-    hits = [(name, float(len(rule.pattern))) for name in matching_names(rule.pattern, names)]
-    if hits:
+    hits = [(name, pattern_rank(rule.pattern, names)) for name in matching_names(rule.pattern, names)]
+    if hits or rule.pattern == "*":
         return hits
     if rule.pattern in fixed:
         raise ScenarioError(f"joint {rule.pattern} is fixed: it has no coordinates", place=rule.place)

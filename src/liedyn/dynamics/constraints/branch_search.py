@@ -46,7 +46,9 @@ _MAX_RESIDUAL = 10.0            # tilts: maximum scaled residual that they expla
 
 
 @dataclass(frozen=True, eq=False)
-class _Solution:
+class Solution:
+    """A configuration with its residual, as a search leaves it."""
+
     q: Array
     size: float              # of the scaled residual
     max_residual: float             # maximum residual [rad | m]
@@ -77,12 +79,12 @@ class BranchSearch:
         """Return the residual (m,) of the constraint equations [rad | m]."""
         return constraint_residual(self.model, q, constraint_motion=self.constraint_motion)
 
-    def at(self, q: Array, steps: int = 0) -> _Solution:
+    def at(self, q: Array, steps: int = 0) -> Solution:
         """Return the configuration q with its residual, and whether it is closed. steps: that led to it."""
         r = self.residual(q)
         scaled = self.weight * r
         closed = bool((np.abs(scaled) <= np.maximum(self.tolerance, self.weight * self._rounding(q))).all())
-        return _Solution(q, float(np.linalg.norm(scaled)), float(np.abs(r).max()), closed, steps)
+        return Solution(q, float(np.linalg.norm(scaled)), float(np.abs(r).max()), closed, steps)
 
     def _rounding(self, q: Array) -> Array:
         """Return the residual (m,) that rounding of the positions in q causes [m]; 0 for angles."""
@@ -111,7 +113,7 @@ class BranchSearch:
         low[self.screws], high[self.screws] = q[self.place] <= self.lower + slack, q[self.place] >= self.upper - slack
         return low, high
 
-    def find(self, guess: Array, seed: int = 0) -> tuple[_Solution, int, int]:
+    def find(self, guess: Array, seed: int = 0) -> tuple[Solution, int, int]:
         """Return the closed configuration nearest to the guess, and the numbers of steps and further starts until the first one.
 
         Raises ComputationError if none is found.
@@ -133,6 +135,20 @@ class BranchSearch:
             if solution.closed and self.distance(solution.q, guess) < (1 - _SAME_BRANCH) * self.distance(best.q, guess):
                 best = solution
         return best, steps, starts
+
+    def random_start(self, guess: Array, rng: np.random.Generator) -> Array:
+        """Return the guess with the free coordinates anywhere between their limits, or within half a turn or a length."""
+        q = self._random_near(guess, 1.0, rng)
+        reach = np.pi * self.unit[self.screws]
+        low, high = (np.where(np.isfinite(limit), limit, q[self.place] + side * reach)
+                     for limit, side in ((self.lower, -1.0), (self.upper, 1.0)))
+        q[self.place] = low + (high - low) * rng.random(len(self.place))
+        return q
+
+    def turned_distance(self, q: Array, other: Array) -> float:
+        """Return the distance from q to `other`, without whole turns of joints."""
+        x = difference(self.model, q, other) / self.unit
+        return float(np.linalg.norm(np.where(self.turns, x - 2 * np.pi * np.round(x / (2 * np.pi)), x)))
 
     def _random_near(self, q: Array, spread: float, rng: np.random.Generator) -> Array:
         x = spread * self.unit * rng.standard_normal(self.model.nv)
@@ -159,7 +175,7 @@ class BranchSearch:
         J[:, self.free] = self.weight[:, None] * rates.T
         return J
 
-    def close(self, q: Array) -> _Solution:
+    def close(self, q: Array) -> Solution:
         """Take damped steps from q while the residual decreases, down to rounding if it vanishes."""
         solution, weight, steps = self.at(q), _DAMPING, 0
         while steps < _MAX_ITERATIONS and solution.size > 0:
@@ -176,7 +192,7 @@ class BranchSearch:
             if trial is None or (solution.closed and trial.size > 0.5 * solution.size):
                 break
             solution, weight = trial, 0.1 * weight
-        return _Solution(solution.q, solution.size, solution.max_residual, solution.closed, steps)
+        return Solution(solution.q, solution.size, solution.max_residual, solution.closed, steps)
 
     def apply_step(self, q: Array, x: Array, unit: Array) -> Array:
         """Return q after the scaled step x (nv,), clipped to the limits. unit: from `units`."""
@@ -202,7 +218,7 @@ class BranchSearch:
         longest = np.abs(x).max(initial=0.0)
         return x * min(1.0, _MAX_STEP / longest) if longest else x
 
-    def unwind(self, solution: _Solution, guess: Array) -> _Solution:
+    def unwind(self, solution: Solution, guess: Array) -> Solution:
         """Return the solution without whole turns of joints from the guess on which no constraint depends."""
         for k, i, low, high in zip(self.screws, self.place, self.lower, self.upper, strict=True):
             turns = np.round((solution.q[i] - guess[i]) / (2 * np.pi))
@@ -214,7 +230,7 @@ class BranchSearch:
                     solution = unwound
         return solution
 
-    def slide_to_nearest(self, solution: _Solution, guess: Array) -> _Solution:
+    def slide_to_nearest(self, solution: Solution, guess: Array) -> Solution:
         """Move along the closed configurations towards the guess while the distance decreases."""
         for _ in range(_MAX_SLIDES):
             d = self.approach_direction(solution.q, guess)
@@ -237,7 +253,7 @@ class BranchSearch:
             _DIFFERENCE_STEP)
         return -gradient @ (difference(self.model, q, guess) / self.unit)
 
-    def _shorter_configuration(self, solution: _Solution, along: Array, guess: Array) -> _Solution | None:
+    def _shorter_configuration(self, solution: Solution, along: Array, guess: Array) -> Solution | None:
         distance = self.distance(solution.q, guess)
         for k in range(10):
             candidate = self.close(self.apply_step(solution.q, 0.5**k * along, self.unit))
@@ -248,7 +264,7 @@ class BranchSearch:
 
     # errors -------------------------------------------------------------------------------------------------------
 
-    def closure_error(self, best: _Solution, restarts: int) -> ComputationError:
+    def closure_error(self, best: Solution, restarts: int) -> ComputationError:
         """Return the error that names the constraint with the maximum residual and the reason."""
         model, r = self.model, self.residual(best.q)
         constraint = max(model.constraints, key=lambda candidate: np.linalg.norm((self.weight * r)[candidate.rows]))
@@ -273,7 +289,7 @@ class BranchSearch:
                 "a ball joint and another one cylindrical")
         return ComputationError(f"{text} ({', '.join([*hints, 'check lengths and frames, or change the guess'])})")
 
-    def _tilt(self, constraint: ModelConstraint, best: _Solution) -> float:
+    def _tilt(self, constraint: ModelConstraint, best: Solution) -> float:
         """Return the tilt [rad] of the axes of a planar loop; 0 if the loop is open for another reason."""
         if constraint.driven or constraint.kind not in (WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR):
             return 0.0

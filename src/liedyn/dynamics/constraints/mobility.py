@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.dynamics.constraints.branch_search import BranchSearch
@@ -15,6 +16,7 @@ from liedyn.dynamics.constraints.rank import (
     coordinate_scales,
     equation_weights,
     is_significant,
+    row_and_null_space,
     scaled_equations,
     scaled_rank,
 )
@@ -33,13 +35,17 @@ _MIN_MOVEMENT = 1e-3           # of that distance: a nearer neighbour is the sam
 class Mobility:
     """Mobility of a constrained robot at a configuration.
 
-    degrees       degrees of freedom: nv minus the rank of A; for rolling, those of the velocity
-    rank          rank of A, by the rule of `dynamics.constraints.rank`
-    redundant     names of constraint equations that depend on the equations before them
-    generic_rank  maximum rank here and at neighbouring closed configurations
-    rigid         whether no neighbouring configuration is closed: movable to first order at most, for any value of degrees
-    gap           smallest singular value that counts and largest that does not, of A scaled by the lever arms of its loops:
-                  about one if constraints are independent, rounding if one follows from others
+    degrees               degrees of freedom: nv minus the rank of A; for rolling, those of the velocity
+    rank                  rank of A, by the rule of `dynamics.constraints.rank`
+    redundant             names of constraint equations that depend on the equations before them
+    generic_rank          maximum rank here and at neighbouring closed configurations
+    rigid                 whether no neighbouring configuration is closed: movable to first order at most, for any value of
+                          degrees
+    gap                   smallest singular value that counts and largest that does not, of A scaled by the lever arms of its
+                          loops: about one if constraints are independent, rounding if one follows from others
+    immobile              names of coordinates that do not move here, to first order: fixed by constraints, or at a dead centre
+    singular_equations    names of constraint equations that depend on others here, and not in neighbouring configurations
+    singular_coordinates  names of coordinates that move in more ways here than in neighbouring configurations
 
     Examples
     --------
@@ -55,6 +61,9 @@ class Mobility:
     generic_rank: int
     rigid: bool
     gap: tuple[float, float]
+    immobile: tuple[str, ...] = ()
+    singular_equations: tuple[str, ...] = ()
+    singular_coordinates: tuple[str, ...] = ()
 
     @property
     def singular(self) -> bool:
@@ -106,12 +115,105 @@ def mobility(model: Model, q: ArrayLike, *, constraint_motion: Mapping[str, Any]
                                f"{residual[row]:.3g} (assemble first)")
     A = scaled_jacobian(model, q, constraint_motion)
     rank, gap = _rank(A)
-    generic, rigid = rank, rank == model.nv
+    generic, rigid, near = rank, rank == model.nv, A
     if rank < min(model.nc, model.nv):
-        generic, rigid = _generic_rank(model, q, constraint_motion, rank, rng)
-    redundant = tuple(model.constraint_equation_names[r] for r in _dependent_equations(A, rank))
-    return Mobility(model.nv - rank, rank, redundant, generic, rigid, gap)
+        generic, rigid, near = _generic_rank(model, q, constraint_motion, rank, rng)
+    dependent, immobile = _dependent_equations(A, rank), np.flatnonzero(~_movable(row_and_null_space(A)[1]))
+    singular: list[int] = []
+    if rank < generic:
+        singular = sorted({*dependent}.difference(_dependent_equations(near, generic)))
+    freer = freer_coordinates(A, np.eye(model.nv) if rigid else near)
+    equations, names = model.constraint_equation_names, model.v_names
+    return Mobility(model.nv - rank, rank, tuple(equations[r] for r in dependent), generic, rigid, gap,
+                    tuple(names[k] for k in immobile), tuple(equations[r] for r in singular), tuple(names[k] for k in freer))
 
+
+def coordinate_groups(motions: Array) -> list[Integers]:
+    """Return the groups of coordinates that move together, from orthonormal motions (f, n). Immobile coordinates are in none.
+
+    Groups are the smallest ones whose motions do not depend on those of others: the projector onto the motions is block diagonal.
+    """
+    labels, movable = _components(np.abs(motions.T @ motions)), _movable(motions)
+    groups = [np.flatnonzero((labels == label) & movable) for label in range(labels.max(initial=-1) + 1)]
+    return [group for group in groups if len(group)]
+
+
+def freer_coordinates(A: Array, reference: Array) -> Integers:
+    """Return the coordinates that scaled equations A (m, n) let move in more ways than those of `reference`.
+
+    Coordinates are compared in groups: those that move together by one of both.
+    """
+    motions, usual = (row_and_null_space(x)[1] for x in (A, reference))
+    projectors = [x.T @ x for x in (motions, usual)]
+    labels = _components(np.abs(projectors).max(axis=0))
+    excess = np.bincount(labels, np.diag(projectors[0]) - np.diag(projectors[1]))
+    return np.flatnonzero((np.round(excess) > 0)[labels] & _movable(motions))
+
+
+def _movable(motions: Array) -> Mask:
+    """Return which coordinates move in orthonormal motions (f, n)."""
+    movable: Mask = np.linalg.norm(motions, axis=0) > RANK
+    return movable
+
+
+def _components(coupling: Array) -> Integers:
+    """Return a label (n,) of each coordinate, the same for those between which the coupling (n, n) exceeds rounding."""
+    labels: Integers = connected_components(coupling > RANK, directed=False)[1]
+    return labels
+
+
+# Kinds of assemblies of a robot ------------------------------------------------------------------------------------------
+
+_N_ASSEMBLIES, _MAX_SEARCHES = 8, 20    # random assemblies that are compared, and searches for them
+
+
+@dataclass(frozen=True, eq=False)
+class MobilitySurvey:
+    """Mobility of a robot in random assemblies.
+
+    q           (nq,) an assembly with the fewest degrees of freedom
+    mobility    at q
+    immobile    coordinates that move in none of these assemblies
+    degenerate  for each larger number of degrees of freedom: the number, and the coordinates that move in more ways
+    at_zero     mobility at zero coordinates if loops are closed there, else None
+    """
+
+    q: Array
+    mobility: Mobility
+    immobile: tuple[str, ...]
+    degenerate: tuple[tuple[int, tuple[str, ...]], ...]
+    at_zero: Mobility | None
+
+
+def survey_mobility(model: Model, seed: int = 0) -> MobilitySurvey:
+    """Return the mobility of a robot with constraints in random assemblies within its joint limits.
+
+    Raises ComputationError if no assembly is reached.
+    """
+    search, rng, neutral = BranchSearch(model), generator_of_seed(seed, 3), model.neutral()
+    best, closed = search.close(search.within(neutral)), []
+    for _ in range(_MAX_SEARCHES):
+        solution = search.close(search.random_start(neutral, rng))
+        best = solution if solution.size < best.size else best
+        closed += [solution.q] if solution.closed else []
+        if len(closed) == _N_ASSEMBLIES:
+            break
+    if not closed:
+        raise search.closure_error(best, _MAX_SEARCHES)
+    matrices = [scaled_jacobian(model, q) for q in closed]
+    ranks = [int(scaled_rank(A)) for A in matrices]
+    usual = int(np.argmax(ranks))
+    still = np.all([~_movable(row_and_null_space(A)[1]) for A, rank in zip(matrices, ranks, strict=True) if rank == ranks[usual]],
+                   axis=0)
+    freer = {rank: A for A, rank in zip(matrices, ranks, strict=True) if rank < ranks[usual]}
+    degenerate = tuple((model.nv - rank, tuple(model.v_names[k] for k in freer_coordinates(freer[rank], matrices[usual])))
+                       for rank in sorted(freer, reverse=True))
+    q = closed[usual]
+    return MobilitySurvey(q, mobility(model, q, seed=seed), tuple(model.v_names[k] for k in np.flatnonzero(still)), degenerate,
+                          mobility(model, neutral, seed=seed) if search.at(neutral).closed else None)
+
+
+# Singular states of computations -----------------------------------------------------------------------------------------
 
 def warn_singular_state(model: Model, q: Array, ranks: Integers, prescribed: Mask | None = None) -> None:
     """Issue the warnings of `singular_state_warnings`."""
@@ -187,15 +289,18 @@ def _dependent_equations(A: Array, rank: int) -> list[int]:
 
 
 def _generic_rank(model: Model, q: ArrayLike, constraint_motion: Mapping[str, Any] | None, rank: int,
-                  rng: np.random.Generator, columns: slice | Mask = slice(None)) -> tuple[int, bool]:
-    """Return the maximum rank of these columns at q and at closed configurations near q, and whether q is the only one."""
+                  rng: np.random.Generator, columns: slice | Mask = slice(None)) -> tuple[int, bool, Array]:
+    """Return the maximum rank of these columns at q and at closed configurations near q, if q is the only one, and A of it."""
     search = BranchSearch(model, constraint_motion=constraint_motion, limits=False)
     unit = coordinate_scales(model)
-    generic, rigid = rank, True
+    generic, rigid, A = rank, True, scaled_jacobian(model, q, constraint_motion)
     for _ in range(_N_NEIGHBOURS):
         solution = search.close(integrate(model, q, _NEIGHBOUR_DISTANCE * unit * rng.standard_normal(model.nv)))
         if not solution.closed:
             continue
         rigid = rigid and bool(np.linalg.norm(difference(model, q, solution.q) / unit) < _MIN_MOVEMENT * _NEIGHBOUR_DISTANCE)
-        generic = max(generic, int(scaled_rank(scaled_jacobian(model, solution.q, constraint_motion)[:, columns])))
-    return generic, rigid
+        near = scaled_jacobian(model, solution.q, constraint_motion)
+        near_rank = int(scaled_rank(near[:, columns]))
+        if near_rank > generic:
+            generic, A = near_rank, near
+    return generic, rigid, A
