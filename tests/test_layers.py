@@ -18,7 +18,8 @@ NARROWER = {"arrays": set(), "warning_codes": set(), "errors": {"warning_codes"}
             "immutable": set(), "public_calls": {"errors"}, "numba_tools": {"errors"},
             "io": {"arrays", "errors", "immutable", "model.composition", "model.coupling_expression", "model.curve_joint",
                    "model.description",
-                   "model.element_values", "model.expression_parser", "model.force_element", "model.link_tree", "model.links",
+                   "model.element_values", "model.expression_parser", "model.force_element", "model.interpolation",
+                   "model.link_tree", "model.links",
                    "model.mass_properties", "model.model", "model.model_builder", "model.model_joint", "model.spatial",
                    "model.validate"}}
 # The model is plain data: it does without compiled code, except for the table of joint kinds.

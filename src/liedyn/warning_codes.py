@@ -54,7 +54,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "axis-not-unit": (WARN, "An axis does not have unit length and was scaled. Check that the direction is right."),
     "coupling-beyond-table": (
         WARN, "The driver of a coupling may leave the range of its table. Extend the table, or give the driver limits."),
-    "table-units": (WARN, "A table of a coupling seems to be in degrees or mm. Give its columns units, or convert it."),
+    "table-units": (
+        WARN, "A table of a coupling or of a scenario seems to be in degrees or mm. Give its columns units, or convert it."),
     "couplings-fix-joints": (
         WARN, "Couplings together fix joints. If they are meant to be equivalent, give them the same coefficients."),
     "mimic": (WARN, "A joint mimics a joint that does not exist; it moves independently. Correct the name."),

@@ -314,7 +314,7 @@ def test_lines_of_the_template_can_be_uncommented(kind):
 # --- documents -------------------------------------------------------------------------------------------------------
 
 TABLES = [(f"docs/{page}.md", title) for page, titles in {
-    "scenarios": ("scenario", "constraints", "external_force", "initial", "pose_motion", "waypoint"),
+    "scenarios": ("scenario", "constraints", "external_force", "initial", "pose_motion", "waypoint", "table"),
     "scenarios/control": ("control", "sampling", "quantization"), "scenarios/contact": ("limit_stops", "friction"),
     "scenarios/events": ("phase", "event"), "scenarios/integrators": ("integrator",),
     "files": ("link", "joint", "actuator", "include", "column_map"), "loops": ("loop", "coupling"),

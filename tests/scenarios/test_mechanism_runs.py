@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.interpolate import PchipInterpolator
 from scipy.spatial.transform import Rotation
 
 import liedyn as ld
@@ -13,8 +14,8 @@ import mechanisms as known
 from liedyn.simulation.run import Result, run_scenario
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-NAMES = ["andrews", "bennett", "bricard", "cam_valve", "closures", "delta", "delta_computed_torque", "delta_guided", "five_bar",
-         "five_bar_redundant", "five_bar_swing", "four_bar", "gripper", "hand", "knee", "n_four_bar",
+NAMES = ["andrews", "bennett", "bricard", "cam_valve", "closures", "delta", "delta_computed_torque", "delta_guided", "engine",
+         "five_bar", "five_bar_redundant", "five_bar_swing", "four_bar", "gripper", "hand", "knee", "n_four_bar",
          "rolling_disc", "slider_crank", "stewart"]
 
 
@@ -102,6 +103,18 @@ def test_block_of_the_slider_crank_follows_its_closed_form():
         np.testing.assert_allclose(joint(result, "block", of), expected, atol=1e-9 * np.abs(expected).max())
     torque = known.slider_crank_torque(*crank)
     np.testing.assert_allclose(joint(result, "crank", "tau"), torque, atol=1e-9 * np.abs(torque).max())
+
+
+def test_the_engine_obeys_lagranges_equation_of_its_crank():
+    """The gas force of the table, which repeats after two turns, and the load of the crank."""
+    result = run("engine")
+    q, v, a = (joint(result, "crank", of) for of in "qva")
+    degrees, force = np.loadtxt(CONFIGS / "engine_gas.csv", delimiter=",", skiprows=2).T
+    angle = np.radians(np.concatenate([degrees[:-1] - 720, degrees[:-1], degrees + 720]))
+    gas = PchipInterpolator(angle, np.concatenate([force[:-1], force[:-1], force]))(q % (4 * np.pi))
+    torque = gas * known.slider_crank(q, v, a)[2][1] / v - 0.006 * v
+    np.testing.assert_allclose(known.slider_crank_torque(q, v, a), torque, atol=1e-9 * np.abs(torque).max())
+    assert q[-1] > 4 * np.pi and np.abs(gas).max() > 300
 
 
 def test_five_bar_draws_its_circle():

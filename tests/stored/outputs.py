@@ -28,7 +28,7 @@ SHORT = ("-S", "duration=0.3")
 SCENARIOS = {
     "aerial_manipulator": SHORT, "andrews": (), "bennett": SHORT, "bouncing_arm": ("-S", "duration=3"), "cart_pole": SHORT,
     "crane": SHORT, "delta": SHORT, "double_pendulum": ("-S", "duration=2"), "double_pendulum_dop853": ("-S", "duration=2"),
-    "elastic_arm": SHORT, "five_bar_swing": SHORT, "four_bar": SHORT, "gripper": SHORT, "hand": SHORT,
+    "elastic_arm": SHORT, "engine": SHORT, "five_bar_swing": SHORT, "four_bar": SHORT, "gripper": SHORT, "hand": SHORT,
     "hexarotor_feedback": SHORT, "hopper": ("-S", "duration=1"), "humanoid_dive": SHORT, "panda_computed_torque": SHORT,
     "panda_hybrid": SHORT, "panda_on_ship": SHORT, "panda_task_space": SHORT, "pendulum_latch": ("-S", "duration=3"),
     "pendulum_throw": ("-S", "duration=2"), "quadruped_walks": ("-S", "duration=0.5"), "rolling_disc": SHORT,

@@ -264,7 +264,8 @@ REWRITES = {
                              "unpack_block": lambda block, batch, row: _copy(block, batch[row]),
                              "as_int64": lambda block: (np.zeros(block.size, dtype=np.int64),)},
     "kernels.simulation.signal_series": {"is_constant": lambda x: not any(_is_nonzero(y) for y in x[1:])},
-    "kernels.simulation.signals": {"math": tracer.c_math, "floor": tracer.c_math.floor, "quotient": tracer.quotient},
+    "kernels.simulation.signals": {"math": tracer.c_math, "floor": tracer.c_math.floor, "quotient": tracer.quotient,
+                                   **{f.__name__: f for f in (tracer.load_entry, tracer.load_patch_entry, tracer.piece_number)}},
 }
 
 

@@ -237,6 +237,30 @@ def where_less(x, y, yes, no):
     return ops.emit("less", operand(x), operand(y), operand(yes), operand(no))
 
 
+def load_entry(values, first, k, count, stride):
+    """Replace `kernels.simulation.signals.load_entry`: select the number without an index that depends on the state."""
+    entries = [load(values, first + stride * i) for i in range(count)]
+    selected = entries[0]
+    for i in range(1, count):
+        if isinstance(selected, Tracer) or entries[i] != selected:
+            selected = where_less(k, float(i), selected, entries[i])
+    return selected
+
+
+def load_patch_entry(values, first, i, rows, j, columns):
+    """Replace `kernels.simulation.signals.load_patch_entry`."""
+    entries = [load_entry(values, first + 16 * column, i, rows, 16 * columns) for column in range(columns)]
+    return load_entry(entries, 0, j, columns, 1)
+
+
+def piece_number(breaks, first, count, x):
+    """Replace `kernels.simulation.signals.piece_number`."""
+    k = 0.0
+    for i in range(1, count):
+        k = where_less(x, load(breaks, first + i), k, float(i))
+    return k
+
+
 def maximum(x, y):
     """Return the maximum of two numbers; x if one of them is NaN."""
     return where_less(x, y, y, x)

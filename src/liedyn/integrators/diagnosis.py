@@ -36,7 +36,7 @@ from liedyn.kernels.simulation.right_hand_side import (
     ConstrainedSystem,
     MotionWorkspace,
 )
-from liedyn.kernels.simulation.signals import PROGRAM, TORQUE
+from liedyn.kernels.simulation.signals import KNOTS, PROGRAM, TORQUE
 from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 
@@ -421,7 +421,8 @@ def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
         name = problem.signal_names[k] if k < len(problem.signal_names) else f"number {k}"
         place = problem.signal_locations[k] if k < len(problem.signal_locations) else Place()
         location = f"{place}: " if str(place) else ""
-        return f"{location}the signal of {name} is not a finite number at or soon after t = {t:.6g} s", False
+        return (f"{location}the signal of {name} is not a finite number at or soon after t = {t:.6g} s"
+                f"{_end_of_table(problem, k)}"), False
     if code in (SINGULAR, VANISHING_INERTIA):
         loose = worst_conditioned_motion(problem, ws.q)[1]
         return (f"a joint's articulated inertia vanishes at or soon after t = {t:.6g} s: the acceleration of "
@@ -449,6 +450,18 @@ def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
     why = f": {'; or '.join(causes)}" if causes else ""
     see = "; see docs/running.md#runs-that-end-early" if code != STEP_TOO_SMALL else ""
     return f"{failure} t = {t:.6g} s{worst}{why}{see}", depends_on_method
+
+
+def _end_of_table(problem: InitialValueProblem, k: int) -> str:
+    """Return a text about the range of a table, if signal k is one that ends."""
+    signals = problem.signals
+    if not 0 <= k < len(signals.kind) or signals.kind[k] != PROGRAM:
+        return ""
+    words = signals.code[signals.first[k]:signals.first[k] + signals.count[k]]
+    axes = (words[words & 255 == KNOTS] >> 8).tolist()
+    ends = [f"{signals.literals[axis + 2]:g} to {signals.literals[axis + 3]:g}" for axis in axes
+            if np.isfinite(signals.literals[axis + 2])]
+    return f": its table is from {' and from '.join(ends)}; the key outside or period of the table continues it" if ends else ""
 
 
 def _worst_coordinates(names: tuple[str, ...], ws: MotionWorkspace) -> str:

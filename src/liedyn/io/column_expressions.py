@@ -137,7 +137,7 @@ class Affine:
         """Return the number of this unit in SI."""
         value = replace(self, exponents=unit.exponents)
         if self.column is None:
-            return replace(value, number=self.number * unit.multiply / unit.divide)
+            return replace(value, number=unit.in_si(self.number))
         value = value.step("*", unit.multiply) if unit.multiply != 1.0 else value
         return value.step("/", unit.divide) if unit.divide != 1.0 else value
 

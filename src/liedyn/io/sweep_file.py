@@ -239,7 +239,7 @@ def _column(file: str, column: str, place: Place) -> tuple[float, ...]:
         if any(map(str.strip, cells[len(table.titles):])):
             table.check_length(line, cells)
         number = table.number(line, column, cells[index] if index < len(cells) else "")
-        values.append(number * unit.multiply / unit.divide)
+        values.append(unit.in_si(number))
     return tuple(values)
 
 

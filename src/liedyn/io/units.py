@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 _BASE = ("rad", "N", "m", "A", "s")                        # the order in which our own files write a product
 _ANGLE, _FORCE, _LENGTH, _CURRENT, _TIME = ((1, 0, 0, 0, 0), (0, 1, 0, 0, 0), (0, 0, 1, 0, 0), (0, 0, 0, 1, 0), (0, 0, 0, 0, 1))
@@ -27,6 +28,10 @@ class Unit:
     multiply: float
     divide: float
     exponents: tuple[int, ...]
+
+    def in_si(self, values: Any) -> Any:
+        """Return numbers of this unit in SI."""
+        return values * self.multiply / self.divide
 
     def power(self, n: int) -> Unit:
         """Return the n-th power."""

@@ -16,6 +16,7 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.errors import ModelError, Place, nearest, summarized
 from liedyn.model.element_values import as_float, as_floats, as_vectors, check_finite, check_pose, element_location, set_fields
+from liedyn.model.interpolation import INTERPOLATIONS, MIN_POINTS, cubic_pieces
 from liedyn.model.links import Pose, PoseLike, Vector, as_pose, vector
 from liedyn.model.spatial import pose, pose_to_array
 from liedyn.public_calls import explained
@@ -32,7 +33,6 @@ _MAX_POINTS = 500          # of a table: each piece is a selection in generated 
 _UNIT_ROUNDING = 4 * 2.0**-52        # of the length of a normalized axis, as in `model.validate`
 _SYMMETRIC = 1e-9          # of the maximum entry of a matrix: difference of entries that should be equal
 _SEMIDEFINITE = 1e-9       # of the maximum eigenvalue of a matrix: a negative eigenvalue that is rounding
-INTERPOLATIONS = ("linear", "monotone", "cubic")
 
 
 class ForceElementType(NamedTuple):
@@ -263,7 +263,7 @@ def _check_table(element: ForceElement) -> None:
     if element.interpolation not in INTERPOLATIONS:
         raise ModelError("unknown interpolation", place=element_location(element, "interpolation"), found=element.interpolation,
                          expected="one of " + ", ".join(INTERPOLATIONS), hint=nearest(element.interpolation, INTERPOLATIONS))
-    minimum = 4 if element.interpolation == "cubic" else 2
+    minimum = MIN_POINTS[element.interpolation]
     if not minimum <= len(element.table) <= _MAX_POINTS:
         raise ModelError(f"wrong number of points for {element.interpolation} interpolation", place=place,
                          found=len(element.table), expected=f"{minimum} to {_MAX_POINTS}")
@@ -381,24 +381,11 @@ def _force_at(pieces: Array, x: float) -> float:
 
 def _integrated(points: Iterable[tuple[float, float]], interpolation: str) -> Array:
     """Return the pieces (n, 6) of the integral of a table, zero at its first point. Straight lines continue the table."""
-    from scipy.interpolate import CubicSpline, PchipInterpolator, PPoly  # only for robots with tables: its import takes 0.4 s
-
     x, y = np.array(points, dtype=float).T
-    if interpolation == "linear":
-        slopes = np.diff(y) / np.diff(x)
-        c, ends = np.array([y[:-1], slopes]), (slopes[0], slopes[-1])
-    else:
-        spline: PPoly = CubicSpline(x, y) if interpolation == "cubic" else PchipInterpolator(x, y)
-        c, ends = spline.c[::-1], (float(spline(x[0], 1)), float(spline(x[-1], 1)))
-    pieces = np.zeros((len(x) + 1, PIECE_SIZE))
-    pieces[1:-1, 0], pieces[0, 0], pieces[-1, 0] = x[:-1], x[0], x[-1]
-    for k in range(len(c)):
-        pieces[1:-1, 2 + k] = c[k] / (k + 1)
-    for k, i in ((0, 0), (-1, -1)):
-        pieces[k, 2:4] = y[i], 0.5 * ends[i]
+    starts, coefficients = cubic_pieces(x, y, interpolation)
+    pieces = np.column_stack([starts, np.zeros(len(starts)), coefficients / np.arange(1, 5)])
     h = np.diff(x)
-    areas = sum(pieces[1:-1, 1 + k] * h ** k for k in range(1, 5))
-    pieces[2:, 1] = np.cumsum(areas)
+    pieces[2:, 1] = np.cumsum(sum(pieces[1:-1, 1 + k] * h ** k for k in range(1, 5)))
     return pieces
 
 

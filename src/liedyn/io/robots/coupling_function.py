@@ -79,12 +79,11 @@ def read_force_csv(file: str, units: tuple[str, str]) -> tuple[tuple[float, floa
                          expected=f"such as x[{units[0]}],force[{units[1]}]")
     columns = []
     for title, values, expected in zip(table.titles, table.parse_numbers().T, units, strict=True):
-        name, text = foreign_title(title)[0], title_unit(title)
-        unit = unit_of(text or expected)
+        name, unit = foreign_title(title)[0], unit_of(title_unit(title) or expected)
         if unit is None or unit.exponents != unit_of(expected).exponents:           # type: ignore[union-attr]
             raise ModelError("a column of a table of a force element has another unit", place=table.place(column=name),
-                             found=text, expected=expected, hint=None if unit else nearest(text, UNITS))
-        columns.append(values * unit.multiply / unit.divide)
+                             found=title_unit(title), expected=expected, hint=None if unit else nearest(title_unit(title), UNITS))
+        columns.append(unit.in_si(values))
     return tuple(zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -100,7 +99,7 @@ def column_in_si(title: str, values: Array, place: Place, joints: Collection[str
     if unit is None or unit_name(unit.exponents) not in ("rad", "m"):
         raise ModelError("wrong unit in the table of a coupling", place=place,
                          found=text, expected="a unit of angle or length: rad, deg, m, mm, …", hint=nearest(text, UNITS))
-    return values * unit.multiply / unit.divide, unit_name(unit.exponents)
+    return unit.in_si(values), unit_name(unit.exponents)
 
 
 def function_to_dict(function: CouplingFunction) -> dict[str, Any]:

@@ -41,7 +41,8 @@ from liedyn.model.description import (
     Robot,
 )
 from liedyn.model.element_values import MAX_INPUT, UNIT_QUATERNION
-from liedyn.model.force_element import FORCE_ELEMENT_TYPES, INTERPOLATIONS, ForceElement
+from liedyn.model.force_element import FORCE_ELEMENT_TYPES, ForceElement
+from liedyn.model.interpolation import INTERPOLATIONS
 from liedyn.model.links import Link, Pose, Shape
 from liedyn.model.mass_properties import SHAPES, Inertia
 

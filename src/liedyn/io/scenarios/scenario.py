@@ -85,6 +85,31 @@ class Column(InputElement):
     interpolation: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Table(InputElement):
+    """A table of one or two expressions of time and state.
+
+    of             the expressions
+    points         rows: a value of each expression, and that of the signal; of two expressions, all combinations of values
+    interpolation  linear, monotone or cubic
+    outside        beyond the points: error, hold (the value at the end) or linear (the straight line from the end)
+    period         of each expression, 0: none; empty: none of all
+    units          of the columns of the points, "": unknown; empty: all unknown
+    """
+
+    of: tuple[str, ...]
+    points: tuple[tuple[float, ...], ...]
+    interpolation: str = "monotone"
+    outside: str = "error"
+    period: tuple[float, ...] = ()
+    units: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def periods(self) -> tuple[float, ...]:
+        """The period of each expression; 0: none."""
+        return self.period or (0.0,) * len(self.of)
+
+
 PHASE_START = "phase"            # of `from`: the beginning of the present phase
 
 
@@ -99,7 +124,7 @@ class RelativeTime(InputElement):
     start: str
 
 
-Signal = Constant | Expression | Quintic | Spline | Sine | Column | Move | RelativeTime
+Signal = Constant | Expression | Quintic | Spline | Sine | Column | Move | Table | RelativeTime
 
 
 @dataclass(frozen=True, slots=True)

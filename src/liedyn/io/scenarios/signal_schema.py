@@ -39,10 +39,12 @@ from liedyn.io.scenarios.scenario import (
     Signal,
     Sine,
     Spline,
+    Table,
     Torque,
     Waypoint,
     Waypoints,
 )
+from liedyn.io.scenarios.table_schema import TABLE, table_to_dict
 from liedyn.io.yaml_nodes import Node
 from liedyn.io.yaml_values import FilePath
 
@@ -98,6 +100,8 @@ def read_signal(node: Node, curves: Schema | None = None) -> Signal:
         if not isinstance(curve, Move):
             raise nodes["limits"].problem(f"limits cannot be combined with {key}", expected="limits of a move")
         curve = replace(curve, **MOVE_LIMITS.read(nodes["limits"]))
+    if "from" in nodes and isinstance(curve, Table):
+        raise nodes["from"].problem("from cannot be combined with table", expected="t_phase or since(event) in its key of")
     return RelativeTime(curve, nodes["from"].text(), place=nodes["from"].place) if "from" in nodes else curve
 
 
@@ -175,11 +179,12 @@ CURVES = Schema("curve", (
     Field("move", List(OneOf((Number(), List(Number(), 1, 4))), 2, reader=_move), "fastest motion from the start `[t, x]` to "
         "targets `[x]`, or `[t, x]` to start at t, at rest at each; under the limits of the key `limits`",
         example=[[0, 0], [1.2]]),
+    Field("table", TABLE, "values by points of an expression of time and state, or of two: see [tables](#tables)"),
     Field("limits", MOVE_LIMITS, "of a move: `robot`, or a mapping with `velocity`, `acceleration`, `jerk`", "robot",
         example={"acceleration": 10, "jerk": 100}),
     Field("from", Text(), "time origin of the curve: `phase` (start of the current phase) or the name of an event; "
         "before an event, the curve has its first value", "the start of the run", example="phase")),
-    one_of=(("quintic", "spline", "sine", "csv", "move"),))
+    one_of=(("quintic", "spline", "sine", "csv", "move", "table"),))
 SIGNAL = OneOf((Number(), Text(), CURVES), "signal", read_signal)
 SIGNALS = OneOf((SIGNAL, List(SIGNAL, 1, words="signals")), "signals")
 THREE_SIGNALS = List(SIGNAL, 3, 3, "signals")
@@ -202,6 +207,8 @@ def signal_to_dict(signal: Signal | tuple[Signal, ...]) -> Any:
             limits = {key: x for key in MOVE_LIMIT_VALUES if (x := getattr(signal, key)) is not None}
             start, *targets = signal.points
             return {"move": [start, *([x] if t is None else [t, x] for t, x in targets)], "limits": limits or "robot"}
+        case Table():
+            return {"table": table_to_dict(signal)}
         case Sine():
             return {"sine": {key: getattr(signal, key) for key in SINE}}
     return {"quintic" if isinstance(signal, Quintic) else "spline": signal.points}

@@ -4,6 +4,8 @@ Recurrences of power series (Knuth, The Art of Computer Programming 2, 4.7; Grie
 13.2). As in `signals`, a signal is continuous from the right, and a constant argument remains constant through a function of
 infinite slope. These signals do not depend on the state.
 """
+from numpy import inf
+
 from liedyn.kernels.simulation.signals import (
     ABS,
     ACOS,
@@ -11,6 +13,7 @@ from liedyn.kernels.simulation.signals import (
     ASIN,
     ATAN,
     ATAN2,
+    AXIS_HEADER,
     CLOCK,
     CONSTANT,
     COS,
@@ -20,12 +23,15 @@ from liedyn.kernels.simulation.signals import (
     FIRST_BINARY,
     FIRST_UNARY,
     FROZEN_CLOCK,
+    KNOTS,
     LITERAL,
     LOG,
     MIN,
     MULTIPLY,
     NEGATIVE,
     ORDER,
+    PATCH,
+    PIECE,
     POLYNOMIAL,
     POWER,
     SIN,
@@ -37,9 +43,14 @@ from liedyn.kernels.simulation.signals import (
     binary,
     find_piece,
     frozen_clock,
+    load_entry,
+    load_patch_entry,
+    piece_and_offset,
     quotient,
+    table_position,
     unary,
 )
+from liedyn.lie.simd import absolute, where_less
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 _N_BUFFERS = 3                        # series of workspace before the stack
@@ -79,7 +90,7 @@ def polynomial_series(breaks, coefficients, first, count, t, stack, out):
 
 
 @inline_kernel
-def program_series(code, literals, clocks, first, count, t, stack, out):
+def program_series(code, literals, clocks, first, count, t, stack, out):  # noqa: C901 - a case per kind of operation
     """Run a program on a stack of series and write the result to out."""
     n = out.size
     a, b, c = stack[:n], stack[n:2 * n], stack[2 * n:3 * n]
@@ -92,6 +103,8 @@ def program_series(code, literals, clocks, first, count, t, stack, out):
                 stack[top + k] = 0.0
             if operation == LITERAL:
                 stack[top] = literals[operand]
+            elif operation == KNOTS:
+                position_series(literals, operand, stack[top - n:top], stack[top:top + n])
             else:
                 begun, rate = t, 1.0
                 if operation == CLOCK:
@@ -103,11 +116,65 @@ def program_series(code, literals, clocks, first, count, t, stack, out):
                     stack[top + 1] = rate
         elif operation < FIRST_BINARY:
             unary_series(operation, stack[top:top + n], a, b)
+        elif operation == PIECE:
+            top -= n
+            piece_series(literals, operand, stack[top:top + n], stack[top + n], a)
+        elif operation == PATCH:
+            top -= 3 * n
+            patch_series(literals, operand, stack[top:top + n], stack[top + n], stack[top + 2 * n:top + 3 * n],
+                         stack[top + 3 * n], a, b)
         else:
             top -= n
             binary_series(operation, stack[top:top + n], stack[top + n:top + 2 * n], a, b, c)
     for k in range(n):
         out[k] = stack[top + k]
+
+
+# tables -------------------------------------------------------------------------------------------------------------
+@inline_kernel
+def position_series(literals, axis, x, out):
+    """Write the position of x among the knots of an axis: a value, and coefficients with the signs of those of x."""
+    u, rate, _ = table_position(literals, axis, x[0], 1.0, 0.0)
+    out[0] = u
+    for k in range(1, x.size):
+        out[k] = rate * x[k]
+
+
+@inline_kernel
+def piece_series(literals, axis, x, u, out):
+    """Replace x by the table at the position u, by Horner's rule."""
+    n = int(literals[axis])
+    k, x[0] = piece_and_offset(literals, axis, x[0], u)
+    for i in range(x.size):
+        out[i] = 0.0
+    for c in range(3, -1, -1):
+        multiply_series(out, x, out)
+        out[0] += load_entry(literals, axis + AXIS_HEADER + 2 * n + c, k, n, 4)
+    out[0] = where_less(absolute(u), inf, out[0], u)
+    copy_series(out, x)
+
+
+@inline_kernel
+def patch_series(literals, axis, x, u, y, w, a, b):
+    """Replace x by the table of x and y at the positions u and w: sum_j p_j(x) y^j, by Horner's rule. a, b are workspace."""
+    n = int(literals[axis])
+    i, x[0] = piece_and_offset(literals, axis, x[0], u)
+    axis += AXIS_HEADER + 2 * n
+    m = int(literals[axis])
+    j, y[0] = piece_and_offset(literals, axis, y[0], w)
+    for k in range(x.size):
+        a[k] = 0.0
+    for d in range(3, -1, -1):
+        multiply_series(a, y, a)
+        for k in range(x.size):
+            b[k] = 0.0
+        for c in range(3, -1, -1):
+            multiply_series(b, x, b)
+            b[0] += load_patch_entry(literals, axis + AXIS_HEADER + 2 * m + 4 * c + d, i, n, j, m)
+        for k in range(x.size):
+            a[k] += b[k]
+    a[0] = where_less(absolute(u), inf, where_less(absolute(w), inf, a[0], w), u)
+    copy_series(a, x)
 
 
 # series -------------------------------------------------------------------------------------------------------------

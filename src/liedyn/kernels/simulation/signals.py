@@ -1,10 +1,10 @@
 """Signals of time and state: value and first two time derivatives.
 
-A signal is a constant, a piecewise polynomial or a program (postfix code over numbers, `t` and the state). Time derivatives are
-second-order jets (x, dx, ddx) computed through the program. `q`, `v` and measured quantities count as constants in time, except
-in targets of pd laws, which use the first derivative. All signals are continuous from the right: at a break, the piece that
-begins there counts; where `step`, `sign`, `floor`, `abs`, `min` or `max` switch, the value just after counts. `step(0)` is 1 and
-`sign(0)` is 0 if the argument stays 0.
+A signal is a constant, a piecewise polynomial of t or a program (postfix code over numbers, tables, `t` and the state). Time
+derivatives are second-order jets (x, dx, ddx) computed through the program. `q`, `v` and measured quantities count as constants
+in time, except in targets of pd laws, which use the first derivative. All signals are continuous from the right: at a break, the
+piece that begins there counts; where `step`, `sign`, `floor`, `abs`, `min` or `max` switch, the value just after counts.
+`step(0)` is 1 and `sign(0)` is 0 if the argument stays 0.
 """
 from __future__ import annotations
 
@@ -99,18 +99,20 @@ TORQUE, ACCELERATION, VELOCITY, POSITION = range(4)            # Schedule.level
 ORDER = 6                                                      # coefficients of a piece: degree 5
 
 # An instruction is opcode + 256 operand. Operands: index of a literal, of q, of v, of `measured`, of a clock; 1 + index of a
-# switch of the state, or 0; for a moving position, index in q + RATE times index in v. Other instructions act on the stack.
-# Before it starts, a clock is infinite, and a held clock is 0.
+# switch of the state, or 0; for a moving position, index in q + RATE times index in v; for a table, index of its first literal.
+# Other instructions act on the stack. Before it starts, a clock is infinite, and a held clock is 0.
 OPERATIONS = ("literal", "time", "position", "velocity", "measured", "clock", "held clock", "moving position", "moving point",
-              "negative", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log", "sqrt",
+              "knots", "negative", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log", "sqrt",
               "abs", "sign", "floor", "step",
-              "add", "subtract", "multiply", "divide", "power", "atan2", "min", "max")
+              "add", "subtract", "multiply", "divide", "power", "atan2", "min", "max", "piece", "patch")
 (LITERAL, TIME, STATE_Q, STATE_V, MEASURED, CLOCK, FROZEN_CLOCK, MOVING_Q, MOVING_POINT,
- NEGATIVE, SIN, COS, TAN, ASIN, ACOS, ATAN, SINH, COSH, TANH, EXP, LOG, SQRT,
+ KNOTS, NEGATIVE, SIN, COS, TAN, ASIN, ACOS, ATAN, SINH, COSH, TANH, EXP, LOG, SQRT,
  ABS, SIGN, FLOOR, STEP,
- ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, ATAN2, MIN, MAX) = range(len(OPERATIONS))
+ ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, ATAN2, MIN, MAX, PIECE, PATCH) = range(len(OPERATIONS))
 _SMALLEST_NORMAL = 2.2250738585072014e-308     # |x| below it: x is 0
 FIRST_UNARY, FIRST_BINARY = NEGATIVE, ADD
+N_ARGUMENTS = (0,) * FIRST_UNARY + (1,) * (FIRST_BINARY - FIRST_UNARY) + (2,) * (PATCH - FIRST_BINARY) + (4,)   # by opcode
+TABLE_OPERATIONS = KNOTS, PIECE, PATCH
 RATE = 1 << 24
 EVENT = len(OPERATIONS)           # a switch of an event, in addition to operations
 SWITCH_OPERATIONS = ABS, SIGN, FLOOR, STEP, MIN, MAX            # with jumps or kinks, at which the state may switch
@@ -280,6 +282,8 @@ def evaluate_program(code, literals, switches, measured, clocks, first, count, t
                 ddx = 0.0
             elif operation == MOVING_Q:
                 x, dx, ddx = q[operand % RATE], v[operand // RATE], 0.0
+            elif operation == KNOTS:
+                x, dx, ddx = table_position(literals, operand, stack[top - 3], stack[top - 2], stack[top - 1])
             else:
                 x, dx, ddx = measured[operand], measured[operand + 3], 0.0
         elif operation < FIRST_BINARY:
@@ -287,6 +291,13 @@ def evaluate_program(code, literals, switches, measured, clocks, first, count, t
             if operand > 0:
                 x, dx, ddx = frozen_unary(operation, switches, SWITCH_SIZE * (operand - 1), stack[top], stack[top + 1],
                                           stack[top + 2], (x, dx, ddx))
+        elif operation == PIECE:
+            top -= 3
+            x, dx, ddx = table_value(literals, operand, stack[top], stack[top + 1], stack[top + 2], stack[top + 3])
+        elif operation == PATCH:
+            top -= 9
+            x, dx, ddx = grid_value(literals, operand, (stack[top], stack[top + 1], stack[top + 2]), stack[top + 3],
+                                    (stack[top + 6], stack[top + 7], stack[top + 8]), stack[top + 9])
         else:
             top -= 3
             left_jet, right_jet = (stack[top], stack[top + 1], stack[top + 2]), (stack[top + 3], stack[top + 4], stack[top + 5])
@@ -469,6 +480,114 @@ def power(x, dx, ddx, y, dy, ddy):
     moving = absolute(dy) + absolute(ddy)
     still = chain_rule(f, slope, curvature, dx, ddx)
     return f, where_zero(moving, still[1], f * g), where_zero(moving, still[2], f * (dg + g * g))
+
+
+# Tables: piecewise cubic polynomials of one or two numbers --------------------------------------------------------------
+
+# A table of x is KNOTS, which leaves x on the stack and adds its position u among the knots: u = k + a fraction in piece k. A
+# FLOOR, whose side may be held, makes k of it. PIECE replaces x and k by the value of piece k, which is continued beyond its
+# ends. PATCH does the same for x, k of two axes. In the literals, an axis has n pieces, period, lower and upper bound, whether it
+# is open, the start of each piece, and 1 / its length. The axes are followed by four coefficients of each piece, or 16 of each
+# patch. In an open axis, the first and the last piece are the straight lines beyond the table.
+AXIS_HEADER = 5
+_WITHIN = 2.0**-30               # of a piece: positions in a closed axis end below its end, so that no piece begins there
+
+
+@inline_kernel
+def load_entry(values, first, k, count, stride):
+    """Return values[first + stride k] for a whole number k, which is limited to 0 … count - 1."""
+    i = 0 if not k >= 1.0 else min(int(k), count - 1)
+    return values[first + stride * i]
+
+
+@inline_kernel
+def piece_number(breaks, first, count, x):
+    """Return the last piece that begins at or before x, or 0."""
+    return float(find_piece(breaks, first, count, x) - first)
+
+
+@kernel
+def table_position(literals, axis, x, dx, ddx):
+    """Return the position of x among the knots of an axis, NaN beyond its bounds, and numbers with the signs of its rates."""
+    n, period, lower, upper, is_open = int(load(literals, axis)), load(literals, axis + 1), load(literals, axis + 2), load(
+        literals, axis + 3), load(literals, axis + 4)
+    first, turns = axis + AXIS_HEADER, 0.0
+    if period > 0.0:
+        turns = floor((x - load(literals, first)) / period)
+    y = x - turns * period
+    k = piece_number(literals, first, n, y)
+    rate = load_entry(literals, first + n, k, n, 1)
+    fraction = (y - load_entry(literals, first, k, n, 1)) * rate
+    if is_open > 0.0:
+        bounded = fraction / (1.0 + absolute(fraction))
+        u = where_less(k, 0.5, 1.0 + bounded, where_less(n - 1.5, k, k + bounded, k + fraction))
+    else:
+        u = k + fraction
+        last = n - _WITHIN
+        u = turns * n + where_less(u, 0.0, 0.0, where_less(last, u, last, u))
+        if lower > -inf:
+            u = where_less(y, lower, math.nan, where_less(upper, y, math.nan, u))
+    return u, rate * dx, rate * ddx
+
+
+@inline_kernel
+def piece_and_offset(literals, axis, x, u):
+    """Return the piece at the position u of an axis, and x relative to its start."""
+    n, period, first = int(load(literals, axis)), load(literals, axis + 1), axis + AXIS_HEADER
+    k, turns = floor(u), 0.0
+    if period > 0.0:
+        turns = floor((k + 0.5) / n)
+        k = k - turns * n
+    return k, x - turns * period - load_entry(literals, first, k, n, 1)
+
+
+@inline_kernel
+def cubic(c0, c1, c2, c3, s):
+    """Return the value and two derivatives of a cubic polynomial."""
+    return c0 + s * (c1 + s * (c2 + s * c3)), c1 + s * (2.0 * c2 + s * (3.0 * c3)), 2.0 * c2 + s * (6.0 * c3)
+
+
+@kernel
+def table_value(literals, axis, x, dx, ddx, u):
+    """Return the jet of a table of x at the position u."""
+    n = int(load(literals, axis))
+    k, s = piece_and_offset(literals, axis, x, u)
+    o = axis + AXIS_HEADER + 2 * n
+    f, df, ddf = cubic(load_entry(literals, o, k, n, 4), load_entry(literals, o + 1, k, n, 4),
+                       load_entry(literals, o + 2, k, n, 4), load_entry(literals, o + 3, k, n, 4), s)
+    return chain_rule(where_less(absolute(u), inf, f, u), df, ddf, dx, ddx)
+
+
+@inline_kernel
+def load_patch_entry(values, first, i, rows, j, columns):
+    """Return values[first + 16 (columns i + j)] for whole numbers i, j within the grid."""
+    return load_entry(values, first, columns * load_entry_number(i, rows) + load_entry_number(j, columns), rows * columns, 16)
+
+
+@inline_kernel
+def load_entry_number(k, count):
+    """Return a whole number k, limited to 0 … count - 1."""
+    return where_less(k, 1.0, 0.0, where_less(count - 1.0, k, count - 1.0, k))
+
+
+@kernel
+def grid_value(literals, axis, x, u, y, w):
+    """Return the jet of a table of x and y at the positions u and w."""
+    n, (i, s) = int(load(literals, axis)), piece_and_offset(literals, axis, x[0], u)
+    axis += AXIS_HEADER + 2 * n
+    m, (j, r) = int(load(literals, axis)), piece_and_offset(literals, axis, y[0], w)
+    o = axis + AXIS_HEADER + 2 * m
+    f, fx, fxx, fy, fxy, half_fyy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for b in range(3, -1, -1):                                 # sum_b p_b(x) r^b, by Horner's rule
+        p, dp, ddp = cubic(
+            load_patch_entry(literals, o + b, i, n, j, m), load_patch_entry(literals, o + 4 + b, i, n, j, m),
+            load_patch_entry(literals, o + 8 + b, i, n, j, m), load_patch_entry(literals, o + 12 + b, i, n, j, m), s)
+        half_fyy = half_fyy * r + fy
+        fy, fxy = fy * r + f, fxy * r + fx
+        f, fx, fxx = f * r + p, fx * r + dp, fxx * r + ddp
+    f = where_less(absolute(u), inf, where_less(absolute(w), inf, f, w), u)
+    return (f, fx * x[1] + fy * y[1], fx * x[2] + fy * y[2] + fxx * x[1] * x[1] + 2.0 * (fxy * x[1] * y[1])
+            + 2.0 * (half_fyy * y[1] * y[1]))
 
 
 # Prescribed poses of ball and free joints: configuration, twist and acceleration from signals ---------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
@@ -57,6 +57,11 @@ def subtract_constant(program: SignalProgram, x: float) -> SignalProgram:
     """Return a program for the program's value minus x."""
     words = (code.LITERAL + 256 * len(program.literals), code.SUBTRACT)
     return SignalProgram((*program.code, *words), (*program.literals, x), max(program.depth, 2))
+
+
+def moved_literals(words: Iterable[int], first: int) -> list[int]:
+    """Return instructions whose literals begin at `first`."""
+    return [word + 256 * first if word & 255 in (code.LITERAL, *code.TABLE_OPERATIONS) else word for word in words]
 
 
 def with_clock_origins(program: SignalProgram, origins: Sequence[float] | Array) -> SignalProgram:

@@ -56,6 +56,19 @@ def apply(operation: int, *x: Interval) -> Interval:
     return Interval(*_clean_bounds(*bounds[:2]), *_clean_bounds(*bounds[2:]))
 
 
+def increasing_function(x: Interval, f: Callable[[Array], Array], slow: float, fast: float) -> Interval:
+    """Return the interval of an increasing function, whose slope is between `slow` and `fast`."""
+    with np.errstate(all="ignore"):
+        rates = _multiply((x.rate_low, x.rate_high), (np.full_like(x.low, slow), np.full_like(x.low, fast)))
+        return Interval(*_clean_bounds(_down(f(x.low), _ULPS), _up(f(x.high), _ULPS)), *_clean_bounds(*rates))
+
+
+def unbounded(like: Array) -> Interval:
+    """Return the interval of an unknown function, with the shape of `like`."""
+    infinite = np.full_like(like, np.inf)
+    return Interval(-infinite, infinite, -infinite, infinite)
+
+
 def mean_value_bounds(x: Interval, middle: Interval, half: Array) -> tuple[Array, Array]:
     """Return bounds of x over pieces of half width `half` that also use the mean value form: values in the middles and rates."""
     with np.errstate(all="ignore"):

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,8 +23,10 @@ from liedyn.io.scenarios.scenario import (
     Signal,
     Sine,
     Spline,
+    Table,
 )
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory, repeated_row
+from liedyn.io.units import unit_of
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signals import NUMBERS_PER_POINT
 from liedyn.model.model import Model
@@ -40,12 +42,20 @@ from liedyn.simulation.signals.curves import (
     quintic,
     spline,
 )
-from liedyn.simulation.signals.expression import LINK_FUNCTIONS, SignalProgram, compile_expression, with_clock_origins
+from liedyn.simulation.signals.expression import (
+    LINK_FUNCTIONS,
+    SignalProgram,
+    compile_expression,
+    moved_literals,
+    with_clock_origins,
+)
 from liedyn.simulation.signals.point_to_point import MotionLimits, stop_and_go
+from liedyn.simulation.signals.state_tables import table_program
 from liedyn.simulation.signals.switching_times import MAX_SWITCHES, switches_in_time, switches_of_state
 
 # signal table -----------------------------------------------------------------------------------------------------------
 
+_ANY_ANGLE = 8 * math.pi         # rad: angles of a table without units that reach further may be in degrees
 _REST_TOLERANCE = 1e-6          # of the maximum velocity: slower is at rest
 
 
@@ -183,6 +193,8 @@ class SignalCompiler:
             return self._relative_curve(signal, purpose)
         if isinstance(signal, Column):
             return self._column(signal, purpose)
+        if isinstance(signal, Table):
+            return self._table(signal, purpose)
         return self._curve(signal, purpose)
 
     def _curve(self, signal: Quintic | Spline | Sine | Move, purpose: SignalPurpose) -> SignalProgram | Curve:
@@ -218,6 +230,42 @@ class SignalCompiler:
             return make_finite_curve(signal.place, stop_and_go, signal.points, limits)
         except ComputationError as error:
             raise ScenarioError(str(error), place=signal.place) from None
+
+    def _table(self, table: Table, purpose: SignalPurpose) -> SignalProgram:
+        """Return the program of a table."""
+        resolve = self._resolver(table.place.at("of"), purpose)
+        programs = [compile_expression(text, table.place.at("of"), purpose.state, resolve) for text in table.of]
+        self._check_units(table, programs, purpose)
+        program = table_program(table, programs)
+        if purpose.derivatives >= 2 and (table.interpolation == "linear" or (table.outside == "hold" and not table.period)):
+            raise ScenarioError("the motion of this table would have velocity jumps", place=table.place,
+                                found=f"interpolation: {table.interpolation}, outside: {table.outside}",
+                                expected="interpolation monotone or cubic, and outside error or linear")
+        return program
+
+    def _check_units(self, table: Table, programs: Sequence[SignalProgram], purpose: SignalPurpose) -> None:
+        """Raise ScenarioError for columns whose units contradict the expressions or the signal; warn of angles in degrees."""
+        sizes = np.abs(np.array(table.points)).max(axis=0)
+        quantities = [*((text, self._unit_of(program)) for text, program in zip(table.of, programs, strict=True)),
+                      (purpose.name, purpose.unit)]
+        for (name, expected), unit, size in zip(quantities, table.units or ("",) * len(sizes), sizes, strict=True):
+            if unit and expected and unit_of(unit) != unit_of(expected):
+                raise ScenarioError(f"the table of {name} has another unit", place=table.place.at("points"), found=unit,
+                                    expected=expected)
+            if not unit and expected == "rad" and size > _ANY_ANGLE:
+                self.warnings.add("table-units", f"the table does not seem to be in rad: {name} reaches {size:g} rad; give its "
+                                  'columns units, such as "angle[deg]"', place=table.place.at("points"))
+
+    def _unit_of(self, program: SignalProgram) -> str:
+        """Return the unit of a program that only reads a number of the state or the time; else empty."""
+        operation, i, model = program.code[0] & 255, program.code[0] >> 8, self.model
+        if len(program.code) > 1 or operation not in (code.STATE_Q, code.STATE_V, code.MEASURED, code.TIME):
+            return ""
+        if operation == code.MEASURED:
+            return ("m", "m/s", "rad/s")[(i - model.nv) % NUMBERS_PER_POINT // 3]
+        if operation == code.STATE_Q:
+            return model.q_units[i] or ""
+        return "s" if operation == code.TIME else f"{model.v_units[i]}/s"
 
     def origins(self, start_times: Mapping[str, float]) -> Array:
         """Return the start time of each clock; -inf if it has not started."""
@@ -266,7 +314,7 @@ class SignalCompiler:
                 begun += n
             else:
                 kind, start, n = code.PROGRAM, len(words), len(x.code)
-                words += [w + 256 * len(literals) if w & 255 == code.LITERAL else w for w in x.code]
+                words += moved_literals(x.code, len(literals))
                 literals += x.literals
                 for i in switches_of_state(x, purpose.forces):
                     switches += 1

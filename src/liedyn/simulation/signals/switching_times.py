@@ -14,7 +14,8 @@ import numpy as np
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.kernels.simulation import signals as code
 from liedyn.simulation.signals.expression import SignalProgram
-from liedyn.simulation.signals.operations import Interval, apply, constant, mean_value_bounds, time
+from liedyn.simulation.signals.operations import Interval, apply, constant, mean_value_bounds, time, unbounded
+from liedyn.simulation.signals.state_tables import position_interval
 
 MAX_SWITCHES = 20_000                    # switches of one signal
 _MAX_PIECES = 4 * MAX_SWITCHES           # undecided at one time
@@ -101,10 +102,10 @@ def switches_of_state(program: SignalProgram, clocks: bool = False) -> list[int]
     state = (*code.STATE_OPERATIONS, *((code.CLOCK,) if clocks else ()))
     for i, word in enumerate(program.code):
         operation = word & 255
-        if operation < code.FIRST_UNARY:
-            stack.append(operation in state)
+        count = code.N_ARGUMENTS[operation]
+        if not count:
+            stack.append(stack[-1] if operation == code.KNOTS else operation in state)
             continue
-        count = 1 if operation < code.FIRST_BINARY else 2
         by_state = any(stack[-count:])
         stack[-count:] = [by_state]
         if by_state and operation in code.SWITCH_OPERATIONS:
@@ -128,10 +129,10 @@ def labels(program: SignalProgram, start: Array, end: Array) -> Array:
 
     for word in program.code:
         operation, operand = word & 255, word >> 8
-        if operation < code.FIRST_UNARY:
-            stack.append(_leaf(operation, operand, program, t))
+        count = code.N_ARGUMENTS[operation]
+        if not count:
+            stack.append(_leaf(operation, operand, program, stack[-1] if operation == code.KNOTS else t))
             continue
-        count = 1 if operation < code.FIRST_BINARY else 2
         arguments, stack[-count:] = stack[-count:], []
         x = [argument for argument in arguments if argument is not None]
         if len(x) < count:                                     # it depends on the state
@@ -139,14 +140,16 @@ def labels(program: SignalProgram, start: Array, end: Array) -> Array:
             continue
         if operation in _SWITCHES:
             rows.append(_label(operation, *_switch_bounds(operation, x, bounds), x[0].rate_high[:n] < 0))
-        stack.append(apply(operation, *x))
+        stack.append(unbounded(x[0].low) if operation in code.TABLE_OPERATIONS else apply(operation, *x))
     return np.stack(rows, axis=1) if rows else np.empty((n, 0))
 
 
-def _leaf(operation: int, operand: int, program: SignalProgram, t: Interval) -> Interval | None:
-    """Return the interval of t or a literal, or None for instructions that read the state or a clock."""
-    if operation == code.TIME:
+def _leaf(operation: int, operand: int, program: SignalProgram, t: Interval | None) -> Interval | None:
+    """Return the interval of t, of a literal, or of the position of t among knots; None if it depends on the state or a clock."""
+    if operation == code.TIME or t is None:
         return t
+    if operation == code.KNOTS:
+        return position_interval(program.literals, operand, t)
     return constant(program.literals[operand], t.low) if operation == code.LITERAL else None
 
 
