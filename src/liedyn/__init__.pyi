@@ -56,6 +56,7 @@ from liedyn.dynamics.coriolis import (
     mass_matrix_rate as mass_matrix_rate,
     scalar_curvature as scalar_curvature,
     sectional_curvature as sectional_curvature,
+    slotine_li_inverse_dynamics as slotine_li_inverse_dynamics,
 )
 from liedyn.dynamics.derivatives import (
     d_difference as d_difference,
@@ -93,6 +94,7 @@ from liedyn.dynamics.inertial_parameters import (
     inertial_parameters as inertial_parameters,
     momentum_regressor as momentum_regressor,
     regressor as regressor,
+    slotine_li_regressor as slotine_li_regressor,
 )
 from liedyn.dynamics.kim2012 import kim_tables as kim_tables
 from liedyn.dynamics.force_elements import (

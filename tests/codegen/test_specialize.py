@@ -44,6 +44,8 @@ FUNCTIONS = DYNAMICS | {
     "energy": lambda m, q, v, a, tau, F: ld.energy(m, q, v), "momentum": lambda m, q, v, a, tau, F: ld.momentum(m, q, v),
     "Coriolis": lambda m, q, v, a, tau, F: ld.coriolis_matrix(m, q, v),
     "Christoffel": lambda m, q, v, a, tau, F: ld.christoffel_symbols(m, q),
+    "Slotine and Li": lambda m, q, v, a, tau, F: (ld.slotine_li_regressor(m, q, v, tau, a),
+                                                  ld.slotine_li_inverse_dynamics(m, q, v, tau, a)),
     "regressor": lambda m, q, v, a, tau, F: ld.regressor(m, q, v, a, passive=True),
     "sums": lambda m, q, v, a, tau, F: ld.momentum_regressor(m, q, v),
     "second derivatives": lambda m, q, v, a, tau, F: ld.inverse_dynamics_second_derivatives(m, q, v, a),

@@ -225,6 +225,20 @@ def test_base_parameters_determine_the_forces(name):
     assert len(base.names) < len(ld.base_parameters(model.spanning_tree()).names)
 
 
+@EVERY
+def test_forces_with_a_reference_velocity_are_those_of_the_tree(name):
+    model, G, _ = coupled(name)
+    q, v, a, _ = coupled_state(model, G, 15, (7,))
+    _, v_r, _, _ = coupled_state(model, G, 16, (7,))
+    tree = ld.slotine_li_inverse_dynamics(model.spanning_tree(), q, v, v_r, a)
+    close(ld.slotine_li_inverse_dynamics(model, q, v, v_r, a), np.where(
+        np.isin(np.arange(model.nv), model.elimination().follower), 0.0, tree @ model.elimination().projection), 1e-11)
+    k = model.elimination().follower[0]
+    wrong = v_r + np.where(np.arange(model.nv) == k, 1.0, 0.0)
+    with pytest.raises(ld.ConfigurationError, match=rf"v_r \({model.v_names[k]}\) of state . contradicts the couplings"):
+        ld.slotine_li_inverse_dynamics(model, q, v, wrong, a)
+
+
 def test_a_follower_on_another_axis_changes_what_is_identifiable_as_by_hand():
     """Two wheels about parallel axes, geared 1:2: only I1 + 4 I2 is seen."""
     links = tuple(Link(name, 1.0, (0.0, 0.0, 0.0), (0.1, 0.0, 0.0, 0.1, 0.0, 0.3)) for name in "ab")

@@ -40,6 +40,30 @@ def test_torque_is_the_regressor_times_the_parameters(name, passive, worst):
 
 
 @EVERY
+@PASSIVE
+def test_forces_with_a_reference_velocity(name, passive, worst):
+    """M a_r + C v_r + g by matrices, by the recursion and by the regressor. For v_r = v these are inverse dynamics."""
+    model = model_of(name)
+    q, v, a, _ = state(model, 10, SIZE)
+    v_r, pi = state(model, 11, SIZE)[1], ld.inertial_parameters(model, passive=passive).values
+    C = ld.coriolis_matrix(model, q, v, method="christoffel")
+    rest = np.zeros(model.nv)
+    forces = ld.inverse_dynamics(model, q, v, rest, passive=passive) - ld.bias_force(model, q, v)        # passive ones
+    forces += np.einsum("nij,nj->ni", ld.mass_matrix(model, q), a) + np.einsum("nij,nj->ni", C, v_r)
+    forces += ld.gravity_force(model, q)
+    tau = ld.slotine_li_inverse_dynamics(model, q, v, v_r, a, passive=passive)
+    Y = ld.slotine_li_regressor(model, q, v, v_r, a, passive=passive)
+    assert worst("Slotine and Li, recursion", off(tau, forces), name) < ROUNDING
+    assert worst("Slotine and Li, regressor", off(Y @ pi, forces), name) < ROUNDING
+    one = q[0], v[0], v_r[0], a[0]
+    assert off(ld.slotine_li_inverse_dynamics(model, *one, passive=passive), tau[0]) < ROUNDING
+    assert off(ld.slotine_li_regressor(model, *one, passive=passive), Y[0]) < ROUNDING
+    tau, Y = (function(model, q, v, a, passive=passive) for function in (ld.inverse_dynamics, ld.regressor))
+    assert off(ld.slotine_li_inverse_dynamics(model, q, v, v, a, passive=passive), tau) < ROUNDING
+    assert off(ld.slotine_li_regressor(model, q, v, v, a, passive=passive), Y) < ROUNDING
+
+
+@EVERY
 def test_all_joint_parameters_have_columns_on_request(name):
     """… also those that the model has not; their values are then zero."""
     model = model_of(name)
@@ -195,6 +219,11 @@ def test_bad_states_are_refused():
         ld.regressor(model, q, v, a[:-1])
     with pytest.raises(ld.ConfigurationError, match=r"v\[1\] \(joint0.wy\) is not finite"):
         ld.regressor(model, q, np.where(np.arange(model.nv) == 1, np.nan, v), a)
+    bad = np.where(np.arange(model.nv) == 1, np.inf, v)
+    for name, states in {"v": (bad, v, a), "v_r": (v, bad, a), "a_r": (v, v, bad)}.items():
+        for function in ld.slotine_li_regressor, ld.slotine_li_inverse_dynamics:
+            with pytest.raises(ld.ConfigurationError, match=rf"{name}\[1\] \(joint0.wy\) is not finite"):
+                function(model, q, *states)
     with pytest.raises(ld.ConfigurationError, match="not of unit norm"):
         ld.momentum_regressor(model, 2 * q, v)
     with pytest.raises(ld.ComputationError, match="not finite"):

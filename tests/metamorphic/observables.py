@@ -33,6 +33,11 @@ def rates(*x):
     return np.stack(x, axis=-2)
 
 
+def reference(s):
+    """A reference velocity, and a reference acceleration."""
+    return 0.5 * s.v + 0.3 * s.time * s.a, s.a
+
+
 def joint_above(model, link):
     """The joint that moves the link."""
     above, moving = {one.child: one for one in model.description.joints}, {one.name: one for one in model.joints}
@@ -205,6 +210,11 @@ TREE: dict[str, Observable] = {
         lambda m, s, link: ld.jacobian_derivatives(m, s.q, np.stack([s.v, s.a]), link)[1], "tf", (0, 0, -1)),
     "regressor": Observable(
         lambda m, s, _: ld.regressor(m, s.q, s.v, s.a) @ np.asarray(ld.inertial_parameters(m).values), "f", FORCE),
+    "slotine_li_regressor": Observable(
+        lambda m, s, _: (ld.slotine_li_regressor(m, s.q, s.v, *reference(s))
+                         @ np.asarray(ld.inertial_parameters(m).values)), "f", FORCE),
+    "slotine_li_inverse_dynamics": Observable(
+        lambda m, s, _: ld.slotine_li_inverse_dynamics(m, s.q, s.v, *reference(s)), "f", FORCE),
     "inertial_parameters": Observable(
         lambda m, s, _: ld.regressor(m, s.q, 0 * s.v, s.a) @ np.asarray(ld.inertial_parameters(m).values), "f", FORCE),
     "base_parameters": Observable(lambda m, s, _: len(ld.base_parameters(m).values), ""),

@@ -89,7 +89,7 @@ written = []
 compile_cache._write = lambda path, content: written.append(path)
 model = ld.load(sys.argv[1])
 x = np.ones(model.nv)
-ld.regressor(model, x, x, x), ld.energy_regressor(model, x, x)
+ld.regressor(model, x, x, x), ld.slotine_li_regressor(model, x, x, x, x), ld.energy_regressor(model, x, x)
 print(written)
 """
 

@@ -147,6 +147,8 @@ def loops(model: ld.Model, q: Array, v: Array, a: Array, tau: Array, mask: Mask,
 
 def parameters(model: ld.Model, q: Array, v: Array, a: Array, tau: Array) -> None:
     assert_type(ld.regressor(model, q, v, a, joints=["friction"]), Array)
+    assert_type(ld.slotine_li_regressor(model, q, v, v, a), Array)
+    assert_type(ld.slotine_li_inverse_dynamics(model, q, v, v, a), Array)
     assert_type(ld.energy_regressor(model, q, v).kinetic, Array)
     assert_type(ld.momentum_regressor(model, q, v), Array)
     assert_type(ld.inertial_parameters(model).names, tuple[str, ...])

@@ -1,4 +1,4 @@
-"""Velocity terms as matrices and tensors: Coriolis matrix, Christoffel symbols, derivatives of the mass matrix."""
+"""Velocity terms: Coriolis matrix, inverse dynamics with it, Christoffel symbols, derivatives of the mass matrix."""
 from __future__ import annotations
 
 import numpy as np
@@ -7,6 +7,7 @@ from liedyn.arrays import Array, ArrayLike, Coriolis, OnError
 from liedyn.dynamics.batching.arrays import as_single_state, broadcast_states
 from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
 from liedyn.dynamics.closed_form import ClosedForm, closed_form
+from liedyn.dynamics.constraints.couplings import reduced_model
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels.coriolis import (
     DERIVATIVE,
@@ -16,6 +17,7 @@ from liedyn.kernels.coriolis import (
     coriolis_matrices,
     coriolis_workspace_size,
 )
+from liedyn.kernels.slotine_li import slotine_li_batch, slotine_li_workspace_size
 from liedyn.model.model import Model
 from liedyn.model.spatial import bracket, inertia_matrix
 
@@ -71,6 +73,54 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: Corioli
     lead, states = broadcast_states(model, {"q": q, "v": v})
     matrices = [closed_form(model, x).coriolis_matrix(y) for x, y in zip(states["q"], states["v"], strict=True)]
     return np.reshape(matrices, (*lead, model.nv, model.nv))
+
+
+def slotine_li_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, v_r: ArrayLike, a_r: ArrayLike, *,
+                                passive: bool = True, on_error: OnError = "raise") -> Array:
+    """Generalized forces ``M a_r + C(q, v) v_r + g`` with ``dM/dt - 2C`` skew: a modified recursive Newton-Euler, O(n).
+
+    Adaptive and passivity-based control use it with a reference velocity ``v_r`` and a reference acceleration ``a_r``.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
+    v, v_r, a_r : (..., nv) arrays
+        Velocity [rad/s | m/s], reference velocity, and reference acceleration.
+    passive : bool
+        Whether to subtract the forces of joint springs, damping, friction and force elements at q and v.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    tau : (..., nv) array
+        Generalized force [N m | N]. For ``v_r = v`` it is `inverse_dynamics`.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+    ModelError
+        For a robot with loops, as in `inverse_dynamics`. Couplings and mimic joints are eliminated.
+
+    Notes
+    -----
+    Source: Slotine and Li 1987; C is ``coriolis_matrix(model, q, v, method="christoffel")``. `slotine_li_regressor` is the
+    same, linear in the inertial parameters.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.slotine_li_inverse_dynamics(model, q, v, [0.9, 0.6], [0.0, 1.0]).round(3)
+    array([5.796, 0.734])
+    """
+    if on_error != "raise":
+        return handle_failed_states(slotine_li_inverse_dynamics, locals())
+    if model.nc:
+        model = reduced_model(model, "slotine_li_inverse_dynamics", "spanning_tree").model
+    return evaluate(model, ("slotine_li_inverse_dynamics", bool(passive)), slotine_li_batch, slotine_li_workspace_size,
+                    {"q": q, "v": v, "v_r": v_r, "a_r": a_r}, (model.nv,), options=(bool(passive),))
 
 
 def mass_matrix_rate(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> Array:

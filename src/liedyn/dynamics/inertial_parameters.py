@@ -15,7 +15,12 @@ from liedyn.dynamics.scales import Scales, model_scales
 from liedyn.errors import ComputationError, NameLookupError, summarized
 from liedyn.immutable import Immutable
 from liedyn.joints.joint_model import tree_views
-from liedyn.kernels.regressor import energy_momentum_regressors, regressor_workspace_size, regressors
+from liedyn.kernels.regressor import (
+    energy_momentum_regressors,
+    regressor_workspace_size,
+    regressors,
+    slotine_li_regressors,
+)
 from liedyn.model.description import FREE, FRICTION_SPEED, ONE_DOF
 from liedyn.model.model import Model
 from liedyn.model.spatial import inertia_from_link
@@ -153,6 +158,54 @@ def inertial_regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, p
     columns, plan = _column_plan(model, passive, joints)
     return evaluate(model, ("regressor", *_cache_key(passive, joints)), regressors, _memory(model.nv * columns),
                     {"q": q, "v": v, "a": a}, (model.nv, columns), static_arguments=(plan,))
+
+
+def slotine_li_regressor(model: Model, q: ArrayLike, v: ArrayLike, v_r: ArrayLike, a_r: ArrayLike, *, passive: bool = False,
+                         joints: Sequence[str] | None = None, on_error: OnError = "raise") -> Array:
+    """The matrix ``Y(q, v, v_r, a_r)`` with ``M a_r + C(q, v) v_r + g = Y pi``, where ``dM/dt - 2C`` is skew.
+
+    Adaptive and passivity-based control use it with a reference velocity ``v_r`` and a reference acceleration ``a_r``.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
+    v, v_r, a_r : (..., nv) arrays
+        Velocity [rad/s | m/s], reference velocity, and reference acceleration.
+    passive, joints
+        As in `regressor`. Armature multiplies a_r; passive forces are those at q and v.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    Y : (..., nv, P) array
+        Columns in the order of ``inertial_parameters(model, passive=passive, joints=joints)``. With its values, ``Y pi`` is
+        `slotine_li_inverse_dynamics`. For ``v_r = v`` it is `regressor`. For a robot with loops it is that of the open tree.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, NameLookupError
+
+    Notes
+    -----
+    Source: Slotine and Li 1987; C is ``coriolis_matrix(model, q, v, method="christoffel")``. O(n depth).
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> Y, p = ld.slotine_li_regressor(model, q, v, [0.9, 0.6], [0.0, 1.0]), ld.inertial_parameters(model).values
+    >>> (Y @ p).round(3)
+    array([5.796, 0.734])
+    """
+    if on_error != "raise":
+        return handle_failed_states(slotine_li_regressor, locals())
+    check_without_elements(model, passive, "the regressor of passive forces")
+    columns, plan = _column_plan(model, passive, joints)
+    return evaluate(model, ("slotine_li_regressor", *_cache_key(passive, joints)), slotine_li_regressors,
+                    _memory(model.nv * columns), {"q": q, "v": v, "v_r": v_r, "a_r": a_r}, (model.nv, columns),
+                    static_arguments=(plan,))
 
 
 def energy_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = False, joints: Sequence[str] | None = None,

@@ -4,11 +4,14 @@ S^T I V and S^T (I dV - ad*_V I V) (K1 (41), PBP §4) are linear in the ten numb
 dV = (dw, dv) and the acceleration alpha = dv + w x v of the link's origin, the second is the power of the wrench
 
     moment  A dw + w x A w + h x alpha        force  m alpha + dw x h + w x (w x h)
+
+With a reference velocity it is that of `kernels.slotine_li`: tau = Y(q, v, v_r, a_r) pi.
 """
 from liedyn.joints.joint_model import joint_column, tree_views
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_motion, load_state, store_block
 from liedyn.kernels.kinematics import TWISTS, kinematics, kinematics_workspace
 from liedyn.kernels.newton_euler import BodyMotion, body_motions, store_ground
+from liedyn.kernels.slotine_li import ReferenceMotion, load_reference, reference_motions, reference_vectors
 from liedyn.lie.se3 import Ad_inv, compose, identity, unit6
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, sqrt, store
 from liedyn.lie.vectors import add_cross, clear, cross, dot3, load3, load_pose, load_twist, rotate_back
@@ -31,13 +34,21 @@ def inertia_row(S, V):
 
 
 @inline_kernel
-def wrench_row(S, w, dw, alpha):
-    """Return the row y with S^T (I dV - ad*_V I V) = y (m, h, A)."""
-    a, b = S
-    c, h = cross(a, w), add_cross(add_cross(cross(alpha, a), b, dw), cross(b, w), w)
-    return (dot3(b, alpha), h[0], h[1], h[2], a[0] * dw[0] + c[0] * w[0],
-            a[0] * dw[1] + a[1] * dw[0] + (c[0] * w[1] + c[1] * w[0]), a[0] * dw[2] + a[2] * dw[0] + (c[0] * w[2] + c[2] * w[0]),
-            a[1] * dw[1] + c[1] * w[1], a[1] * dw[2] + a[2] * dw[1] + (c[1] * w[2] + c[2] * w[1]), a[2] * dw[2] + c[2] * w[2])
+def wrench_row(S, vectors):
+    """Return the row y with S^T F = y (m, h, A), for the wrench F of `kernels.slotine_li` except for its term tr(A)."""
+    (a, b), (w, w_r, dw, x, alpha) = S, vectors
+    c, h = cross(a, w), add_cross(add_cross(cross(alpha, a), b, dw), cross(b, w), w_r)
+    return (dot3(b, alpha), h[0], h[1], h[2], a[0] * x[0] + c[0] * w_r[0],
+            a[0] * x[1] + a[1] * x[0] + (c[0] * w_r[1] + c[1] * w_r[0]),
+            a[0] * x[2] + a[2] * x[0] + (c[0] * w_r[2] + c[2] * w_r[0]), a[1] * x[1] + c[1] * w_r[1],
+            a[1] * x[2] + a[2] * x[1] + (c[1] * w_r[2] + c[2] * w_r[1]), a[2] * x[2] + c[2] * w_r[2])
+
+
+@inline_kernel
+def reference_row(S, vectors, y):
+    """Return the row with S^T F = y (m, h, A) for the wrench F of `kernels.slotine_li`."""
+    row, t = wrench_row(S, vectors), 0.5 * dot3(S[0], y)
+    return (row[0], row[1], row[2], row[3], row[4] - t, row[5], row[6], row[7] - t, row[8], row[9] - t)
 
 
 @inline_kernel
@@ -62,16 +73,39 @@ def regressor(tree, layout, q, v, a, Y, ws):
         i = tree.link_body[link]
         T = compose(identity(zero), load_pose(tree.link_pose, link))          # of the link in body i
         (w, v_link), (dw, dv) = Ad_inv(T, load_twist(ws.V, i)), Ad_inv(T, load_twist(ws.dV, i))
-        alpha = add_cross(dv, w, v_link)
-        while i > 0:
-            for c in range(NV[tree.kind[i]]):
-                row = wrench_row(Ad_inv(T, joint_column(tree, i, c, zero)), w, dw, alpha)
-                first = (tree.iv[i] + c) * columns + 10 * j
-                for r in range(10):
-                    store(Y, first + r, row[r])
-            T = compose(load_pose(ws.T, i), T)
-            i = tree.parent[i]
+        store_link_columns(tree, columns, j, i, T, (w, w, dw, dw, add_cross(dv, w, v_link)), None, Y, ws.T)
     joint_columns(tree, layout, q, v, a, Y)
+
+
+@kernel
+def slotine_li_regressor(tree, layout, q, v, v_r, a_r, Y, ws):
+    """Write the entries of Y(q, v, v_r, a_r) that are not zero for all states, see `regressor`. ws: `ReferenceMotion`."""
+    zero = number_like(q, 0.0)
+    reference_motions(tree, q, v, v_r, a_r, ws)
+    for j in range(layout[1]):
+        link = layout[2 + j]
+        i = tree.link_body[link]
+        T = compose(identity(zero), load_pose(tree.link_pose, link))          # of the link in body i
+        vectors, y = reference_vectors(ws, i, T)
+        store_link_columns(tree, layout[0], j, i, T, vectors, y, Y, ws.T)
+    joint_columns(tree, layout, q, v, a_r, Y)
+
+
+@inline_kernel
+def store_link_columns(tree, columns, j, i, T, vectors, y, Y, poses):
+    """Write the ten columns of link j of the layout, from the vectors of its motion. T: its pose in its body i.
+
+    y: see `reference_row`; None if it is zero (not compiled).
+    """
+    zero = number_like(Y, 0.0)
+    while i > 0:
+        for c in range(NV[tree.kind[i]]):
+            S, first = Ad_inv(T, joint_column(tree, i, c, zero)), (tree.iv[i] + c) * columns + 10 * j
+            row = wrench_row(S, vectors) if y is None else reference_row(S, vectors, y)
+            for r in range(10):
+                store(Y, first + r, row[r])
+        T = compose(load_pose(poses, i), T)
+        i = tree.parent[i]
 
 
 @inline_kernel
@@ -124,7 +158,7 @@ def energy_momentum_regressor(tree, layout, q, v, y, ws):
 # batches ----------------------------------------------------------------------------------------------------------------
 def regressor_workspace_size(n, nq, nv, size):
     """Return the size (numbers) of the workspace of a regressor with `size` entries for one state (see `Model.sizes`)."""
-    return 24 * n + nq + 2 * nv + size
+    return 30 * n + nq + 3 * nv + size
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
@@ -140,6 +174,25 @@ def regressors(index, constants, memory, layout, q, v, a, Y, first, last):
         if code != OK:
             return code
         regressor(tree, layout, Q, v1, a1, block, ws)
+        if not store_block(block, Y, k):
+            return BAD_RESULT
+    return OK
+
+
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
+             nogil=True)
+def slotine_li_regressors(index, constants, memory, layout, q, v, v_r, a_r, Y, first, last):
+    """Write Y (N, nv P) of states first … last - 1 with reference velocities; return a code."""
+    n, nq, nv = index[0], index[1], index[2]
+    tree, views = tree_views(index, constants), split_workspace(memory, (nq, nv, nv, nv, Y.shape[1], 12 * n, 6 * n, 6 * n, 6 * n))
+    Q, v1, v_r1, a_r1, block, T, V, V_r, dV, _ = views
+    ws = ReferenceMotion(T, V, V_r, dV)
+    clear(block)
+    for k in range(first, last, SIMD_WIDTH):
+        code = load_reference(tree, (q, v, v_r, a_r), k, Q, v1, v_r1, a_r1)
+        if code != OK:
+            return code
+        slotine_li_regressor(tree, layout, Q, v1, v_r1, a_r1, block, ws)
         if not store_block(block, Y, k):
             return BAD_RESULT
     return OK

@@ -58,13 +58,14 @@ GROUPS = {
     "derivatives": (
         "inverse_dynamics_derivatives", "forward_dynamics_derivatives", "hybrid_dynamics_derivatives",
         "inverse_dynamics_second_derivatives", "inverse_dynamics_directional", "forward_dynamics_directional",
-        "hybrid_dynamics_directional", "parameter_derivatives", "coriolis_matrix", "christoffel_symbols",
-        "mass_matrix_derivative", "mass_matrix_rate", "curvature_tensor", "d_integrate", "d_difference", "linearize"),
+        "hybrid_dynamics_directional", "parameter_derivatives", "coriolis_matrix",
+        "slotine_li_inverse_dynamics", "christoffel_symbols", "mass_matrix_derivative", "mass_matrix_rate", "curvature_tensor",
+        "d_integrate", "d_difference", "linearize"),
     "higher-order": (
         "higher_order_inverse_dynamics", "higher_order_forward_dynamics", "higher_order_hybrid_dynamics",
         "link_pose_derivatives", "link_twist_derivatives", "jacobian_derivatives", "centre_of_mass_derivatives",
         "momentum_derivatives"),
-    "parameters": ("regressor", "energy_regressor", "momentum_regressor", "base_parameters"),
+    "parameters": ("regressor", "slotine_li_regressor", "energy_regressor", "momentum_regressor", "base_parameters"),
     "loops": (
         "constraint_residual", "constraint_velocity", "constraint_bias", "constraint_jacobian", "project_configuration",
         "project_velocity", "constrained_forward_dynamics", "constrained_hybrid_dynamics", "constraint_forces",

@@ -335,7 +335,7 @@ _thread = threading.local()
 
 
 # errors -----------------------------------------------------------------------------------------------------------
-_CODE_ARGUMENTS = {batch_blocks.BAD_V: ("v", "dv", "v_derivatives"), batch_blocks.BAD_A: ("a", "a_derivatives"),
+_CODE_ARGUMENTS = {batch_blocks.BAD_V: ("v", "v_r", "dv", "v_derivatives"), batch_blocks.BAD_A: ("a", "a_r", "a_derivatives"),
                    batch_blocks.BAD_TAU: ("tau", "tau_derivatives")}
 
 
@@ -352,13 +352,12 @@ def raise_for_code(model: Model, code: int, prescribed: Mask | None = None, **ar
                 check_configuration(model, arrays[name], name)
         raise ConfigurationError("a quaternion is not of unit norm")
     if code in _CODE_ARGUMENTS:
-        name = next(name for name in _CODE_ARGUMENTS[code] if name in arrays)
-        x = arrays[name].reshape(len(arrays[name]), *(-1,) * name.endswith("_derivatives"), model.nv)
-        read = True if prescribed is None or code == batch_blocks.BAD_V else prescribed == (code == batch_blocks.BAD_A)
-        check_finite(name, np.where(read, x, 0.0), model.v_names)
-        raise ConfigurationError(f"{name} contains NaN or infinite values")
+        _raise_for_bad_numbers(model, code, prescribed, arrays)
     if code in _FOLLOWER_ARGUMENTS:
-        raise_for_followers(model, *_FOLLOWER_ARGUMENTS[code], arrays)
+        candidates, level = _FOLLOWER_ARGUMENTS[code]
+        worst = max((name for name in candidates if name in arrays),
+                    key=lambda name: follower_values(model, level, arrays[name])[1].max(initial=0.0))
+        raise_for_followers(model, worst, level, arrays)
     if code == batch_blocks.BAD_F_EXT:
         texts = {"f_ext_derivatives": "f_ext_derivatives", "constraint_motion": "f_ext or the motion of a driven loop"}
         argument = next((text for name, text in texts.items() if name in arrays), "f_ext")
@@ -387,8 +386,18 @@ def undefined_element(model: Model, q: Array) -> str | None:
     return None
 
 
-_FOLLOWER_ARGUMENTS = {batch_blocks.BAD_FOLLOWER_Q: ("q", 0), batch_blocks.BAD_FOLLOWER_V: ("v", 1),
-                       batch_blocks.BAD_FOLLOWER_A: ("a", 2)}
+def _raise_for_bad_numbers(model: Model, code: int, prescribed: Mask | None, arrays: Mapping[str, Array]) -> NoReturn:
+    """Raise ConfigurationError for the first argument of a code in which a number is not finite."""
+    names = [name for name in _CODE_ARGUMENTS[code] if name in arrays]
+    for name in names:
+        x = arrays[name].reshape(len(arrays[name]), *(-1,) * name.endswith("_derivatives"), model.nv)
+        read = True if prescribed is None or code == batch_blocks.BAD_V else prescribed == (code == batch_blocks.BAD_A)
+        check_finite(name, np.where(read, x, 0.0), model.v_names)
+    raise ConfigurationError(f"{names[0]} contains NaN or infinite values")
+
+
+_FOLLOWER_ARGUMENTS = {batch_blocks.BAD_FOLLOWER_Q: (("q",), 0), batch_blocks.BAD_FOLLOWER_V: (("v", "v_r"), 1),
+                       batch_blocks.BAD_FOLLOWER_A: (("a", "a_r"), 2)}
 
 
 def follower_values(model: Model, level: int, x: Array) -> tuple[Array, Array]:
@@ -472,9 +481,9 @@ def find_non_unit_quaternion(u: Array, tolerance: float = batch_blocks.QUATERNIO
 # Batches in which some states fail ---------------------------------------------------------------------------------------
 
 # number of axes of an argument that belong to one state; the others are axes of the batch
-_STATE_AXES = {"q": 1, "v": 1, "a": 1, "tau": 1, "q0": 1, "q1": 1, "dv": 1, "tau_passive": 1, "weights": 1, "multipliers": 1,
-               "x": 1, "dq": 1, "da": 1, "dtau": 1, "parameters": 1, "f_ext": 2, "df_ext": 2, "v_derivatives": 2,
-               "a_derivatives": 2, "tau_derivatives": 2, "f_ext_derivatives": 3}
+_STATE_AXES = {"q": 1, "v": 1, "a": 1, "v_r": 1, "a_r": 1, "tau": 1, "q0": 1, "q1": 1, "dv": 1, "tau_passive": 1,
+               "weights": 1, "multipliers": 1, "x": 1, "dq": 1, "da": 1, "dtau": 1, "parameters": 1, "f_ext": 2, "df_ext": 2,
+               "v_derivatives": 2, "a_derivatives": 2, "tau_derivatives": 2, "f_ext_derivatives": 3}
 _CONSTRAINT_MOTION_AXES = 2, 1, 1        # of a driven loop: pose, twist, its rate
 _STATE_ERRORS = ConfigurationError, ComputationError
 _Inputs: TypeAlias = dict[str, Any]
