@@ -129,7 +129,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "solver-warning": (WARN, "SciPy issued a warning during the integration. Read it, or use another integrator."),
     "beyond-limits": (WARN, "Position, velocity or effort limits are exceeded. Set `limits` or `saturate` to make them act."),
     "stop-yields": (WARN, "A compliant stop deflects more than under the load of the joint. Use a larger `limits.stiffness`."),
-    "force-limited": (WARN, "A joint torque or force reached its limit. Check that the limited motion is intended."),
+    "force-limited": (WARN, "A joint torque, force or thrust reached its limit. Check that the limited motion is intended."),
     "motor-limited": (WARN, "A motor reached its torque-speed curve. Check that the limited motion is intended."),
     "motor-exceeded": (WARN, "A prescribed motion requires more torque than the curve of its motor allows. Use a slower motion."),
     "task-singular": (

@@ -328,17 +328,17 @@ def test_limits_of_forces_against_mujoco(tmp_path, motor, joint, others):
     assert limits == ["not read: the smaller force limit of the two directions (1)"] * (least != -most)
 
 
-def test_limits_of_thrusters_are_reported(tmp_path):
-    """They are not read, and were dropped without a message."""
+def test_limits_of_thrusters(tmp_path):
+    """Ranges of the control and of the force, times the length of the gear."""
     def found(ranges):
         body = '<body name="frame"><freejoint/><geom type="box" size=".2 .1 .1" mass="1"/><site name="r" pos=".2 0 0"/></body>'
-        motor = f'<actuator><motor name="m" site="r" gear="0 0 1" {ranges}/></actuator>'
+        motor = f'<actuator><motor name="m" site="r" gear="0 0 2" {ranges}/></actuator>'
         text = f"<mujoco><worldbody>{body}</worldbody>{motor}</mujoco>"
         (tmp_path / "drone.xml").write_text(text)
-        return " ".join(str(warning) for warning in ld.load(tmp_path / "drone.xml").warnings)
-    for ranges in ('ctrlrange="0 10"', 'forcerange="-1 1"'):
-        assert "limits of motors at sites (1)" in found(ranges)
-    assert "limits of motors" not in found("") + found('ctrlrange="0 10" ctrllimited="false"')
+        return ld.load_description(tmp_path / "drone.xml").actuators[0].limits
+    assert found('ctrlrange="0 10"') == (0.0, 20.0) and found('forcerange="-1 1"') == (-2.0, 2.0)
+    assert found('ctrlrange="0 10" forcerange="-1 1"') == (0.0, 2.0)
+    assert found("") is None and found('ctrlrange="0 10" ctrllimited="false"') is None
 
 
 def test_included_files(tmp_path, pair):

@@ -122,6 +122,15 @@ def test_hexarotor_holds_its_place_by_feedback():
     assert np.linalg.norm(hover.q[-1, :2]) > 1                    # which equal thrusts do not
 
 
+def test_quadrotor_recovers_by_its_thrusts():
+    """Rolled by 60 degrees and 1.5 m away, with thrusts from 0 to 6 N, it returns to hover."""
+    result = run("quadrotor_lqr")
+    assert np.linalg.norm(result.q[0, :2]) == pytest.approx(1.5) and 2 * math.acos(result.q[0, 6]) == pytest.approx(math.pi / 3)
+    np.testing.assert_allclose(result.q[-1], [0, 0, 2, 0, 0, 0, 1], atol=1e-4)
+    np.testing.assert_allclose(result.thrusts[-1], 9.81 / 4, atol=1e-3)
+    assert result.thrusts.min() == 0.0 and result.thrusts.max() == pytest.approx(6.0, rel=1e-12)
+
+
 def test_quadruped_rolls_over_without_angular_momentum():
     result = run("quadruped_righting")
     R = rotations(result.q[:, 3:7])

@@ -298,7 +298,7 @@ def test_the_stack_is_as_deep_as_the_deepest_program(compiled):
 def test_arrays_are_what_the_kernels_were_compiled_for(compiled):
     for c in (compiled(""), compiled("joints: {leg_1: {torque: sin(t)}, leg_12: {torque: {spline: [[0, 0], [1, 1]]}}}")):
         integers = {"kind", "first", "count", "code", "level", "signal", "target", "q_of_v", "force_link", "force_world",
-                    "force_signal", "watch", "link", "path", "integral"}
+                    "force_signal", "force_actuator", "watch", "link", "path", "integral"}
         poses = c.schedule.poses
         for table in (c.signals._replace(points=c.signals.clocks), c.signals.points,
                       c.schedule._replace(poses=c.schedule.breaks), poses):

@@ -484,7 +484,7 @@ BAD = {
         "joint slide has no effort limit in the robot file: expected a number [N m or N], got 'limits'"),
     "limit zero": (dict(saturate={"elbow": 0}), "out of range: expected a number > 0, got 0"),
     "limit word": (dict(saturate={"elbow": "limit"}), "expected one of limits, got 'limit' (did you mean limits?)"),
-    "limit list": (dict(saturate={"elbow": [1, 2]}), "expected limits (the one of the robot file) or a number"),
+    "limit list": (dict(saturate={"elbow": [1, 2]}), "the force of elbow has one limit for both directions"),
     "limit of a prescribed joint": (dict(saturate={"elbow": 3}, joints={"elbow": {"prescribe": {"velocity": 0}}}),
                                     "the force of elbow cannot be limited: it is prescribed, its force follows from the motion"),
     "limit of a free joint": (dict(base="floating", saturate={"base": 3}),

@@ -53,6 +53,7 @@ from liedyn.model.spatial import pose
 from liedyn.robot_files import robot_file_warnings
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.name_binding import select
+from liedyn.simulation.trajectory_columns import thrust_names
 
 # In characteristic units of the robot (`dynamics.scales`), which make lengths comparable with angles.
 _TOLERANCE = 1e-9            # maximum acceleration of an equilibrium; rounding causes about 1e-14 times the condition of M
@@ -351,7 +352,7 @@ class _EquilibriumSearch:
                                    self.setup.scenario.passive, constraint_motions_at(self.setup.problem, self.t)).tau
         u[:self.model.nv][self.joints] = (tau - law_tau)[self.joints]
         names = [*(f"tau.{name}" for name in self.model.tau_names),
-                 *(f"thrust.{actuator.name}" for actuator in self.model.description.actuators)]
+                 *thrust_names(self.model)]
         offset = {names[k]: float(u[k]) for k in np.flatnonzero(np.concatenate([self.joints, self.thrusts]))}
         return Equilibrium(best.q, tau, u, offset, best.residual, (*warnings, *self._warnings(v)), best.z)
 

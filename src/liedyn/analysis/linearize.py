@@ -58,7 +58,7 @@ from liedyn.model.model import Model
 from liedyn.robot_files import robot_file_warnings
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.law_derivatives import friction_warnings
-from liedyn.simulation.trajectory_columns import coordinate_index
+from liedyn.simulation.trajectory_columns import coordinate_index, thrust_names
 
 _CLOSED = 1e-7       # maximum residual of constraints [rad | lengths of the loop]; for velocities, relative to the largest one
 
@@ -414,7 +414,7 @@ def _best_derivative(f: Callable[[float], Array], steps: tuple[float, ...], cond
 
 def _input_indices(model: Model, system: LinearSystem) -> list[int]:
     """Return the indices of the system's inputs among the coordinates and actuators."""
-    thrusts = [f"thrust.{actuator.name}" for actuator in model.description.actuators]
+    thrusts = thrust_names(model)
     return [model.nv + thrusts.index(name) if name in thrusts else coordinate_index(model, name) for name in system.inputs]
 
 

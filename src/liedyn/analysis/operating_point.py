@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from liedyn.dynamics.constraints.constrained_derivatives import balance_derivati
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_hybrid_dynamics
 from liedyn.dynamics.constraints.rank import RANK, least_norm_solution, null_space
 from liedyn.dynamics.dynamics import hybrid_dynamics
-from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ComputationError, LiedynWarning, ModelError, ScenarioError, UsageError, list_names, summarized
 from liedyn.immutable import Immutable
@@ -27,11 +26,11 @@ from liedyn.io.scenarios.scenario import Constant, Rule, Scenario, Torque
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.io.yaml_values import Overrides
 from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, InputSchedule, Signals
-from liedyn.model.description import Actuator
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.joint_control import add_rotor_inertias, with_couplings
+from liedyn.simulation.control.thrusts import thrust_wrench
 from liedyn.simulation.joint_friction import rigid_frictions
 from liedyn.simulation.limits import start_within_limits
 from liedyn.simulation.name_binding import select, with_measured_values
@@ -49,6 +48,7 @@ class OperatingPoint(Immutable):
     f_ext          (n_links, 6) external wrenches [m; f] in link frames; None without external wrenches
     integral       (nv,) integrals of pid laws [N m | N], zero for other coordinates
     integral_rate  (nv,) time derivative of `integral`
+    thrusts        (m,) thrusts [N] of the actuators that the scenario drives
     """
 
     t: float
@@ -59,6 +59,7 @@ class OperatingPoint(Immutable):
     f_ext: Array | None
     integral: Array
     integral_rate: Array
+    thrusts: Array = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,10 +180,11 @@ def instant(problem: InitialValueProblem, t: float, q: Array, v: Array, u: Array
     f_ext = None
     if len(problem.forced_links):
         f_ext = np.zeros((len(m.link_names), 6))
-        f_ext[problem.forced_links] = work.wrench.reshape(-1, 6)
+        f_ext[problem.forced_links] = problem.split_wrench(work.wrench)[0]
     sums, of_laws = np.zeros((2, nv)), problem.schedule.integral
     sums[:, of_laws] = work.z.reshape(2, -1)
-    point = OperatingPoint(t, work.q.copy(), work.v.copy(), work.a.copy(), work.tau.copy(), f_ext, sums[0], sums[1])
+    point = OperatingPoint(t, work.q.copy(), work.v.copy(), work.a.copy(), work.tau.copy(), f_ext, sums[0], sums[1],
+                           problem.split_wrench(work.wrench)[1].copy())
     if u is None or not np.any(u):
         return point
     for actuator, thrust in zip(m.description.actuators, u[nv:], strict=True):
@@ -229,6 +231,7 @@ def with_fixed_inputs(problem: InitialValueProblem, point: OperatingPoint, *, la
         values, constant = np.where(motion, values, point.tau - point.integral), np.ones(nv, dtype=bool)
         summed = np.isin(np.arange(nv), schedule.integral)
         forces = np.array([signal_at(problem, k, point) for k in schedule.force_signal])
+        forces[schedule.force_actuator >= 0] = point.thrusts
         values = np.concatenate([values, forces])
         problem = replace(problem, law=None, joint_laws=None)
         schedule = schedule._replace(target=np.where(summed, schedule.target, -1), kp=np.zeros(nv), kd=np.zeros(nv),
@@ -255,18 +258,6 @@ def _with_constants(signals: Signals, values: Array) -> Signals:
                             first=np.append(signals.first, len(signals.literals) + np.arange(n)),
                             count=np.append(signals.count, np.ones(n, dtype=np.int64)),
                             literals=np.append(signals.literals, values))
-
-
-def thrust_wrench(actuator: Actuator) -> Array:
-    """Return the wrench (6,) [m; f] of a thrust of 1 N, in the frame of the actuator's link."""
-    axis = np.array(actuator.axis) / np.linalg.norm(actuator.axis)
-    return np.concatenate([np.cross(actuator.position, axis) + actuator.torque_ratio * axis, axis])
-
-
-def thrust_columns(model: Model, q: Array) -> Array:
-    """Return the generalized forces (nv, actuators) of thrusts of 1 N."""
-    columns = [jacobian(model, q, actuator.link).T @ thrust_wrench(actuator) for actuator in model.description.actuators]
-    return np.column_stack(columns) if columns else np.zeros((model.nv, 0))
 
 
 # Independent coordinates of a constrained mechanism ---------------------------------------------------------------------

@@ -17,7 +17,6 @@ from liedyn.analysis.operating_point import (
     OperatingPoint,
     partition_coordinates,
     signal_at,
-    thrust_columns,
 )
 from liedyn.arrays import Array, Integers, Mask, Patterns
 from liedyn.dynamics.constraints.constrained_derivatives import constrained_hybrid_derivatives
@@ -38,7 +37,8 @@ from liedyn.simulation.control.law_derivatives import (
     signal_gradient,
     wrench_force_jacobian,
 )
-from liedyn.simulation.trajectory_columns import coordinate_columns, coordinate_index
+from liedyn.simulation.control.thrusts import thrust_columns
+from liedyn.simulation.trajectory_columns import coordinate_columns, coordinate_index, thrust_names
 
 # A, B, C, D of a robot about an operating point -------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ def _named(model: Model, kinds: Sequence[str]) -> list[tuple[str, str]]:
 
 def _inputs(model: Model, prescribed: Mask) -> list[tuple[str, str]]:
     kinds = ["a" if is_prescribed else "tau" for is_prescribed in prescribed]
-    return _named(model, kinds) + [(f"thrust.{actuator.name}", "N") for actuator in model.description.actuators]
+    return _named(model, kinds) + [(name, "N") for name in thrust_names(model)]
 
 
 def _known_outputs(model: Model) -> list[tuple[str, str]]:

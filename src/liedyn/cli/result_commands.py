@@ -246,6 +246,18 @@ def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOpti
 
 # linearize --------------------------------------------------------------------------------------------------------------
 
+def _weights(text: str, name: str) -> dict[str, float] | float:
+    """Return the weights of --lqr: a number, or numbers by name or pattern."""
+    try:
+        if "=" not in text:
+            return float(text)
+        entries = (entry.rpartition("=") for entry in text.split(","))
+        return {pattern.strip(): float(value) for pattern, _, value in entries}
+    except ValueError:
+        raise click.UsageError(f"--lqr: {name}: expected a number, or numbers by name such as 'q.*=10,v.*=1', got {text!r}") \
+            from None
+
+
 @click.command(short_help="Linearize a scenario at a time or about an equilibrium.")
 @click.argument("scenario", metavar="SCENARIO_OR_ROBOT", type=FILE)
 @click.option("--at", type=float, default=0.0, show_default=True, metavar="SECONDS",
@@ -264,6 +276,8 @@ def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOpti
               "Default: the scenario's output_step.")
 @click.option("--bode", is_flag=True, help="Write the frequency response of the outputs to the inputs, and draw it: "
               "magnitude and phase. At most 4 inputs and 6 outputs.")
+@click.option("--lqr", nargs=2, metavar="Q R", help="Write K.csv, the gain of the regulator with these weights of the states "
+              "and of the inputs: numbers by name or pattern, such as 'q.*=10,v.*=1', or one number for all.")
 @click.option("--verify", is_flag=True, help="Compare with extrapolated finite differences; exit status 4 if they differ.")
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder to write. Default: runs/NAME_linear.")
 @override_option()
@@ -273,7 +287,8 @@ def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOpti
 @with_console(ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...], open_loop: bool,         # noqa: PLR0913
               inputs: tuple[str, ...], outputs: tuple[str, ...], independent: tuple[str, ...], step: float | None, bode: bool,
-              verify: bool, output: str | None, overrides: tuple[str, ...], no_plots: bool, style: str, width: float | None,
+              lqr: tuple[str, str] | None, verify: bool, output: str | None, overrides: tuple[str, ...], no_plots: bool,
+              style: str, width: float | None,
               ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Linearize a scenario about its motion or an equilibrium: dx/dt = A x + B u, y = C x + D u for small deviations.
 
@@ -290,6 +305,9 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
       liedyn linearize configs/cart_pole.yaml --equilibrium --open-loop \\
           --inputs tau.cart --bode
           # also frequency_response.csv, plots/bode.png, plots/bode.svg
+      liedyn linearize robots/quadrotor.yaml --equilibrium --fix 'rotor*' \\
+          --inputs 'thrust.*' --lqr 'q.*=20,v.*=2' 1
+          # also K.csv, which `gain` of a scenario reads
     """
     from liedyn.io.atomic_output import check_folder, path_part, stem_of
     from liedyn.report.run_folder import look_of
@@ -301,6 +319,8 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
     if output == "-":
         raise click.UsageError("The result is a folder; name one with -o, or use --json for a report on stdout.")
     folder = Path(output) if output else Path("runs", path_part(f"{stem_of(scenario)}_linear"))
+
+    weights = None if lqr is None else [_weights(text, name) for text, name in zip(lqr, "QR", strict=True)]
 
     def check_arguments() -> None:
         from liedyn.analysis.linearize import check_linearization
@@ -318,9 +338,10 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
                                 overrides=overrides, strict=strict, progress=console.progress)
     console.robot(result.model)
     check(result)
+    gain = None if weights is None else result.system.lqr(weights[0], weights[1])
     with console.progress.stage("writing results"):
         written = write_linearization(result, folder, force=force, plots=not no_plots, look=look, formats=look.formats,
-                                      bode=bode)
+                                      bode=bode, gain=gain)
     console.warn(*result.warnings)
     console.report(as_json, summary(result, folder), text(result))
     console.timing(result.timing)

@@ -239,8 +239,9 @@ class RhsTracing:
             constants = constants.astype(object)
             constants[list(tables.varying)] = self.inputs["values"][-len(tables.varying):]
         self.tree = traced_module("joints.joint_model").tree_views(model.index, constants)
+        thrusts = np.count_nonzero(tables.schedule.force_actuator >= 0)
         self.workspace = self.motion.MotionWorkspace(*map(zeros, (
-            nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * tables.signals.code.size, 2,
+            nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots + thrusts, 3 + 3 * tables.signals.code.size, 2,
             coupled_motion_workspace_size(model.n_bodies, nv, plant.couplings), 2 * len(tables.schedule.integral))))
 
 

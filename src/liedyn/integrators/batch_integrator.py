@@ -142,7 +142,7 @@ class BatchIntegrator:
 
     def __init__(self, problem: InitialValueProblem, line: BatchStep, varying: np.ndarray, more: int | None = None):
         self.problem, self.batch_step, self.varying = problem, line, varying
-        self.n_forces = 2 * problem.model.nv + 6 * len(problem.forced_links) if more is None else more
+        self.n_forces = 2 * problem.model.nv + problem.wrench_size if more is None else more
         compile_entry_point(run_rollouts)
 
     def advance(self, runs: BatchStates, grid: Grid, out: BatchOutputs, values: np.ndarray, step_inputs: StepInputs | None = None,

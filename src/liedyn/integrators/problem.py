@@ -172,6 +172,22 @@ class InitialValueProblem:
         touching = [] if self.contacts is None else [self.contacts.link, self.contacts.other]
         return np.unique(np.concatenate([self.schedule.force_link, *touching]).astype(np.int64))
 
+    @property
+    def thrusters(self) -> Integers:
+        """Indices of the actuators that have thrusts, in the order of the thrusts."""
+        actuators: Integers = self.schedule.force_actuator
+        return actuators[actuators >= 0]
+
+    @property
+    def wrench_size(self) -> int:
+        """Number of entries of `MotionWorkspace.wrench`: those of external wrenches, then thrusts."""
+        return 6 * len(self.forced_links) + len(self.thrusters)
+
+    def split_wrench(self, wrench: Array) -> tuple[Array, Array]:
+        """Return the external wrenches (…, links, 6) on `forced_links`, and the thrusts (…, m) of `thrusters`."""
+        links = len(self.forced_links)
+        return wrench[..., :6 * links].reshape(*wrench.shape[:-1], links, 6), wrench[..., 6 * links:]
+
     @cached_property
     def elimination(self) -> ReducedModel | None:
         """The robot whose couplings the right-hand side eliminates; None if it solves for multipliers, or has no constraints.
@@ -277,7 +293,7 @@ class InitialValueProblem:
         """Return a new workspace of the right-hand side."""
         m, slots = self.model, len(self.forced_links)
         return MotionWorkspace(np.zeros(m.nq), np.zeros(m.nv), np.zeros(m.nv), np.zeros(m.nv),
-                          np.zeros(6 * m.n_bodies if slots else 0), np.zeros(6 * slots), np.zeros(max(self.stack_size, 3)),
+                          np.zeros(6 * m.n_bodies if slots else 0), np.zeros(self.wrench_size), np.zeros(max(self.stack_size, 3)),
                           np.array([-1.0, 0.0]), np.zeros(coupled_motion_workspace_size(m.n_bodies, m.nv, self.elimination)),
                           np.zeros(2 * len(self.schedule.integral)))
 
@@ -312,7 +328,7 @@ class InitialValueProblem:
         m, n = self.model, len(times)
         equations, residuals, motions = (0, 0, 0) if self.constraints is None else (m.nc, 2, 4 * len(self.constraints.signals))
         q, v, a, tau = (mapped_zeros((n, width)) for width in (m.nq, m.nv, m.nv, m.nv))
-        return Record(times, q, v, a, tau, mapped_zeros((n, 6 * len(self.forced_links))), mapped_zeros((n,)),
+        return Record(times, q, v, a, tau, mapped_zeros((n, self.wrench_size)), mapped_zeros((n,)),
                       mapped_zeros((n, equations)), mapped_zeros((n, residuals)), mapped_zeros((n, motions)))
 
 

@@ -139,7 +139,7 @@ class RightHandSideJacobian:
         if not len(self.links):
             return None
         f_ext = np.zeros((len(self.problem.model.link_names), 6))
-        f_ext[self.links] = self.workspace.wrench.reshape(-1, 6)
+        f_ext[self.links] = self.problem.split_wrench(self.workspace.wrench)[0]
         return f_ext
 
     def from_differences(self, t: float, y: Array, rates: Array) -> np.ndarray:

@@ -79,7 +79,7 @@ class Record(NamedTuple):
     v: np.ndarray          # (N, nv)
     a: np.ndarray          # (N, nv)
     tau: np.ndarray        # (N, nv)
-    wrench: np.ndarray     # (N, 6 slots)
+    wrench: np.ndarray     # (N, 6 slots + thrusts)
     supplied_energy: np.ndarray       # (N,) supplied since the beginning
     multipliers: np.ndarray    # (N, m) of the constraints
     residual: np.ndarray   # (N, 2) the maximum of positions and of velocities, or (N, 0)

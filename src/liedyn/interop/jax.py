@@ -23,6 +23,7 @@ from liedyn.model.model import Model
 from liedyn.public_calls import explained
 from liedyn.rollouts.inputs import Feedback
 from liedyn.rollouts.rollout import RolloutMap
+from liedyn.simulation.control.thrusts import input_count
 
 
 @explained
@@ -43,7 +44,7 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
         return run.q.astype(q0.dtype), run.v.astype(q0.dtype)
 
     def backward(q0: Any, v0: Any, tau: Any, d_q: Any, d_v: Any) -> tuple[Any, ...]:
-        return tuple(x.astype(q0.dtype) for x in rollouts.back(rollouts.run(q0, v0, tau), q0, d_q, d_v))
+        return tuple(x.astype(q0.dtype) for x in rollouts.back(rollouts.run(q0, v0, tau), q0, tau, d_q, d_v))
 
     def call(function: Callable[..., tuple[Any, ...]], shapes: Sequence[tuple[int, ...]], *arrays: Any) -> Any:
         """Call a function outside of JAX. shapes: of its results for one run."""
@@ -59,7 +60,7 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
         return roll(q0, v0, tau), (q0, v0, tau)
 
     def roll_backward(inputs: tuple[Any, Any, Any], cotangents: tuple[Any, Any]) -> Any:
-        return call(backward, ((nq,), (nv,), (steps, nv)), *inputs, *cotangents)
+        return call(backward, ((nq,), (nv,), (steps, inputs[2].shape[-1])), *inputs, *cotangents)
 
     roll.defvjp(roll_forward, roll_backward)
     return lambda q0, v0, tau: roll(*_spread(model, steps, *map(jnp.asarray, (q0, v0, tau))))
@@ -68,8 +69,9 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
 def _spread(model: Model, steps: int, q0: jax.Array, v0: jax.Array, tau: jax.Array) -> list[jax.Array]:
     """Return the arguments broadcast to all runs and steps, of one type. Errors in a callback would be hard to read."""
     tau = tau[None] if tau.ndim == 1 else tau
+    columns = input_count(model) if tau.shape[-1] == input_count(model) else model.nv             # with or without thrusts
     arguments: tuple[tuple[str, jax.Array, tuple[int, ...]], ...] = (
-        ("q0", q0, (model.nq,)), ("v0", v0, (model.nv,)), ("tau", tau, (steps, model.nv)))
+        ("q0", q0, (model.nq,)), ("v0", v0, (model.nv,)), ("tau", tau, (steps, columns)))
     for name, x, shape in arguments:
         last = x.shape[-len(shape):]
         if x.ndim < len(shape) or last[-1] != shape[-1] or (len(shape) == 2 and last[0] not in (1, steps)):

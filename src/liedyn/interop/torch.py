@@ -62,7 +62,7 @@ class _Roll(torch.autograd.Function):  # type: ignore[misc]
     @once_differentiable
     def backward(ctx: Any, d_q: torch.Tensor, d_v: torch.Tensor, _: Any) -> tuple[torch.Tensor | None, ...]:
         inputs = ctx.saved_tensors
-        gradients = ctx.rollouts.back(ctx.run, _to_numpy(inputs[0]), _to_numpy(d_q), _to_numpy(d_v))
+        gradients = ctx.rollouts.back(ctx.run, _to_numpy(inputs[0]), inputs[2], _to_numpy(d_q), _to_numpy(d_v))
         return None, *(_like(x, gradient).sum_to_size(x.shape) for x, gradient in zip(inputs, gradients, strict=True))
 
 

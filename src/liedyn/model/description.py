@@ -545,7 +545,8 @@ class Coupling:
 class Actuator:
     """A thruster (AGF (28)) on a link, with the scalar command u [N].
 
-    Its wrench is u · [p x n + torque_ratio n; n], with the unit axis n and the position p in the link frame.
+    Its wrench is u · [p x n + torque_ratio n; n], with the unit axis n and the position p in the link frame. `limits` are its
+    minimum and maximum thrust [N], which `saturate` of a scenario enforces.
 
     Examples
     --------
@@ -560,13 +561,14 @@ class Actuator:
     position: Vector = (0.0, 0.0, 0.0)
     axis: Vector = (0.0, 0.0, 1.0)
     torque_ratio: float = 0.0
+    limits: tuple[float, float] | None = None
     place: Place = field(default=Place(), compare=False)
 
     @explained
     def __init__(self, name: str, link: str, position: ArrayLike = (0.0, 0.0, 0.0), axis: ArrayLike = (0.0, 0.0, 1.0),
-                 torque_ratio: float = 0.0, place: Place = _NO_PLACE):
+                 torque_ratio: float = 0.0, limits: ArrayLike | None = None, place: Place = _NO_PLACE):
         set_fields(self, name=name, link=link, position=as_floats(position), axis=as_floats(axis),
-                   torque_ratio=as_float(torque_ratio), place=place)
+                   torque_ratio=as_float(torque_ratio), limits=None if limits is None else as_floats(limits), place=place)
 
 
 JointValues = tuple[tuple[str, tuple[float, ...]], ...]            # (joint, numbers) of each

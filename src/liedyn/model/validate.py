@@ -524,4 +524,9 @@ def _validate_actuator(actuator: Actuator, tree: LinkTree) -> Actuator:
     check_finite(actuator.axis, 3, element_location(actuator, "axis"), "axis")
     check_finite((actuator.torque_ratio,), 1, element_location(actuator, "torque_ratio"), "torque ratio")
     check_direction(actuator.axis, element_location(actuator, "axis"))
+    if actuator.limits is not None:
+        check_finite(actuator.limits, 2, element_location(actuator, "limits"), "limits")
+        if not actuator.limits[0] < actuator.limits[1]:
+            raise ModelError("the minimum thrust is not below the maximum", place=element_location(actuator, "limits"),
+                             found=list(actuator.limits), expected="[minimum, maximum] [N]")
     return replace(actuator, axis=normalize_axis(actuator.axis))

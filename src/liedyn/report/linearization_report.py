@@ -19,6 +19,7 @@ from liedyn import __version__
 from liedyn.analysis.linear_system import LinearSystem, stability_text
 from liedyn.analysis.linearize import Linearization
 from liedyn.analysis.modes import Mode, chains_text, eigenvalue_text, growth_text
+from liedyn.analysis.optimal_gains import Gain
 from liedyn.analysis.transfer_function import plot_frequencies
 from liedyn.arrays import Array, ComplexArray
 from liedyn.dynamics.finite_differences import MAX_EXCESS
@@ -41,8 +42,11 @@ _MOVING = 1e-6                          # of characteristic velocities and accel
 
 
 def write_linearization(result: Linearization, folder: str | Path, *, force: bool = False, plots: bool = True,
-                        formats: Sequence[str] = FORMATS, look: palette.Look = palette.SCREEN, bode: bool = False) -> SavedPlots:
+                        formats: Sequence[str] = FORMATS, look: palette.Look = palette.SCREEN, bode: bool = False,
+                        gain: Gain | None = None) -> SavedPlots:
     """Write A, B, C, D, Ad, Bd as CSV, system.npz for NumPy, linear.json and the plot; with `bode`, the frequency response.
+
+    gain: of a regulator, which is written as K.csv
 
     Returns the files, and the reason if the plot cannot be drawn.
     Raises UsageError if the folder exists and `force` is false, if it cannot be written, or if there are too many inputs or
@@ -62,12 +66,14 @@ def write_linearization(result: Linearization, folder: str | Path, *, force: boo
         if bode:
             with (part / f"{_RESPONSE}.csv").open("w", encoding="utf-8", newline="") as file:
                 write_table(file, _response_columns(result.system, w, G))
+        if gain is not None:
+            gain.write(part / "K.csv")
         names = {name: np.array(getattr(result.system, name), dtype=str) for name in ("states", "inputs", "outputs")}
         arrays: dict[str, Any] = {name: matrix for name, (matrix, _, _) in tables.items()} | names | {"step": result.step}
         np.savez(part / "system.npz", **arrays)
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2, allow_nan=False) + "\n", encoding="utf-8",
                                  newline="\n")
-    names_of_tables = [*tables, *([_RESPONSE] if bode else [])]
+    names_of_tables = [*tables, *([_RESPONSE] if bode else []), *(["K"] if gain is not None else [])]
     written = SavedPlots([*(folder / f"{name}.csv" for name in names_of_tables), folder / "system.npz", folder / MARK])
     response = (w, G) if bode else None
     return written + draw_beside(folder, partial(_draw, result, response, formats, look)) if plots else written

@@ -171,7 +171,7 @@ def robot_summary(model: Model) -> dict[str, Any]:
                   for link, parent in zip(robot.links, model.link_parents, strict=True)],
         "constraints": constraint_summary(model),
         "actuators": [{"name": a.name, "link": a.link, "position": list(a.position), "axis": list(a.axis),
-                       "torque_ratio": a.torque_ratio} for a in robot.actuators],
+                       "torque_ratio": a.torque_ratio, "limits": a.limits and list(a.limits)} for a in robot.actuators],
         "elements": [{"name": x.name, "type": x.type, "a": _frame_to_dict(x.a, x.pose_a), "b": _frame_to_dict(x.b, x.pose_b),
                       **element_parameters(x)} for x in robot.elements],
         "keyframes": {name: {key: x.tolist() for key, x in state._asdict().items()} for name, state in model.keyframes.items()},
@@ -267,8 +267,9 @@ def _coordinate_table(model: Model) -> list[str]:
 
 
 def _actuator_table(model: Model) -> list[str]:
-    rows = [["actuator", "link", "position [m]", "axis", "torque ratio [m]"]]
-    rows += [[a.name, a.link, " ".join(f"{x:g}" for x in a.position), " ".join(f"{x:g}" for x in a.axis), f"{a.torque_ratio:g}"]
+    rows = [["actuator", "link", "position [m]", "axis", "torque ratio [m]", "limits [N]"]]
+    rows += [[a.name, a.link, " ".join(f"{x:g}" for x in a.position), " ".join(f"{x:g}" for x in a.axis), f"{a.torque_ratio:g}",
+              "" if a.limits is None else " ".join(f"{x:g}" for x in a.limits)]
              for a in model.description.actuators]
     return table(rows, left_aligned=range(4)) if len(rows) > 1 else []
 

@@ -13,7 +13,6 @@ import numpy as np
 from liedyn.arrays import Integers
 from liedyn.codegen.batch_step import DEPENDENT_EQUATIONS, BatchStep, Pivots
 from liedyn.codegen.specialize import cached_scenario, is_enabled
-from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import scaled_equations, scaled_rank
 from liedyn.dynamics.dynamics import inverse_mass_matrix
@@ -33,6 +32,7 @@ from liedyn.rollouts.events import Events, RolloutEventHandler, unfreeze_switche
 from liedyn.rollouts.inputs import RolloutInputs, to_numpy
 from liedyn.simulation.contact_setup import ContactMotion, contact_motion, friction_parameters, material_scale, scale_with_weight
 from liedyn.simulation.control.joint_control import empty_joint_laws
+from liedyn.simulation.control.thrusts import input_name, thrust_basis
 from liedyn.simulation.joint_friction import rigid_frictions
 from liedyn.simulation.limits import position_limit_warnings
 from liedyn.simulation.name_binding import v_to_q_indices
@@ -50,6 +50,7 @@ class RolloutKey:
     """Everything on which the problem of a rollout and its generated step depend.
 
     pattern      bytes of the mask of nonzero gains; None: no feedback
+    n_inputs     number of inputs: thrusts of actuators act, or not
     contacts     text of the contacts
     prescribed   bytes of the mask
     places       indices in `Model.constants` that differ between runs
@@ -59,6 +60,7 @@ class RolloutKey:
     """
 
     pattern: bytes | None
+    n_inputs: int
     contacts: str | None
     prescribed: bytes
     passive: bool
@@ -91,13 +93,13 @@ def prepare_problem(runs: RolloutInputs, mask: np.ndarray, passive: bool, method
     Both are cached with the model, because training loops call many short rollouts.
     """
     model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows.get(mask.tobytes(), ())
-    key = RolloutKey(None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),
-                     method, places, rows, events and events.key, is_enabled())
+    key = RolloutKey(None if pattern is None else pattern.tobytes(), runs.n_inputs, contacts and contacts.key, mask.tobytes(),
+                     bool(passive), method, places, rows, events and events.key, is_enabled())
     def build() -> tuple[InitialValueProblem, BatchStep | None]:
         if passive and (frictions := rigid_frictions(model)):
             raise UsageError(f"rollouts do not support the rigid friction of {list_names([x.name for x in frictions], 4)} (use "
                              "ld.simulate or liedyn batch, or model: regularized)")
-        problem = _problem(model, pattern, mask, passive, contacts and contacts.contacts, events)
+        problem = _problem(model, runs.n_inputs, pattern, mask, passive, contacts and contacts.contacts, events)
         if runs.variants is None:
             problem = problem.with_transferred_inertia()
             check_inertia(problem, prescribe="prescribe its motion (`prescribed`)")
@@ -111,23 +113,32 @@ def pivots(problem: InitialValueProblem, rows: Pivots) -> Pivots:
     return rows if problem.solves_constraints else ()
 
 
-def _problem(model: Model, pattern: np.ndarray | None, mask: np.ndarray, passive: bool, contacts: Contacts | None,
-             events: Events | None) -> InitialValueProblem:
-    """Return a problem whose generalized forces or accelerations are constants of value 1, with the gains of `pattern`."""
+def _problem(model: Model, n_inputs: int, pattern: np.ndarray | None, mask: np.ndarray, passive: bool,
+             contacts: Contacts | None, events: Events | None) -> InitialValueProblem:
+    """Return a problem whose generalized forces, thrusts or accelerations are constants of value 1.
+
+    pattern: mask of the feedback gains, which are also of value 1; None: no feedback
+    """
     nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
     table = SignalCompiler(model, np.inf, v_to_q_indices(model))
-    each = np.array([table.add_program(1.0, SignalPurpose(f"torque of {name}"), exclusive=True) for name in model.v_names],
-                    dtype=np.int64)
+    each = np.array([table.add_program(1.0, SignalPurpose(f"torque of {input_name(model, k)}"), exclusive=True)
+                     for k in range(n_inputs)], dtype=np.int64)
     watch = no if events is None else events.add_event_signals(table)
-    schedule = InputSchedule(np.where(mask, ACCELERATION, TORQUE), each, np.full(nv, -1), np.zeros(nv), np.zeros(nv),
-                             v_to_q_indices(model), no, no, none, none, no, none, none, none, none, watch, Poses(*[no] * 5))
+    actuators, basis = np.arange(n_inputs - nv), thrust_basis(model)[:n_inputs - nv]
+    links = np.array([model.link_index(model.description.actuators[j].link) for j in actuators], dtype=np.int64)
+    schedule = InputSchedule(np.where(mask, ACCELERATION, TORQUE), each[:nv], np.full(nv, -1), np.zeros(nv), np.zeros(nv),
+                             v_to_q_indices(model), links, np.zeros_like(links), basis.ravel(), np.zeros(3 * len(links)),
+                             each[nv:], np.full(len(links), -np.inf), np.full(len(links), np.inf), none, none, watch,
+                             Poses(*[no] * 5), force_actuator=actuators)
     signals = unfreeze_switches(table.arrays(none, none))
     laws = None
     if pattern is not None:
         laws = empty_joint_laws(model, np.full(nv, np.inf), np.zeros(nv, dtype=bool),
-                                np.zeros(nv, dtype=bool))._replace(active_laws=np.array([False, True, False]), row=each,
+                                np.zeros(nv, dtype=bool))._replace(active_laws=np.array([False, True, False]),
                                                                    gain=pattern.astype(float).reshape(-1),
-                                                                   setpoint_q=model.neutral(), setpoint_tau=np.zeros(nv))
+                                                                   setpoint_q=model.neutral(), setpoint_tau=np.zeros(n_inputs),
+                                                                   feedback=np.zeros(n_inputs))
+        laws.row[:n_inputs] = each
     constraints = ConstraintOptions(no) if model.nc else None
     return InitialValueProblem(model=model, q=model.neutral(), v=np.zeros(nv), passive=passive, constraints=constraints,
                                schedule=schedule, signals=signals, stack_size=table.stack_size, joint_laws=laws,
@@ -391,7 +402,7 @@ def _problem_with_gains(problem: InitialValueProblem, runs: RolloutInputs, k: in
         return at
     nv, gain = runs.model.nv, np.zeros(runs.pattern.shape)
     gain[runs.pattern] = runs.gains[k]
-    kp, kd = (np.maximum(np.diag(x), 0.0) for x in (gain[:, :nv], gain[:, nv:]))
+    kp, kd = (np.maximum(np.diag(x), 0.0) for x in (gain[:nv, :nv], gain[:nv, nv:]))
     return replace(at, schedule=at.schedule._replace(kp=kp, kd=kd, target=np.where(kp + kd > 0.0, 0, -1)))
 
 
@@ -405,16 +416,15 @@ def _fastest_motions(problem: InitialValueProblem, t: np.ndarray, q: np.ndarray,
 
 
 def policy_torques(runs: RolloutInputs, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return the generalized forces (N, nv) of the policy at t [s]."""
-    nv = runs.model.nv
+    """Return the generalized forces and thrusts (N, inputs) of the policy at t [s]."""
     assert runs.policy is not None, "the rollout has a policy"
     tau = runs.policy(float(t), *(x.reshape(*runs.lead, x.shape[1]).copy() for x in (q, v)))
-    tau = as_array(to_numpy(tau), "the result of the policy", (nv,))
+    tau = runs.as_inputs(to_numpy(tau), "the result of the policy")
     try:
-        return np.ascontiguousarray(np.broadcast_to(tau, (*runs.lead, nv)).reshape(runs.count, nv))
+        return np.ascontiguousarray(np.broadcast_to(tau, (*runs.lead, runs.n_inputs)).reshape(runs.count, runs.n_inputs))
     except ValueError:
         raise ShapeError(f"the result of the policy has the wrong shape: expected "
-                         f"{(*runs.lead, nv)}, got {tau.shape}") from None
+                         f"{(*runs.lead, runs.n_inputs)}, got {tau.shape}") from None
 
 
 class _HeldForces:
@@ -503,7 +513,7 @@ def run_sequentially(problem: InitialValueProblem, runs: RolloutInputs, batch_st
         for x, recorded in ((outputs.q, record.q), (outputs.v, record.v), (outputs.supplied_energy, record.supplied_energy)):
             x[k, :count] = recorded[:count]
         if outputs.forces.shape[2]:
-            outputs.forces[k, :count, :2 * runs.model.nv] = np.concatenate([record.a, record.tau], axis=1)[:count]
+            outputs.forces[k, :count] = np.concatenate([record.a, record.tau, record.wrench], axis=1)[:count]
     return reasons
 
 
@@ -512,9 +522,9 @@ def _problem_of_run(problem: InitialValueProblem, runs: RolloutInputs, k: int) -
     problem = _with_robot(problem, runs, k)
     model, laws = problem.model, problem.joint_laws
     if laws is not None and runs.pattern is not None:
-        gain = np.zeros(2 * model.nv**2)
+        gain = np.zeros(runs.pattern.size)
         gain[runs.pattern.reshape(-1)] = runs.gains[k]
         setpoint = runs.feedback_values[k, runs.gains.shape[1]:]
         laws = laws._replace(gain=gain, setpoint_q=setpoint[:model.nq], setpoint_v=setpoint[model.nq:model.nq + model.nv])
-    signals = SimpleNamespace(signal=np.arange(model.nv))
+    signals = SimpleNamespace(signal=np.arange(runs.n_inputs))
     return replace(problem, q=runs.q[k], v=runs.v[k], joint_laws=laws, sampled=signals)

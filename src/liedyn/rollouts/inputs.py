@@ -33,6 +33,8 @@ from liedyn.kernels.simulation.contact import Contacts
 from liedyn.model.model import Model
 from liedyn.simulation.contact_setup import bind_contacts, material_scale, robot_weights
 from liedyn.simulation.control.rigid_joint_laws import expand_gain
+from liedyn.simulation.control.thrusts import input_count, thrust_basis
+from liedyn.simulation.trajectory_columns import thrust_names
 
 # rad or lengths of the loop; of velocities, relative to the maximum: initial states with larger errors raise
 MAX_CLOSURE_ERROR = 1e-6
@@ -44,7 +46,8 @@ Policy: TypeAlias = Callable[[float, Array, Array], ArrayLike]             # (t,
 class Feedback(Immutable):
     """State feedback, computed at each stage of a step: tau += -gain [q (-) setpoint_q; v - setpoint_v].
 
-    gain          (…, nv, 2 nv) [N m or N per rad or m, and per their rates]; leading axes are runs
+    gain          (…, nv, 2 nv) [N m or N per rad or m, and per their rates]; leading axes are runs. With further rows, one for
+                  each actuator, it also acts on thrusts [N]
     setpoint_q    (…, nq), or (…, S, nq) with an axis of steps: then it is constant in each step; q (-) setpoint_q is a tangent
                   vector
     setpoint_v    (…, nv) or (…, S, nv); default: zero
@@ -83,12 +86,12 @@ class Feedback(Immutable):
                 setpoint_v: ArrayLike | None = None) -> Feedback:
         """Return the feedback of a gain with names, {"tau.cart": {"q.pole": -48.5, …}, …}, such as `Gain.by_name`.
 
-        Missing entries are zero. Raises ScenarioError for a name that the model does not have.
+        Rows are tau.… and thrust.…. Missing entries are zero. Raises ScenarioError for a name that the model does not have.
         """
         columns = list(dict.fromkeys(name for row in gain.values() for name in row))
         values = [[row.get(name, 0.0) for name in columns] for row in gain.values()]
         rows, at = expand_gain(model, list(gain), columns, values, Place(key="gain"))
-        full = np.zeros((model.nv, 2 * model.nv))
+        full = np.zeros((input_count(model) if (at >= model.nv).any() else model.nv, 2 * model.nv))
         full[at] = rows
         return cls(full, setpoint_q, setpoint_v)
 
@@ -147,13 +150,14 @@ class RolloutInputs:
 
     lead, count        leading axes of the arguments, and their product N
     robot              (N,) index of the variant of each run
+    n_inputs           number of inputs: nv, and that of the actuators if thrusts act
     q, v               (N, nq), (N, nv) initial states
-    tau, a             (N, 1 or S, nv) generalized forces, and accelerations of prescribed coordinates
+    tau, a             (N, 1 or S, inputs) generalized forces and thrusts; (N, 1 or S, nv) accelerations of prescribed coordinates
     masks              (1 or S, nv) bool: prescribed coordinates
     last               (N,) number of steps
     rows               independent constraint equations by mask (bytes)
-    pattern, gains     mask (nv, 2 nv) of the feedback gains that are not all zero, and these (N, gains)
-    feedback_values    (N, gains + nq + 2 nv) gains, setpoint_q, setpoint_v, and zero generalized forces of the setpoint
+    pattern, gains     mask (inputs, 2 nv) of the feedback gains that are not all zero, and these (N, gains)
+    feedback_values    (N, gains + nq + nv + inputs) gains, setpoint_q, setpoint_v, and zero forces and thrusts of the setpoint
     setpoints          series of q and v of a setpoint that changes; None: it is constant
     rerun_indices      runs that `run_sequentially` has repeated
     singular_times     times at which these passed a singular configuration, by run
@@ -163,18 +167,22 @@ class RolloutInputs:
     def __init__(self, model: Model, variants: Variants | None, q0: ArrayLike, v0: ArrayLike,  # noqa: PLR0913
                  tau: ArrayLike | Policy | None, feedback: Feedback | None, last: ArrayLike | None, steps: int,
                  contacts: ContactSettings | None, a: ArrayLike | None, prescribed: ArrayLike | None,
-                 names: tuple[str, str] = ("q0", "v0")) -> None:
-        """names: of the arguments q0 and v0, for errors."""
+                 names: tuple[str, str] = ("q0", "v0"), thrusts: bool = False) -> None:
+        """names: of the arguments q0 and v0, for errors; thrusts: whether thrusts of actuators act in any case."""
         self.model, self.variants, self.steps, self.contacts = model, variants, steps, contacts
         self.policy = tau if callable(tau) else None
         if a is not None and prescribed is None:
             raise UsageError("a requires `prescribed`, the mask of the coordinates with prescribed acceleration")
-        self.masks = _masks(model, prescribed, steps)
+        self.masks, self.n_inputs = _masks(model, prescribed, steps), input_count(model)
+        gain = getattr(feedback, "gain", None)
+        if not (thrusts or self.policy or _has_thrusts(tau, -1, model) or _has_thrusts(gain, -2, model)):
+            self.n_inputs = model.nv
         feedback_arguments = [] if feedback is None else list(_feedback_arguments(model, feedback, steps))
         arguments = [
             Argument(names[0], as_array(to_numpy(q0), names[0], (model.nq,)), 1, model.q_names),
             Argument(names[1], as_array(to_numpy(v0), names[1], (model.nv,)), 1, model.v_names),
-            Argument("tau", self._series("tau", tau, ~np.asarray(self.masks.all(axis=0))), 2, model.v_names),
+            Argument("tau", self._series("tau", tau, ~np.asarray(self.masks.all(axis=0)), self.n_inputs), 2,
+                     (*model.v_names, *thrust_names(model))),
             Argument("a", self._series("a", a, np.asarray(self.masks.any(axis=0))), 2, model.v_names),
             *feedback_arguments,
             *([Argument("last", np.asarray(last), 0)] if last is not None else ()),
@@ -199,10 +207,22 @@ class RolloutInputs:
         if feedback is not None:
             self._bind_feedback(rows)
 
-    def _series(self, name: str, x: ArrayLike | Policy | None, read: np.ndarray) -> np.ndarray:
-        """Return x as (…, 1 or S, nv), with zeros where `read` (nv,) is False; zeros for None and for a policy."""
-        series = np.zeros(self.model.nv) if x is None or callable(x) else as_array(to_numpy(x), name, (self.model.nv,))
+    def _series(self, name: str, x: ArrayLike | Policy | None, read: np.ndarray, n: int = 0) -> np.ndarray:
+        """Return x as (…, 1 or S, nv or n), with zeros where `read` (nv,) is False; zeros for None and for a policy.
+
+        n: number of columns, of which those after nv may be missing in x
+        """
+        nv = self.model.nv
+        array = np.zeros(nv) if x is None or callable(x) else to_numpy(x)
+        series = self.as_inputs(array, name) if n else as_array(array, name, (nv,))
+        read = np.append(read, np.ones(series.shape[-1] - nv, dtype=bool))
         return np.where(read, series[None] if series.ndim == 1 else series, 0.0)
+
+    def as_inputs(self, x: ArrayLike, name: str) -> np.ndarray:
+        """Return generalized forces (…, nv), or these and thrusts (…, inputs), as (…, inputs). name: of x, for errors."""
+        nv, n = self.model.nv, self.n_inputs
+        array = np.asarray(as_array(x, name, (n if np.shape(x)[-1:] == (n,) else nv,)))
+        return array if array.shape[-1] == n else np.concatenate([array, np.zeros((*array.shape[:-1], n - nv))], axis=-1)
 
     def _runs(self, argument: Argument) -> np.ndarray:
         """Return the array of an argument with one row for each run, or raise an error if a number is not finite."""
@@ -283,11 +303,13 @@ class RolloutInputs:
     def _bind_feedback(self, rows: Mapping[str, np.ndarray]) -> None:
         """Set pattern, gains, feedback_values and setpoints."""
         gain, q, v = rows["feedback.gain"], rows["feedback.setpoint_q"], rows["feedback.setpoint_v"]
+        self.gain_rows = gain.shape[1]
+        gain = np.concatenate([gain, np.zeros((self.count, self.n_inputs - self.gain_rows, gain.shape[2]))], axis=1)
         self.pattern = (gain != 0.0).any(axis=0)
         fixed = [x if x.ndim == 2 else x[:, 0] for x in (q, v)]
         check_configuration(self.model, fixed[0], "feedback.setpoint_q", "run")
         self.gains = gain[:, self.pattern]
-        self.feedback_values = np.concatenate([self.gains, *fixed, np.zeros((self.count, self.model.nv))], axis=1)
+        self.feedback_values = np.concatenate([self.gains, *fixed, np.zeros((self.count, self.n_inputs))], axis=1)
         self.setpoints = [x if x.ndim == 3 else x[:, None] for x in (q, v)] if q.ndim == 3 or v.ndim == 3 else None
         for name, x in zip(("feedback.setpoint_q", "feedback.setpoint_v"), self.setpoints or (), strict=False):
             self._check_steps(name, x)
@@ -308,16 +330,20 @@ class RolloutInputs:
     def step_inputs(self, first: int, until: int, tau: np.ndarray | None = None) -> StepInputs:
         """Return the inputs that change in the steps first … until - 1 of one segment.
 
-        They are generalized forces (`tau` (N, 1, nv), if given), accelerations of prescribed coordinates, and varying setpoints.
+        They are generalized forces and thrusts (`tau` (N, 1, inputs), if given), accelerations of prescribed coordinates, and
+        varying setpoints.
         """
         nv, mask = self.model.nv, self.masks[min(first, len(self.masks) - 1)]
         driving = _steps_of_series(self.tau, first, until) if tau is None else tau
         if mask.any():
-            driving = np.where(mask, *np.broadcast_arrays(_steps_of_series(self.a, first, until), driving))
+            a = _steps_of_series(self.a, first, until)
+            steps = max(a.shape[1], driving.shape[1])
+            driving = np.broadcast_to(driving, (self.count, steps, self.n_inputs)).copy()
+            np.copyto(driving[..., :nv], a, where=mask)
         if self.setpoints is None:
-            return StepInputs(np.arange(nv), np.require(driving, requirements=["C", "W"]))
+            return StepInputs(np.arange(self.n_inputs), np.require(driving, requirements=["C", "W"]))
         at = self.first_gain_index + self.gains.shape[1]
-        places = np.r_[np.arange(nv), at + np.arange(self.model.nq + nv)]
+        places = np.r_[np.arange(self.n_inputs), at + np.arange(self.model.nq + nv)]
         setpoints = [_steps_of_series(x, first, until) for x in self.setpoints]
         length = max(x.shape[1] for x in (driving, *setpoints))
         series = [np.broadcast_to(x, (self.count, length, x.shape[2])) for x in (driving, *setpoints)]
@@ -342,11 +368,19 @@ class RolloutInputs:
     @property
     def first_gain_index(self) -> int:
         """Index of the first feedback gain in `values`."""
-        return self.model.nv + (0 if self.contacts is None else self.contacts.contacts.material.size)
+        return (self.n_inputs + self._thrust_directions.size
+                + (0 if self.contacts is None else self.contacts.contacts.material.size))
+
+    @cached_property
+    def _thrust_directions(self) -> np.ndarray:
+        """Components of the wrenches of thrusts of 1 N that are not zero, if thrusts act."""
+        basis = thrust_basis(self.model)[:self.n_inputs - self.model.nv].ravel()
+        components: np.ndarray = basis[basis != 0.0]
+        return components
 
     def values(self) -> np.ndarray:
         """Return a new array (N, k) with the values of each run for `BatchStep.scenario_values`."""
-        parts = [self.tau[:, 0]]
+        parts = [self.tau[:, 0], np.broadcast_to(self._thrust_directions, (self.count, self._thrust_directions.size))]
         if self.contacts is not None:
             bound = self.contacts.contacts
             parts.append(bound.material * material_scale(bound, self.weights[self.robot]))
@@ -375,7 +409,8 @@ def _feedback_arguments(model: Model, feedback: Feedback, steps: int) -> list[Ar
     """Return the arrays of a feedback."""
     if not isinstance(feedback, Feedback):
         raise UsageError(f"feedback must be a Feedback, got {type(feedback).__name__}")
-    gain = as_array(to_numpy(feedback.gain), "feedback.gain", (model.nv, 2 * model.nv))
+    n_rows = input_count(model) if _has_thrusts(feedback.gain, -2, model) else model.nv
+    gain = as_array(to_numpy(feedback.gain), "feedback.gain", (n_rows, 2 * model.nv))
     setpoint_q = as_array(to_numpy(feedback.setpoint_q), "feedback.setpoint_q", (model.nq,))
     setpoint_v = np.zeros(model.nv) if feedback.setpoint_v is None else as_array(
         to_numpy(feedback.setpoint_v), "feedback.setpoint_v", (model.nv,))
@@ -384,6 +419,12 @@ def _feedback_arguments(model: Model, feedback: Feedback, steps: int) -> list[Ar
         setpoint_q, setpoint_v = (x[None] if x.ndim == 1 else x for x in (setpoint_q, setpoint_v))
     return [Argument("feedback.gain", gain, 2, ()), Argument("feedback.setpoint_q", setpoint_q, 1 + moves, model.q_names),
             Argument("feedback.setpoint_v", setpoint_v, 1 + moves, model.v_names)]
+
+
+def _has_thrusts(x: Any, axis: int, model: Model) -> bool:
+    """Return whether an axis of an array has an entry for each coordinate and each actuator of a robot with actuators."""
+    shape = () if x is None or callable(x) else np.shape(to_numpy(x))
+    return bool(model.description.actuators) and len(shape) >= -axis and shape[axis] == input_count(model)
 
 
 def _check_not_both(name: str, x: np.ndarray, lead: tuple[int, ...], steps: int) -> None:

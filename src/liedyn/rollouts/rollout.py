@@ -69,10 +69,12 @@ class RolloutAdjoint(Immutable):
     """Derivatives of the cost of each run; NaN for runs that ended early or passed a singular configuration of the constraints.
 
     q0, v0      (…, nv) with respect to the initial state; that of q0 is tangent: with respect to x of q0 (+) x
-    tau         (…, S, nv) with respect to the generalized forces of each step, zero for prescribed coordinates
+    tau         (…, S, nv) with respect to the generalized forces of each step, zero for prescribed coordinates; if thrusts act,
+                (…, S, nv + actuators) with these
     a           (…, S, nv) with respect to the accelerations of each step, zero for coordinates that are not prescribed; None if
                 none are
-    gain        (…, nv, 2 nv) with respect to the gains of the feedback, zero where a gain is zero; None without feedback
+    gain        (…, nv, 2 nv), or as many rows as the feedback, with respect to its gains, zero where a gain is zero; None
+                without feedback
     parameters  (…, m) with respect to the requested parameters, in their order
 
     Examples
@@ -164,7 +166,8 @@ class _RolloutBackpropagation:
     def backpropagate_segment(self, engine: BatchIntegrator, step: Any, clocks: np.ndarray, first: int, until: int) -> np.ndarray:
         """Go back from step `until` to `first`.
 
-        Returns the derivatives (N, steps, nv) with respect to generalized forces, or to accelerations of prescribed coordinates.
+        Returns the derivatives (N, steps, inputs) with respect to generalized forces, or to accelerations of prescribed
+        coordinates, and thrusts.
         """
         runs, neutral = self.runs, self.runs.model.neutral()
         step_inputs = runs.step_inputs(first, until)
@@ -186,30 +189,32 @@ class _RolloutBackpropagation:
             return result
 
         run_on_threads(part, thread_borders(runs.count))
-        return by_series[..., :runs.model.nv]
+        return by_series[..., :runs.n_inputs]
 
     def collect(self, by_driving: np.ndarray) -> RolloutAdjoint:
-        """Return the result. by_driving: (N, S, nv) of all segments."""
-        runs, model = self.runs, self.runs.model
-        masks = np.broadcast_to(runs.masks, (runs.steps, model.nv))
+        """Return the result. by_driving: (N, S, inputs) of all segments."""
+        runs, model, nv = self.runs, self.runs.model, self.runs.model.nv
+        masks = np.zeros((runs.steps, runs.n_inputs), dtype=bool)
+        masks[:, :nv] = runs.masks
         by_parameters = self.by_constants @ self.rates.T
         if self.parameters and runs.contacts is not None:
             places = np.array(self.places, dtype=np.int64)
             by_parameters += _weight_derivatives(runs, self.by_values, places, self.rates, self.parameters)
-        tau, a = (np.where(masks, 0.0, by_driving), np.where(masks, by_driving, 0.0)) if masks.any() else (by_driving, None)
+        tau, a = (np.where(masks, 0.0, by_driving), np.where(masks, by_driving, 0.0)[..., :nv]) if masks.any() \
+            else (by_driving, None)
         gain = self._by_gain()
         return RolloutAdjoint(self._by_run(tangent_gradient(model, self.finite_q[:, 0], self.by_q)), self._by_run(self.by_v),
                               self._by_run(tau), None if a is None else self._by_run(a),
                               None if gain is None else self._by_run(gain), self._by_run(by_parameters))
 
     def _by_gain(self) -> np.ndarray | None:
-        """Return the derivatives (N, nv, 2 nv) with respect to the gains, or None without feedback."""
-        runs, nv = self.runs, self.runs.model.nv
+        """Return the derivatives (N, rows, 2 nv) with respect to the gains, or None without feedback."""
+        runs = self.runs
         if runs.pattern is None:
             return None
-        gain = np.zeros((runs.count, nv, 2 * nv))
+        gain = np.zeros((runs.count, *runs.pattern.shape))
         gain[:, runs.pattern] = self.by_values[:, runs.first_gain_index:runs.first_gain_index + runs.gains.shape[1]]
-        return gain
+        return gain[:, :runs.gain_rows]
 
     def _by_run(self, x: np.ndarray) -> np.ndarray:
         """Return x (N, …) with the axes of runs, NaN for runs without derivatives."""
@@ -232,7 +237,7 @@ def _weight_derivatives(runs: RolloutInputs, by_values: np.ndarray, places: np.n
         raise UsageError(f"the adjoint has no derivative with respect to {parameters[int(np.argmax(by_gravity))]!r}: without "
                          "gravity, the "
                          "stiffness of contacts that `sink` gives is discontinuous; give `stiffness`")
-    by_k = (by_values[:, model.nv:runs.first_gain_index] *
+    by_k = (by_values[:, runs.first_gain_index - bound.material.size:runs.first_gain_index] *
             bound.material).reshape(len(by_values), -1, MATERIAL_SIZE)[..., STIFFNESS]
     return np.outer(by_k[:, bound.scales_with_weight].sum(axis=1) / robot_weight(model, model.constants),
                     rates @ weight_gradient(model)[places])
@@ -299,6 +304,7 @@ class Rollout(Immutable):
     t          (R,) [s] output times: every `every` steps, and the end
     q, v       (…, R, nq), (…, R, nv); NaN after the end of a run
     a, tau     (…, R, nv) at the output times if `forces`, else None; the last row of a run has the forces of its last step
+    thrusts    (…, R, actuators) the same, if thrusts act, else None
     ended_at   (…,) [s] time at which a run ended early, NaN if it is complete
     reasons    why runs ended early, by the index of the run (flattened)
     events     events that have happened; None without `events`
@@ -319,6 +325,7 @@ class Rollout(Immutable):
     v: Array
     a: Array | None
     tau: Array | None
+    thrusts: Array | None
     ended_at: Array
     reasons: dict[int, str]
     events: RolloutEvents | None
@@ -461,9 +468,10 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
         Initial states; their leading axes, and those of the other arguments, are the runs.
     tau : array or callable, optional
         Generalized forces [N m | N], constant during each step: (nv,) for all, or (…, S, nv) with an axis of steps, S = steps or
-        1. Or a policy, called once per step: ``policy(t, q, v)`` takes the time [s] and all states, (…, nq) and (…, nv), and
-        returns (…, nv). Its arguments are the states after events of that time; if events change the state at t = 0, it is
-        called twice there. Runs that have ended early are at rest in the neutral configuration.
+        1. With nv + m columns, the last m are thrusts [N] of the actuators of the robot, in their order: columns are inputs as
+        in `linearize`. Or a policy, called once per step: ``policy(t, q, v)`` takes the time [s] and all states, (…, nq) and
+        (…, nv), and returns (…, nv) or (…, nv + m). Its arguments are the states after events of that time; if events change
+        the state at t = 0, it is called twice there. Runs that have ended early are at rest in the neutral configuration.
     dt : float
         Step [s].
     steps : int
@@ -537,7 +545,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     problem, vectorized = segments[0][0], len(engines) == len(segments)
     rows = np.unique([*range(0, steps + 1, every), steps])
     check_out([(*runs.lead, len(rows), n) for n in (model.nq, model.nv)], out)
-    outputs = BatchOutputs.allocate(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links)
+    outputs = BatchOutputs.allocate(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + problem.wrench_size
                                     if forces else 0)
     batch_states = BatchStates.from_states(runs.q, runs.v, runs.last, len(problem.directions))
     handler = RolloutEventHandler(bound_events, runs, batch_states) if bound_events else None
@@ -557,7 +565,8 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     all_a, all_tau = (all_forces[..., :model.nv], all_forces[..., model.nv:2 * model.nv]) if forces else (None, None)
     event_warnings = (*bound_events.warnings, *handler.warnings()) if bound_events and handler else ()
     stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
-    result = Rollout(dt * rows, q, v, all_a, all_tau, ended, reasons, handler.recorded_events if handler else None,
+    all_thrusts = all_forces[..., all_forces.shape[-1] - len(problem.thrusters):] if forces and len(problem.thrusters) else None
+    result = Rollout(dt * rows, q, v, all_a, all_tau, all_thrusts, ended, reasons, handler.recorded_events if handler else None,
                      stopped.reshape(runs.lead), partial(_adjoint, runs, passive, method, dt),
                      _missing_adjoint(vectorized, method, runs, bound_events, every),
                      contact_settings and partial(contact_motions, problem, runs),
@@ -599,7 +608,8 @@ class RolloutDerivatives(Immutable):
     """Derivatives of the final state of each run; the 2 nv rows are x of q (+) x, tangent, then v.
 
     q0, v0   (…, 2 nv, nv) with respect to the initial state, tangent for q0
-    tau      (…, 2 nv, S, nv) with respect to the generalized forces of each step, zero for prescribed coordinates
+    tau      (…, 2 nv, S, nv) with respect to the generalized forces of each step, zero for prescribed coordinates; if thrusts
+             act, (…, 2 nv, S, nv + actuators) with these
     a        (…, 2 nv, S, nv) with respect to the accelerations of prescribed coordinates; None without `prescribed`
 
     Examples
@@ -674,7 +684,7 @@ class RolloutMap:
         """Return the rollout of the initial states and generalized forces."""
         return rollout(self.model, *(np.asarray(x, dtype=float) for x in (q0, v0, tau)), **self.options)
 
-    def back(self, run: Rollout, q0: Any, d_q: np.ndarray | None,
+    def back(self, run: Rollout, q0: Any, tau: Any, d_q: np.ndarray | None,
              d_v: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the derivatives of a cost with respect to q0, v0 and tau from those with respect to q and v.
 
@@ -683,4 +693,4 @@ class RolloutMap:
         adjoint = run.adjoint(tangent_gradient(self.model, run.q, np.asarray(d_q, dtype=float)), np.asarray(d_v, dtype=float))
         lead = run.ended_at.shape
         q0 = np.broadcast_to(np.asarray(q0, dtype=float), (*lead, self.model.nq))
-        return coordinate_gradient(self.model, q0, adjoint.q0), adjoint.v0, adjoint.tau
+        return coordinate_gradient(self.model, q0, adjoint.q0), adjoint.v0, adjoint.tau[..., :np.shape(tau)[-1]]

@@ -120,7 +120,7 @@ class Stepper:
         if runs is not None and np.ndim(q) == 1:
             q = np.broadcast_to(q, (runs, np.size(q)))
         inputs = RolloutInputs(model, variants, q, v, None, feedback, None, 1, ContactSettings.read(contacts, model), None,
-                               prescribed)
+                               prescribed, thrusts=True)
         if runs is not None and inputs.lead != (runs,):
             raise ShapeError(f"runs does not match the other arguments, whose axes of runs are {inputs.lead}: expected "
                              f"a number for one axis of runs, got {runs}")
@@ -134,7 +134,7 @@ class Stepper:
         self._states = BatchStates.from_states(inputs.q, inputs.v, np.full(inputs.count, steps))
         self._initial = self._states.q.copy(), self._states.v.copy()
         self._step_inputs, self._values = inputs.step_inputs(0, 1), inputs.values()
-        self._forces = self._step_inputs.series[:, 0, :model.nv]
+        self._forces = self._step_inputs.series[:, 0, :inputs.n_inputs]
         self._forces_are_zero, self._count = True, np.zeros(inputs.count, dtype=np.int64)
         self._ended_earlier = np.zeros(inputs.count, dtype=bool)
         outputs = BatchOutputs.allocate(inputs.count, 1, model.nq, model.nv, 0)
@@ -168,7 +168,7 @@ class Stepper:
             State. `stepper.q` and `stepper.v`, which the last call has returned, are not copied. All arguments may be views of
             them.
         tau : (…, nv) or (nv,), optional
-            Generalized forces [N m | N]; default: zero.
+            Generalized forces [N m | N]; default: zero. With nv + m columns, the last m are thrusts [N] of the actuators.
         a : (…, nv) or (nv,), optional
             Accelerations of prescribed coordinates; default: zero. Other entries are ignored.
         out : (q, v), optional
@@ -277,8 +277,12 @@ class Stepper:
 
     def _set_forces(self, tau: ArrayLike | None, a: ArrayLike | None) -> None:
         """Set the generalized forces of the steps, and the accelerations of prescribed coordinates."""
+        nv, forces = self.model.nv, self._forces
         if tau is not None:
-            self._load(self._forces if self.q.ndim > 1 else self._forces[0], self._flat(tau), "tau")
+            if forces.shape[1] > nv and np.shape(tau)[-1:] == (nv,):          # without thrusts
+                forces[:, nv:] = 0.0
+                forces = forces[:, :nv]
+            self._load(forces if self.q.ndim > 1 else forces[0], self._flat(tau), "tau")
             self._forces_are_zero = False
         elif not self._forces_are_zero:
             self._forces[...] = 0.0
@@ -286,15 +290,15 @@ class Stepper:
         if a is not None or self._has_prescribed:
             if not self._has_prescribed:
                 raise UsageError("a requires `prescribed`, the mask of the coordinates with prescribed acceleration")
-            accelerations = np.zeros(self._forces.shape)
+            accelerations = np.zeros((len(self._forces), nv))
             if a is not None:
                 self._load(accelerations if self.q.ndim > 1 else accelerations[0], self._flat(a), "a")
-            np.copyto(self._forces, accelerations, where=self._mask)
+            np.copyto(self._forces[:, :nv], accelerations, where=self._mask)
             self._forces_are_zero = False
 
     def _flat(self, x: ArrayLike) -> Any:
         """Return an argument with one axis of runs, where there are several."""
-        return x if self.q.ndim < 3 or np.ndim(x) == 1 else np.reshape(x, (-1, self.model.nv))
+        return x if self.q.ndim < 3 or np.ndim(x) == 1 else np.reshape(x, (-1, np.shape(x)[-1]))
 
     def _end_runs(self) -> None:
         """Set the states of runs that have ended to NaN, or raise an error for a single state."""

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -46,6 +46,7 @@ from liedyn.simulation.control.joint_control import bind_laws
 from liedyn.simulation.control.law_derivatives import law_jacobians
 from liedyn.simulation.control.rigid_joint_laws import check_joints_of_loop_laws
 from liedyn.simulation.control.sampled_control import SampledLaws
+from liedyn.simulation.control.thrusts import driven_actuators, thrust_wrench
 from liedyn.simulation.joint_friction import FrictionState
 from liedyn.simulation.joint_stops import JointStop, bind_stops, limit_stops
 from liedyn.simulation.limits import start_warnings
@@ -198,11 +199,14 @@ class _BoundScenario:
         self.compiler = compiler = SignalCompiler(model, scenario.duration, v_to_q_indices(model), bool(scenario.phases),
                                                   tuple(event.name for event in scenario.events))
         self.actuation, self.poses = _bind_actuation(rules, model, compiler)
-        self.wrenches = _bind_wrenches(scenario, model, compiler)
+        self.wrenches = _bind_wrenches(scenario, model, compiler, driven_actuators(scenario, model, controlled))
+        thrust_signals = {int(j): int(signal) for j, signal in zip(self.wrenches["force_actuator"], self.wrenches["force_signal"],
+                                                                   strict=True) if j >= 0}
         self.constraints = bind_constraints(scenario, model, compiler)
         contacts, self.contact_names = bind_contacts(scenario.contacts, model, scenario.events)
         self.law = bind_control(scenario, model, compiler, self.actuation["level"])
-        self.joint_laws = bind_laws(scenario, model, compiler, self.actuation, rules, controlled, first_order_hold)
+        self.joint_laws = bind_laws(scenario, model, compiler, self.actuation, thrust_signals, rules, controlled,
+                                    first_order_hold)
         compiler.warnings.extend(motor_messages(scenario, model, rules))
         self.stops = bind_stops(stops, self.actuation["level"], resting, friction, compiler, model)
         self.events = [event for event in scenario.events if event.when]
@@ -242,7 +246,8 @@ class _BoundScenario:
 
 # sampled control ----------------------------------------------------------------------------------------------------
 
-_ZERO_TORQUE = Torque(Constant(0.0))
+_ZERO_THRUST = Constant(0.0)
+_ZERO_TORQUE = Torque(_ZERO_THRUST)
 
 
 def _compile_sampled(scenario: Scenario, model: Model, rules: dict[str, Rule], stops: tuple[JointStop, ...] | None,
@@ -258,11 +263,17 @@ def _compile_sampled(scenario: Scenario, model: Model, rules: dict[str, Rule], s
                             expected="compliant stops, limits: stop")
     feedback = {name: rule for name, rule in rules.items() if isinstance(rule.value, Pd)}
     unwatched = tuple(replace(event, when=None, touch=None) for event in scenario.events)          # laws may read their times
-    of_law = replace(scenario, sampling=None, forces=(), actuators=(), contacts=None, events=unwatched, limits=None)
+    of_law = replace(scenario, sampling=None, forces=(), contacts=None, events=unwatched, limits=None)
+    actuators = [actuator.name for actuator in model.description.actuators]
+    if sampling.function is not None:                          # it may drive all actuators
+        signals = bind_rules(scenario.actuators, actuators, "actuator")
+        of_law = replace(of_law, actuators=(*scenario.actuators, *(Rule(name, _ZERO_THRUST) for name in actuators
+                                                                   if name not in signals)))
     law, _, warnings = compile_schedule(of_law, model, rules, initial=initial)
-    controlled = _controlled_mask(law.joint_laws, model) | joint_mask(feedback, model)
+    controlled = _controlled_mask(law.joint_laws, model)
+    controlled[:model.nv] |= joint_mask(feedback, model)
     if sampling.function is not None:
-        controlled |= np.asarray(law.schedule.level == TORQUE)
+        controlled |= np.append(law.schedule.level == TORQUE, np.ones(len(actuators), dtype=bool))
     added = {name: Rule(name, _ZERO_TORQUE) for name in model.joint_names
              if controlled[model.v_index(name)].any() and name not in feedback and name in rules}
     if added:                                                  # torques of the schedule act continuously, not through the law
@@ -272,12 +283,15 @@ def _compile_sampled(scenario: Scenario, model: Model, rules: dict[str, Rule], s
     if not (controlled.any() or control or sampling.function or any(isinstance(rule.value, Pd) for rule in everywhere)):
         raise ScenarioError("the sampled controller has no law", place=sampling.place,
                             expected="control, a joint with torque: {pd: …} or {pid: …}, or run_scenario(…, controller=f)")
-    limit = np.full(model.nv, np.inf) if law.joint_laws is None else law.joint_laws.limit.copy()
+    limit = np.full(len(controlled), np.inf) if law.joint_laws is None else law.joint_laws.limit.copy()
     if law.joint_laws is not None:
         law = replace(law, joint_laws=law.joint_laws._replace(limit=np.where(controlled, np.inf, limit)))
     motion_rules = rules | {name: Rule(name, _ZERO_TORQUE) for name in feedback}
-    motion, contact_names, more = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, stops,
-                                                   resting, friction, initial=False, controlled=controlled,
+    sampled_thrusts = [name for name, acts in zip(actuators, controlled[model.nv:], strict=True) if acts]
+    thrusts = (*(rule for rule in scenario.actuators if rule.pattern not in sampled_thrusts),
+               *(Rule(name, _ZERO_THRUST) for name in sampled_thrusts))             # the controller samples their signals
+    motion, contact_names, more = compile_schedule(replace(scenario, sampling=None, control=None, actuators=thrusts), model,
+                                                   motion_rules, stops, resting, friction, initial=False, controlled=controlled,
                                                    first_order_hold=sampling.hold == "first")
     assert motion.joint_laws is not None                     # they hold the torques of controlled coordinates
     sampled = SampledLaws(law, controlled, motion.joint_laws.torque_signal, limit, _resolutions(sampling, model),
@@ -287,13 +301,20 @@ def _compile_sampled(scenario: Scenario, model: Model, rules: dict[str, Rule], s
 
 
 def _controlled_mask(laws: JointLaws | None, model: Model) -> Mask:
-    """Return the mask (nv,) of coordinates on which `control` acts, or gravity of a pd law."""
-    return np.zeros(model.nv, dtype=bool) if laws is None else np.asarray(laws.gravity | (laws.row >= 0) | laws.driven)
+    """Return the mask (inputs,) of those on which `control` acts, or gravity of a pd law."""
+    mask = np.zeros(model.nv + len(model.description.actuators), dtype=bool)
+    if laws is not None:
+        mask |= laws.row >= 0
+        mask[:model.nv] |= laws.gravity | laws.driven
+    return mask
 
 
 def _resolutions(sampling: Sampling, model: Model) -> tuple[Array, Array, Array]:
-    """Return the resolutions (nv,) of each measured quantity; positions and velocities only of joints with one coordinate."""
-    resolutions = {key: np.zeros(model.nv) for key in MEASURED}
+    """Return the resolutions (inputs,) of each measured quantity, zero for thrusts.
+
+    Positions and velocities have one only for joints with one coordinate.
+    """
+    resolutions = {key: np.zeros(model.nv + len(model.description.actuators)) for key in MEASURED}
     for key, values in resolutions.items():
         for name, rule in bind_joints(getattr(sampling, key), model).items():
             joint = model.joint(name)
@@ -393,24 +414,26 @@ def _bind_event(event: Event, compiler: SignalCompiler) -> int:
 # external wrenches --------------------------------------------------------------------------------------------------
 
 _FORCE_TIMES = "force_from", "force_until"
-_WRENCH_FIELDS = dict.fromkeys(("force_link", "force_world", "force_signal"), np.int64) | dict.fromkeys(
+_WRENCH_FIELDS = dict.fromkeys(("force_link", "force_world", "force_signal", "force_actuator"), np.int64) | dict.fromkeys(
     ("force_basis", "force_point", *_FORCE_TIMES), float)
 
 
-def _bind_wrenches(scenario: Scenario, model: Model, compiler: SignalCompiler) -> dict[str, np.ndarray]:
-    """Return entries basis · signal on links. A constant wrench is one entry, others are one for each component."""
+def _bind_wrenches(scenario: Scenario, model: Model, compiler: SignalCompiler, driven: Sequence[int]) -> dict[str, np.ndarray]:
+    """Return entries basis · signal on links. A constant wrench is one entry, others are one for each component.
+
+    driven: actuators, whose entries are the last ones
+    """
     rows = [row for number, force in enumerate(scenario.forces, 1)
             for row in _force_entries(force, f"external force {number} on link {force.link}", model, compiler)]
-    actuators = {actuator.name: actuator for actuator in model.description.actuators}
-    for name, rule in bind_rules(scenario.actuators, tuple(actuators), "actuator").items():
-        actuator = actuators[name]
-        axis = np.array(actuator.axis) / np.linalg.norm(actuator.axis)
-        moment = np.cross(actuator.position, axis) + actuator.torque_ratio * axis
-        assert isinstance(rule.value, Signal)
-        index = compiler.add(rule.value, SignalPurpose(f"thrust of actuator {name}", unit="N"))
+    rules = bind_rules(scenario.actuators, [actuator.name for actuator in model.description.actuators], "actuator")
+    for j in driven:
+        actuator = model.description.actuators[j]
+        signal = rules[actuator.name].value if actuator.name in rules else Constant(0.0)
+        assert isinstance(signal, Signal)
+        index = compiler.add(signal, SignalPurpose(f"thrust of actuator {actuator.name}", unit="N"))
         link, force = find_index(actuator.link, model.link_names, "link",
                                  actuator.place), ExternalForce(actuator.link, "local", ())
-        rows.append(_wrench_entry(link, force, np.concatenate([moment, axis]), index, compiler.duration))
+        rows.append(_wrench_entry(link, force, thrust_wrench(actuator), index, compiler.duration) | {"force_actuator": j})
     return {name: np.array([row[name] for row in rows], dtype=kind).reshape(-1) for name, kind in _WRENCH_FIELDS.items()}
 
 
@@ -437,7 +460,7 @@ def _wrench_entry(link: int, force: ExternalForce, wrench: Array, index: int, du
         wrench, point = np.concatenate([wrench[:3] + np.cross(point, wrench[3:]), wrench[3:]]), np.zeros(3)
     to_the_end = force.end >= duration * (1 - SAME_TIME)  # the last row includes it
     return {"force_link": link, "force_world": world, "force_basis": wrench, "force_point": point, "force_signal": index,
-            "force_from": force.start, "force_until": math.inf if to_the_end else force.end}
+            "force_actuator": -1, "force_from": force.start, "force_until": math.inf if to_the_end else force.end}
 
 
 # initial state ------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.contact_setup import deep_contact_warnings
 from liedyn.simulation.control.joint_control import add_rotor_inertias
+from liedyn.simulation.control.thrusts import driven_actuators, split_limit_rules, thrust_limits
 from liedyn.simulation.joint_friction import JointFriction, rigid_frictions, without_friction
 from liedyn.simulation.joint_stops import limit_stops
 from liedyn.simulation.limits import start_within_limits, velocity_and_force_limits
@@ -70,7 +71,7 @@ def row_size(problem: InitialValueProblem) -> int:
     touching = 0 if problem.contacts is None else 3 * len(problem.contacts.link) + 3
     stops = 0 if problem.stops is None else len(np.unique(problem.stops.coordinate)) + len(problem.hard_stop_scales)
     tied = model.nc if problem.constraints is not None else 0
-    return model.nq + 3 * model.nv + 6 * len(problem.forced_links) + touching + stops + tied + 6
+    return model.nq + 3 * model.nv + problem.wrench_size + touching + stops + tied + 6
 
 
 def available_memory() -> float:
@@ -204,11 +205,15 @@ def _no_effect_warnings(scenario: Scenario, model: Model) -> WarningLog:
             warnings.add("no-effect",
                          f"external force {number} on link {force.link} begins at t = {force.start:g} s, after the end of the "
                          "run")
-    saturated = bind_rules(scenario.saturate, model.joint_names, "joint")
+    of_joints, of_thrusts = split_limit_rules(scenario, model)
+    saturated = bind_rules(of_joints, model.joint_names, "joint")
     by_robot = [k for name, rule in saturated.items() if rule.value == ROBOT_LIMITS
                 for k in range(model.v_index(name).start, model.v_index(name).stop)]
-    if by_robot and not np.isfinite(velocity_and_force_limits(model)[1][by_robot]).any():
+    if by_robot and not (np.isfinite(velocity_and_force_limits(model)[1][by_robot]).any() or thrust_limits(scenario, model)):
         warnings.add("no-effect", "saturate has no effect: the robot file has no effort limits for these joints")
+    named = any(rule.pattern != "*" for rule in of_thrusts)
+    if named and scenario.sampling is None and not {*driven_actuators(scenario, model, None)} & {*thrust_limits(scenario, model)}:
+        warnings.add("no-effect", "saturate has no effect on thrusts: `actuators` and `control` drive none of them")
     if scenario.limits is not None and not limit_stops(scenario, model):
         warnings.add("no-effect", "limits has no effect: the robot file has no position limits for these joints")
     return warnings

@@ -50,7 +50,13 @@ from liedyn.simulation.preparation import PreparedRun, output_times, prepare
 from liedyn.simulation.run_checks import inaccuracy_warnings
 from liedyn.simulation.run_recorder import RunRecorder
 from liedyn.simulation.segment_problems import RunSegment
-from liedyn.simulation.trajectory_columns import constraint_columns, element_columns, energy_columns, motion_columns
+from liedyn.simulation.trajectory_columns import (
+    constraint_columns,
+    element_columns,
+    energy_columns,
+    motion_columns,
+    thrust_names,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -88,6 +94,7 @@ class Result(Immutable):
     status    "complete", "diverged" or "interrupted"; the latter two have the rows before the end, and a reason
     reason    cause of an early end
     final_changes   joints that are locked and bodies that are attached by events at the end, as text; "" if there are none
+    thrust_names, thrusts   thrusts (N, m) of actuators that the scenario drives, after limits [N]; None without such actuators
 
     Examples
     --------
@@ -129,6 +136,8 @@ class Result(Immutable):
     status: str = "complete"
     reason: str = ""
     final_changes: str = ""
+    thrust_names: tuple[str, ...] = ()
+    thrusts: Array | None = None
 
     def __repr__(self) -> str:
         m, s = self.model, self.statistics
@@ -169,6 +178,8 @@ class Result(Immutable):
     def columns(self) -> list[tuple[str, str, Array]]:
         """(name, unit, (N,) array) of each column of trajectory.csv except the time."""
         columns = motion_columns(self.model, self.forced_links, self.wrench, q=self.q, v=self.v, a=self.a, tau=self.tau)
+        columns += [] if self.thrusts is None else list(zip(self.thrust_names, ["N"] * len(self.thrust_names), self.thrusts.T,
+                                                            strict=True))
         columns += [(f"power.{name}", "W", x) for name, x in self.power.items()]
         columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
         if self.tracking is not None:
@@ -289,7 +300,8 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
     controller : callable, optional
         ``controller(t, q, v)`` is called at each sample of the scenario's ``sampling`` with the time [s] and what is measured of
         the state, q (nq,) and v (nv,). It returns torques [N m | N], an array (nv,) or a dict by joint, which are added to those
-        of the scenario and held until the next sample. Those of prescribed joints are ignored.
+        of the scenario and held until the next sample. Those of prescribed joints are ignored. Thrusts of actuators [N] may
+        follow the torques in the array, or have names such as ``"thrust.rotor1"`` in the dict.
 
     Returns
     -------
@@ -410,6 +422,7 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
     from liedyn.integrators.diagnosis import find_unreliable_steps
     from liedyn.simulation.control.joint_control import saturation_warnings
     from liedyn.simulation.control.task_space_control import task_space_warnings
+    from liedyn.simulation.control.thrusts import thrust_warnings
     from liedyn.simulation.event_actions import jump_warnings
     from liedyn.simulation.run_checks import SelfCheck
     began = time.perf_counter()
@@ -417,7 +430,7 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
     record = rows.full_run_record(segments)
     checks = SelfCheck(prepared, rows, segments)
     check, loop_warnings = checks.values(statistics)
-    wrench = record.wrench.reshape(len(record.t), len(problem.forced_links), 6)
+    wrench, thrusts = problem.split_wrench(record.wrench)
     tied = checks.reactions is not None
     multipliers, drift = (record.multipliers, record.residual[:, 0]) if tied else (None, None)
     prescribed = np.all([segment.problem.system().prescribed for segment in segments], axis=0)
@@ -430,14 +443,16 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
         *prepared.warnings, *prepared.integrator_reasons, *hybrid_simulation.warnings,
         *loop_warnings, *statistics.warnings, *_check_warnings(check), *jumps, *inaccurate, *checks.creep.warnings(),
         *limit_warnings(*checks.exceeded, {stop.name for stop in limit_stops(scenario, model)}), *stop_warnings(segments),
-        *saturation_warnings(segments, model, checks.stops), *task_space_warnings(segments),
+        *saturation_warnings(segments, model, checks.stops), *thrust_warnings(segments, model), *task_space_warnings(segments),
         *motor_warnings(bind_motors(scenario, model), segments, checks.stops)))
     links = tuple(model.link_names[k] for k in problem.forced_links)
     timing = timing | {"check": time.perf_counter() - began}
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, checks.kinetic,
                   checks.potential, record.supplied_energy, prescribed, check, statistics, tuple(warnings), timing,
                   multipliers, checks.reactions, drift, checks.tracking, checks.limits, tuple(hybrid_simulation.occurred_events),
-                  checks.contacts, checks.stops, checks.friction, status, reason, hybrid_simulation.problems.hybrid_state.changes)
+                  checks.contacts, checks.stops, checks.friction, status, reason, hybrid_simulation.problems.hybrid_state.changes,
+                  tuple(thrust_names(model)[j] for j in problem.thrusters),
+                  thrusts if len(problem.thrusters) else None)
 
 
 def _check_warnings(check: dict[str, float]) -> WarningLog:
@@ -479,7 +494,8 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
         Generalized forces [N m | N]. An array (nv,) is constant. Each row of an array (S, nv) acts for 1 / `rate`, the last one
         until the end. A dict contains, by joint, numbers, expressions such as ``"2*sin(t) - 0.1*v"``, or signals of a scenario.
         It must not contain joints whose motion or torque `joints` defines. A function ``tau(t, q, v)`` is called `rate` times
-        per second. It returns (nv,) or a dict by joint, which acts until the next call. Rows and functions are added to the
+        per second. It returns (nv,) or a dict by joint, which acts until the next call. Thrusts of actuators [N] may follow the
+        nv numbers, or have names such as ``"thrust.rotor1"`` in the dict. Rows and functions are added to the
         torques of `joints`, whose laws (`pd`, `pid`, `control`) are then also sampled at `rate`. Arrays and functions are
         ignored for prescribed joints.
     rate : float
@@ -558,9 +574,19 @@ def _with_torques(model: Model, settings: dict[str, Any], tau: Torques | None,
         return settings, tau if callable(tau) else _held_rows(model, settings, tau, rate)
     if rate is not None:
         raise UsageError("rate applies only to a function or to rows of torques")
+    thrusts = thrust_names(model)
     if not isinstance(tau, Mapping):
-        tau = _free_joint_torques(model, _values_by_joint(model, tau, "tau", "v") or {}, settings)
+        tau = np.asarray(tau, dtype=float)
+        n = model.nv if tau.shape == (model.nv + len(thrusts),) else len(tau)               # the others are thrusts
+        tau = _free_joint_torques(model, _values_by_joint(model, tau[:n], "tau", "v") or {}, settings) | dict(
+            zip(thrusts, tau[n:].tolist(), strict=False))
+    thrust_signals = {name.removeprefix("thrust."): value for name, value in tau.items() if name in thrusts}
+    tau = {name: value for name, value in tau.items() if name not in thrusts}
     _check_names(model, tau, "tau")
+    for name in {*thrust_signals} & {*settings.get("actuators", ())}:
+        raise UsageError(f"actuator {name} has a thrust in `actuators`, and tau gives one, too: give one of them")
+    if thrust_signals:
+        settings = settings | {"actuators": _merge_key(settings, "actuators", thrust_signals)}
     for name in tau:
         if (rule := _joint_rule(name, settings, model)) is not None:
             conflict = "is prescribed" if "prescribe" in rule else "has a torque"
@@ -577,7 +603,8 @@ def _check_names(model: Model, values: Mapping[str, Any], name: str) -> None:
 
 def _held_rows(model: Model, settings: dict[str, Any], tau: ArrayLike, rate: float) -> Controller:
     """Return the rows of torques as a function; warn if laws are sampled at their rate, too."""
-    rows = as_array(tau, "tau", (model.nv,))
+    inputs = model.nv + len(thrust_names(model))
+    rows = as_array(tau, "tau", (inputs if np.shape(tau)[-1] == inputs else model.nv,))
     if not len(rows):
         raise ShapeError(f"tau has no rows, got {rows.shape}")
     if "control" in settings or any(isinstance(rule, Mapping) and isinstance(rule.get("torque"), Mapping)

@@ -52,8 +52,9 @@ def inaccuracy_warnings(balance: float) -> list[LiedynWarning]:
 class EnergyBalance:
     """The energy balance of a run of `model`, whose rows are added block by block."""
 
-    def __init__(self, model: Model):
-        self.model, self._balance = model, 0.0
+    def __init__(self, model: Model, links: int = 0):
+        """links: number of links with external wrenches, after which the wrenches of records have thrusts."""
+        self.model, self.links, self._balance = model, links, 0.0
         self._first: float | None = None                        # energy in the first row
         self._min_energies, self._max_energies = np.full(3, np.inf), np.full(3, -np.inf)              # of each energy
         self._forces = np.zeros(0), np.zeros(0)                 # maximum magnitudes of generalized forces and wrenches
@@ -91,7 +92,8 @@ class EnergyBalance:
     def _work_of_forces(self) -> float:
         """Return the work [J] of weight, generalized forces and wrenches along 1 rad or a characteristic length."""
         units, (tau, wrench) = model_scales(self.model), self._forces
-        along = np.tile(np.repeat([1.0, units.length], 3), len(wrench) // 6)
+        along = np.full(len(wrench), units.length)
+        along[:6 * self.links].reshape(-1, 6)[:, :3] = 1.0
         return float(tau @ units.unit_scales(self.model.v_units) + wrench @ along) + work_of_weight(self.model)
 
 
@@ -416,7 +418,7 @@ class SelfCheck:
         self._buffers: dict[type, dict[str, Any]] = {}                # writable arrays of tracking and contacts
         smoothed = prepared.hybrid_simulation.model
         self.creep = FrictionCreep(model, friction_levels(smoothed, smoothed.constants) * scenario.passive)
-        self._balance = EnergyBalance(model)
+        self._balance = EnergyBalance(model, len(self.problem.forced_links))
         self._constraints = ConstraintCheck() if any(segment.problem.constraints is not None for segment in segments) else None
         self._force, self._off, self._norm, self._tracking = 0.0, 0.0, 0.0, 0.0
         for place, block in blocks(segments):

@@ -163,7 +163,7 @@ def recomputed_forces(segment: RunSegment) -> Array:
     record, problem, f_ext = segment.record, segment.problem, None
     if len(problem.forced_links):
         f_ext = np.zeros((len(record.t), len(segment.model.link_names), 6))
-        f_ext[:, problem.forced_links] = record.wrench.reshape(len(record.t), len(problem.forced_links), 6)
+        f_ext[:, problem.forced_links] = problem.split_wrench(record.wrench)[0]
     return inverse_dynamics(segment.model.spanning_tree(), record.q, record.v, record.a, f_ext=f_ext, passive=problem.passive)
 
 

@@ -31,7 +31,7 @@ _WRENCH = (("mx", "N m"), ("my", "N m"), ("mz", "N m"), ("fx", "N"), ("fy", "N")
 WRENCH = tuple(part for part, _ in _WRENCH)
 _ORDER = ("q", "v", "a", "tau")
 _OTHER_KINDS = ("reaction", "reference", "link", "energy", "drift", "contact", "cop", "power", "stop", "friction",
-                "element", "motor",                                             # kinds that only runs write
+                "element", "motor", "thrust",                                             # kinds that only runs write
                 "measured", "wrench", "pose", "twist", "speed", "acceleration", "jacobian", "manipulability", "com", "momentum",
                 "zmp")
 
@@ -90,6 +90,11 @@ def coordinate_columns(model: Model, kind: str) -> tuple[str, ...]:
     """Return the name of the column of each velocity coordinate, such as v.elbow, tau.base.fz, d1a.base.dvx."""
     names = {"a": model.a_names, "tau": model.tau_names}.get(kind.lstrip("d0123456789"), model.v_names)
     return tuple(f"{kind}.{name}" for name in names)
+
+
+def thrust_names(model: Model) -> tuple[str, ...]:
+    """Return the names of the thrusts of all actuators, such as thrust.rotor1: inputs, and columns of runs."""
+    return tuple(f"thrust.{actuator.name}" for actuator in model.description.actuators)
 
 
 def coordinate_index(model: Model, column: str) -> int:

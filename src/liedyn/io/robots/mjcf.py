@@ -112,12 +112,14 @@ def _thruster(element: XmlElement, tree: BodyTree) -> Iterator[Actuator]:
     if size == 0 or math.hypot(*np.cross(force, torque)) > _PARALLEL * size * math.hypot(*torque):
         tree.count("actuators whose force and torque have other axes")
         return
-    if math.isfinite(sum(map(abs, _force_range(element, tree)))):
+    low, high = (size * x for x in _force_range(element, tree))
+    limits = (low, high) if math.isfinite(low) and math.isfinite(high) and low < high else None
+    if limits is None and (math.isfinite(low) or math.isfinite(high)):
         tree.count("limits of motors at sites")
     link, frame = tree.site[name]
     axis = vector(x / size for x in rotate(frame, force))
     along = sum(a * b for a, b in zip(force, torque, strict=True)) / (size * size)
-    yield Actuator(element.name or name, link, frame.translation, axis, along, place=element.place())
+    yield Actuator(element.name or name, link, frame.translation, axis, along, limits, place=element.place())
 
 
 # Equality constraints of MJCF as closures and couplings. MuJoCo's are soft; ours hold exactly ---------------------------

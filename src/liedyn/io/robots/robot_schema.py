@@ -299,7 +299,9 @@ ACTUATOR = Schema("actuator", (
     Field("position", Vector(3), "point of application in the link frame [m]", "the origin", example=[0, 0, -0.5], live=True),
     Field("axis", Vector(3), "direction of positive thrust in the link frame", "z", example=[1, 0, 0], live=True),
     Field("torque_ratio", Number(), "reaction torque about the axis per unit of thrust [m]", default_of(Actuator, "torque_ratio"),
-        example=0.02)))
+        example=0.02),
+    Field("limits", Vector(2), "minimum and maximum thrust [N], which `saturate` of a scenario enforces", "none",
+        example=[0, 12])))
 
 # loops --------------------------------------------------------------------------------------------------------------
 

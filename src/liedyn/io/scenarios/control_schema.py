@@ -189,11 +189,16 @@ def _saturation(node: Node) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-def _limit(node: Node) -> float | str:
+def _limit(node: Node) -> float | str | tuple[float, ...]:
     if node.kind == "text":
         return node.choice((ROBOT_LIMITS,))
+    if node.kind == "list":
+        low, high = THRUST_LIMITS.read(node)
+        if not low < high:
+            raise node.problem("the minimum thrust is not below the maximum", found=node.excerpt(), expected="[minimum, maximum]")
+        return low, high
     if node.kind != "number":
-        raise node.wrong("limits (the one of the robot file) or a number [N m or N]")
+        raise node.wrong("limits (the one of the robot file), a number [N m or N], or [minimum, maximum] of a thrust [N]")
     return LIMIT.read(node)
 
 
@@ -235,8 +240,9 @@ CONTROL = Schema("control", (
     kind="law", one_of=(POLES,), subject="the law {}", reader=_control)
 
 LIMIT = Number(above=0)
-SATURATE = OneOf((Boolean(), by_name(OneOf((Choice((ROBOT_LIMITS,)), LIMIT), "limit", _limit), "joint*")), "saturation",
-                 _saturation)
+THRUST_LIMITS = Vector(2)
+SATURATE = OneOf((Boolean(), by_name(OneOf((Choice((ROBOT_LIMITS,)), LIMIT, THRUST_LIMITS), "limit", _limit), "joint*")),
+                 "saturation", _saturation)
 
 
 # `sampling` of a scenario: its keys, from YAML and back -----------------------------------------------------------------

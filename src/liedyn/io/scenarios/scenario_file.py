@@ -167,8 +167,8 @@ SCENARIO = Schema("scenario", (
     Field("control", CONTROL, "a control law: see [control laws](#control-laws) and [elastic joints](#elastic-joints)"),
     Field("sampling", SAMPLING, "when a sampled controller computes the laws: see [sampled controllers](#sampled-controllers)",
         "the laws are continuous", example={"rate": 1000}),
-    Field("saturate", SATURATE, "enforced limits of joint torques and forces, `true` for the effort limits of the robot: see "
-        "[saturation](#saturation)", "none", example=True),
+    Field("saturate", SATURATE, "enforced limits of joint torques and forces, and of thrusts, `true` for those of the robot file"
+        ": see [saturation](#saturation)", "none", example=True),
     Field("motors", MOTORS, "gears, torque-speed curves and rotors of motors, by joint or pattern: see [motors](#motors)", "none",
         example={"elbow": {"gear": 100, "curve": [[0, 1.2], [300, 1.2], [420, 0]]}}),
     Field("limits", LIMITS,

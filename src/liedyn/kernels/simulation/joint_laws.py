@@ -6,7 +6,10 @@
                            a = r'' + k_1 (r' - v) + k_0 (r - q), prescribed joints theirs, and other joints their forces
     task space             the same, with accelerations of all joints that are not prescribed by `task_space_law`
     sampled controller     tau += a signal that is constant or linear between samples
-    saturation             -limit <= tau <= limit, or bottom <= tau <= top where these are signals (of motors); last
+    saturation             -limit <= tau <= limit, or bottom <= tau <= top where these are signals (of motors, of thrusts); last
+
+State feedback, sampled controllers and saturation also change thrusts of actuators. The inputs of a robot are its nv coordinates,
+then its actuators.
 
 Computed torque of all joints is inverse dynamics; of some joints it is partial feedback linearization (Spong 1994). Dynamics of
 robots with loops are those of `constraints.driver`: forces of gravity are those that hold the joints at rest. The limits
@@ -46,20 +49,20 @@ class JointLaws(NamedTuple):
 
     active_laws: np.ndarray         # (3,) bool
     gravity: np.ndarray      # (nv,) bool: gets the gravity force
-    row: np.ndarray          # (nv,) int64 row of the gain, -1: none
+    row: np.ndarray          # (inputs,) int64 row of the gain, -1: none
     gain: np.ndarray         # (2 nv rows,)
     setpoint_q: np.ndarray      # (nq,)
     setpoint_v: np.ndarray      # (nv,)
-    setpoint_tau: np.ndarray    # (rows,)
+    setpoint_tau: np.ndarray    # (rows,) generalized forces and thrusts
     driven: np.ndarray       # (nv,) bool: by computed torque, or in task space
     prescribed: np.ndarray   # (nv,) bool: driven or prescribed
     signal: np.ndarray       # (nv,) int64 desired motion where driven
     gains: np.ndarray        # (2,) k_0, k_1
-    torque_signal: np.ndarray         # (nv,) int64 signal: torque of a sampled controller, -1: none
-    limit: np.ndarray        # (nv,) of the force, infinite: none
-    switch: np.ndarray       # (nv,) int64 the first of two entries in Signals.switches, where there is a limit
-    top: np.ndarray          # (nv,) int64 signal: the limit of a motor, -1: `limit`
-    bottom: np.ndarray       # (nv,) int64 the same below zero
+    torque_signal: np.ndarray         # (inputs,) int64 signal: torque or thrust of a sampled controller, -1: none
+    limit: np.ndarray        # (inputs,) of the force, infinite: none
+    switch: np.ndarray       # (inputs,) int64 the first of two entries in Signals.switches, where there is a limit
+    top: np.ndarray          # (inputs,) int64 signal: the maximum of a motor or thrust, -1: `limit`
+    bottom: np.ndarray       # (inputs,) int64 signal: the minimum
     integral: np.ndarray     # (nv,) int64 index in MotionWorkspace.z of an integral whose force has a limit, -1: none
     antiwindup_switch: np.ndarray      # (nv,) int64 the first of two more entries in Signals.switches, where there is one
     all: np.ndarray          # (nv,) True
@@ -67,6 +70,7 @@ class JointLaws(NamedTuple):
     a: np.ndarray            # (nv,)
     tau: np.ndarray          # (nv,)
     x: np.ndarray            # (nv,)
+    feedback: np.ndarray     # (rows,) forces and thrusts of the state feedback
     memory: np.ndarray       # of hybrid dynamics
     none: np.ndarray         # (0,) no external wrenches
     acceleration_known: np.ndarray   # (nv,) bool: prescribed, or follows other coordinates by a coupling
@@ -80,7 +84,7 @@ class JointLaws(NamedTuple):
 
 
 INPUT_FIELDS = JointLaws._fields[:JointLaws._fields.index("all")]
-WORKSPACE_FIELDS = "v", "a", "tau", "x", "memory", "none"
+WORKSPACE_FIELDS = "v", "a", "tau", "x", "feedback", "memory", "none"
 
 
 @kernel
@@ -91,7 +95,7 @@ def apply_joint_laws(laws, tree, passive, q_of_v, signals, t, ws):
     """
     if laws is None:
         return
-    for k in range(laws.torque_signal.size):
+    for k in range(laws.v.size):
         if laws.torque_signal[k] >= 0:
             ws.tau[k] += evaluate_signal(signals, laws.torque_signal[k], t, ws.q, ws.v, ws.stack)[0]
     if laws.active_laws[GRAVITY]:
@@ -117,18 +121,33 @@ def add_gravity_compensation(laws, tree, ws):
 
 @inline_kernel
 def add_state_feedback(laws, tree, ws):
-    """Add tau_0 - K [q (-) q_0; v - v_0]."""
+    """Compute tau_0 - K [q (-) q_0; v - v_0], and add generalized forces. `thrust_with_laws` adds thrusts."""
     nv = laws.v.size
     difference(tree, laws.setpoint_q, ws.q, laws.x)
     for k in range(nv):
         laws.v[k] = ws.v[k] - laws.setpoint_v[k]
+    for r in range(laws.feedback.size):
+        force = laws.setpoint_tau[r]
+        for i in range(nv):
+            force -= laws.gain[2 * nv * r + i] * laws.x[i] + laws.gain[2 * nv * r + nv + i] * laws.v[i]
+        laws.feedback[r] = force
     for k in range(nv):
-        r = laws.row[k]
-        if r >= 0:
-            force = laws.setpoint_tau[r]
-            for i in range(nv):
-                force -= laws.gain[2 * nv * r + i] * laws.x[i] + laws.gain[2 * nv * r + nv + i] * laws.v[i]
-            ws.tau[k] += force
+        if laws.row[k] >= 0:
+            ws.tau[k] += laws.feedback[laws.row[k]]
+
+
+@inline_kernel
+def thrust_with_laws(laws, k, thrust, signals, t, ws):
+    """Return a thrust with those of the laws, after `apply_joint_laws`, and limited. k: index of the input."""
+    if laws is None:
+        return thrust
+    if laws.torque_signal[k] >= 0:
+        thrust += evaluate_signal(signals, laws.torque_signal[k], t, ws.q, ws.v, ws.stack)[0]
+    if laws.row[k] >= 0:
+        thrust += laws.feedback[laws.row[k]]
+    if laws.limit[k] < np.inf:
+        thrust, _, _ = limit_input(laws, k, thrust, signals, t, ws)
+    return thrust
 
 
 @inline_kernel
@@ -175,18 +194,25 @@ def loop_law_dynamics(laws, constraint_ws, q, v):
 @inline_kernel
 def saturate(laws, driven, signals, t, ws):
     """Limit ws.tau of coordinates whose `laws.driven` is `driven`."""
-    for k in range(laws.limit.size):
+    for k in range(laws.driven.size):
         if laws.driven[k] == driven and laws.limit[k] < np.inf:
-            i, top, bottom = SWITCH_SIZE * laws.switch[k], laws.limit[k], -laws.limit[k]
-            if laws.top[k] >= 0:
-                top = evaluate_signal(signals, laws.top[k], t, ws.q, ws.v, ws.stack)[0]
-                bottom = evaluate_signal(signals, laws.bottom[k], t, ws.q, ws.v, ws.stack)[0]
-            force, above = limit_force(MIN, signals.switches, i, ws.tau[k], top)
-            ws.tau[k], below = limit_force(MAX, signals.switches, i + SWITCH_SIZE, force, bottom)
+            ws.tau[k], above, below = limit_input(laws, k, ws.tau[k], signals, t, ws)
             if laws.integral[k] >= 0:
                 j, n = laws.integral[k], ws.z.size // 2
                 rate = antiwindup_rate(signals.switches, SWITCH_SIZE * laws.antiwindup_switch[k], above, 1.0, ws.z[n + j])
                 ws.z[n + j] = antiwindup_rate(signals.switches, SWITCH_SIZE * (laws.antiwindup_switch[k] + 1), below, -1.0, rate)
+
+
+@inline_kernel
+def limit_input(laws, k, x, signals, t, ws):
+    """Return x of input k, limited, and for each limit 1 if x is beyond it, else 0: the maximum, then the minimum."""
+    i, top, bottom = SWITCH_SIZE * laws.switch[k], laws.limit[k], -laws.limit[k]
+    if laws.top[k] >= 0:
+        top = evaluate_signal(signals, laws.top[k], t, ws.q, ws.v, ws.stack)[0]
+        bottom = evaluate_signal(signals, laws.bottom[k], t, ws.q, ws.v, ws.stack)[0]
+    x, above = limit_force(MIN, signals.switches, i, x, top)
+    x, below = limit_force(MAX, signals.switches, i + SWITCH_SIZE, x, bottom)
+    return x, above, below
 
 
 @inline_kernel

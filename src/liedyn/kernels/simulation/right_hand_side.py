@@ -38,6 +38,7 @@ from liedyn.kernels.simulation.joint_laws import (
     apply_joint_laws,
     friction_force,
     measure_stop_forces,
+    thrust_with_laws,
 )
 from liedyn.kernels.simulation.signals import (
     POSITION,
@@ -84,7 +85,7 @@ class MotionWorkspace(NamedTuple):
     a: np.ndarray        # (nv,)
     tau: np.ndarray      # (nv,)
     F: np.ndarray        # (6n,) external wrenches on bodies, or empty
-    wrench: np.ndarray   # (6 slots,) external wrenches on the links that have some, link frames
+    wrench: np.ndarray   # (6 slots + thrusts,) external wrenches on the links that have some, link frames; thrusts of actuators
     stack: np.ndarray    # workspace of the signals
     flag: np.ndarray     # (2,) the signal that is not finite; -1: none
     memory: np.ndarray   # workspace of hybrid dynamics
@@ -263,7 +264,7 @@ def set_prescribed_state(schedule, signals, t, q, v, ws):
 
 @inline_kernel
 def apply_forces(tree, system, schedule, signals, t, ws):
-    """Write external wrenches into ws.wrench (links) and ws.F (bodies)."""
+    """Write external wrenches into ws.wrench (links) and ws.F (bodies), and thrusts into ws.wrench."""
     for k in range(ws.wrench.size):
         ws.wrench[k] = 0.0
     for k in range(ws.F.size):
@@ -271,6 +272,9 @@ def apply_forces(tree, system, schedule, signals, t, ws):
     for j in range(schedule.force_link.size):
         x, _, _ = evaluate_signal(signals, schedule.force_signal[j], t, ws.q, ws.v, ws.stack)
         x = where_less(t, schedule.force_from[j], 0.0, where_less(t, schedule.force_until[j], x, 0.0))
+        if schedule.force_actuator[j] >= 0:                    # these are the last forces
+            x = thrust_with_laws(system.joint_laws, system.prescribed.size + schedule.force_actuator[j], x, signals, t, ws)
+            ws.wrench[ws.wrench.size - schedule.force_link.size + j] = x
         flag_nonfinite(ws.flag, schedule.force_signal[j], x)
         m, f = load_twist(schedule.force_basis, j)
         F = (x * m[0], x * m[1], x * m[2]), (x * f[0], x * f[1], x * f[2])

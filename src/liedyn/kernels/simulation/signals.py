@@ -168,6 +168,7 @@ class InputSchedule(NamedTuple):
 
     Wrench j on link force_link[j] is force_basis[j] * signal and acts while force_from <= t < force_until. In the link's frame,
     the basis is about the link's origin. In world axes (force_world 1), it acts at the point force_point[j] of the link's frame.
+    Wrenches of actuators are the last ones; their signals are thrusts.
     """
 
     level: ndarray           # (nv,) int64
@@ -189,6 +190,7 @@ class InputSchedule(NamedTuple):
     poses: Poses = Poses(*[zeros(0, int64)] * 5)
     integral: ndarray = zeros(0, int64)  # (m,) coordinates of pid laws
     ki: ndarray = zeros(0)               # (m,)
+    force_actuator: ndarray = zeros(0, int64)      # (f,) int64: index of the actuator, -1: an external wrench
 
 
 @kernel

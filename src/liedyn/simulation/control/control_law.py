@@ -15,6 +15,7 @@ from liedyn.model.model import Model
 from liedyn.model.model_joint import ModelJoint
 from liedyn.simulation.name_binding import bind_joints, joint_mask
 from liedyn.simulation.signals.signal_compiler import SignalCompiler
+from liedyn.simulation.trajectory_columns import thrust_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class LawContext:
     passive             whether springs, damping and friction act
     always_prescribed   (nv,) coordinates that are prescribed in all phases
     prescribed          (nv,) coordinates that are prescribed in this phase
+    thrusts             (actuators,) constant thrusts of the scenario [N]; others count as zero
     """
 
     control: Control
@@ -33,6 +35,7 @@ class LawContext:
     passive: bool
     always_prescribed: Mask
     prescribed: Mask
+    thrusts: Array
 
 
 # Returns the laws of a run with the bound law added; on input, `given` of the laws is the mask of prescribed coordinates.
@@ -59,7 +62,9 @@ def controlled_coordinates(context: LawContext) -> Mask:
             check_can_move(model, joint, rule.place)
         mask[joint.v] = True
     if not mask.any():
-        raise ScenarioError("control has no joint to actuate: all joints are free or prescribed", place=context.control.place)
+        rows = f"a gain with rows such as {thrust_names(model)[0]}" if model.description.actuators else None
+        raise ScenarioError("control has no joint to actuate: all joints are free or prescribed", place=context.control.place,
+                            expected=rows)
     return mask
 
 

@@ -26,6 +26,7 @@ from liedyn.simulation.control.control_law import LawBinder, LawContext, check_c
 from liedyn.simulation.control.elastic_joint_control import is_motor_law
 from liedyn.simulation.control.rigid_joint_laws import bind_computed_torque, bind_gravity_compensation, bind_state_feedback
 from liedyn.simulation.control.task_space_control import Tracking, bind_task_space, signal_values, task_tracking
+from liedyn.simulation.control.thrusts import input_name, split_limit_rules, thrust_limits, with_thrust_limits
 from liedyn.simulation.name_binding import bind_joints, joint_mask, phase_rules
 from liedyn.simulation.signals.curves import ramp
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
@@ -186,15 +187,17 @@ _LOOP_LAWS = "computed_torque", "gravity_compensation"         # laws that suppo
 
 
 def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuation: Mapping[str, np.ndarray],
-              rules: Mapping[str, Rule], controlled: Mask | None = None, first_order_hold: bool = False) -> JointLaws | None:
+              thrust_signals: Mapping[int, int], rules: Mapping[str, Rule], controlled: Mask | None = None,
+              first_order_hold: bool = False) -> JointLaws | None:
     """Return the joint laws of a phase, or None if the scenario has no laws and no limits.
 
     A law omits joints while they are prescribed or locked. Raises ScenarioError for laws that the robot or a joint does not
     support, for joints that are prescribed in all phases, and for limits that the robot file does not define.
 
     actuation         arrays of `simulation.input_schedule` for each coordinate
+    thrust_signals    signals of the thrusts, by actuator
     rules             rule of each joint in this phase
-    controlled        (nv,) bool, coordinates on which a sampled controller acts, which limits its torque itself
+    controlled        (inputs,) bool, those of a sampled controller, which limits its torques and thrusts itself
     first_order_hold  whether the sampled torque changes between samples, where it may exceed the limits
     """
     control = scenario.control if scenario.control and not is_motor_law(scenario.control, model) else None
@@ -202,11 +205,14 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
     always = _always_prescribed(scenario, model)
     limit, places = _limits(scenario, model, always)
     motors = {motor.k: motor for motor in bind_motors(scenario, model) if motor.motor.curve and not prescribed[motor.k]}
-    unlimited = prescribed.copy()
-    if controlled is not None and not first_order_hold:
-        unlimited |= controlled & _without_torque(actuation, compiler)
+    unlimited, bounds = prescribed.copy(), {j: x for j, x in thrust_limits(scenario, model).items() if j in thrust_signals}
+    if controlled is not None and not first_order_hold:        # the controller limits what it computes
+        no_torque = compiler.add_program(0.0, SignalPurpose("no torque"))
+        unlimited |= controlled[:model.nv] & (actuation["target"] < 0) & (actuation["signal"] == no_torque)
+        bounds = {j: x for j, x in bounds.items() if not controlled[model.nv + j]}
     limit[unlimited] = np.inf
-    places = {k: place for k, place in places.items() if not unlimited[k]} | {k: motor.rule.place for k, motor in motors.items()}
+    places = {k: place for k, place in places.items() if not unlimited[k]}
+    places |= {k: motor.rule.place for k, motor in motors.items()} | {model.nv + j: x[2] for j, x in bounds.items()}
     if control is None and controlled is None and not gravity.any() and not places:
         return None
     has_loops, driven = not model.has_only_linear_couplings, [x.name for x in model.constraints if x.driven]
@@ -221,12 +227,16 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
     if controlled is not None:
         torque = ramp() if first_order_hold else 1.0
         laws = laws._replace(torque_signal=np.array([
-            compiler.add_program(torque, SignalPurpose(f"held torque of {name}"), exclusive=True) if has else -1
-            for name, has in zip(model.v_names, controlled, strict=True)]))
-    laws = _with_motor_limits(laws, motors, compiler)
+            compiler.add_program(torque, SignalPurpose(f"held torque of {input_name(model, k)}"), exclusive=True) if has else -1
+            for k, has in enumerate(controlled)]))
+    laws = with_thrust_limits(_with_motor_limits(laws, motors, compiler), bounds, compiler)
     if control is not None:
-        laws = LAW_BINDERS[control.law](LawContext(control, model, compiler, scenario.passive, always, prescribed), laws)
-    compensated_twice = gravity & (laws.driven | (laws.row >= 0)) & bool(np.any(model.gravity))
+        thrusts = np.zeros(len(model.description.actuators))
+        for j, signal in thrust_signals.items():
+            thrusts[j] = compiler.constant_value(signal) or 0.0
+        context = LawContext(control, model, compiler, scenario.passive, always, prescribed, thrusts)
+        laws = LAW_BINDERS[control.law](context, laws)
+    compensated_twice = gravity & (laws.driven | (laws.row[:model.nv] >= 0)) & bool(np.any(model.gravity))
     if control is not None and compensated_twice.any():
         names = ", ".join(name for name, both in zip(model.v_names, compensated_twice, strict=True) if both)
         compiler.warnings.add("gravity-twice",
@@ -262,13 +272,14 @@ def with_couplings(model: Model, laws: JointLaws) -> JointLaws:
 
 
 def empty_joint_laws(model: Model, limit: Array, prescribed: Mask, gravity: Mask) -> JointLaws:
-    """Return joint laws without any law. limit, prescribed, gravity: (nv,), see `JointLaws`."""
-    nv, none = model.nv, np.zeros(0)
-    return JointLaws(np.zeros(3, dtype=bool), gravity, np.full(nv, -1), none, np.zeros(model.nq), np.zeros(nv), none,
-                     np.zeros(nv, dtype=bool), prescribed.copy(), np.full(nv, -1), np.zeros(2), np.full(nv, -1), limit,
-                     switch=np.full(nv, -1),
-                     top=np.full(nv, -1), bottom=np.full(nv, -1), integral=np.full(nv, -1), antiwindup_switch=np.full(nv, -1),
-                     all=np.ones(nv, dtype=bool), v=np.zeros(nv), a=np.zeros(nv), tau=np.zeros(nv), x=np.zeros(nv),
+    """Return joint laws without any law. limit, prescribed, gravity: (nv,), see `JointLaws`. Thrusts have no limits."""
+    nv, none, actuators = model.nv, np.zeros(0), len(model.description.actuators)
+    row, torque_signal, switch, top, bottom = (np.full(nv + actuators, -1) for _ in range(5))
+    return JointLaws(np.zeros(3, dtype=bool), gravity, row, none, np.zeros(model.nq), np.zeros(nv), none,
+                     np.zeros(nv, dtype=bool), prescribed.copy(), np.full(nv, -1), np.zeros(2), torque_signal,
+                     np.append(limit, np.full(actuators, np.inf)), switch, top, bottom,
+                     integral=np.full(nv, -1), antiwindup_switch=np.full(nv, -1),
+                     all=np.ones(nv, dtype=bool), v=np.zeros(nv), a=np.zeros(nv), tau=np.zeros(nv), x=np.zeros(nv), feedback=none,
                      memory=np.zeros(coupled_motion_workspace_size(model.n_bodies, nv, None)), none=none,
                      acceleration_known=prescribed.copy(), couplings=None, task=None, gravity_loops=None, computed_loops=None)
 
@@ -276,11 +287,13 @@ def empty_joint_laws(model: Model, limit: Array, prescribed: Mask, gravity: Mask
 def _with_switches(laws: JointLaws, integrals: Integers, places: dict[int, Place], compiler: SignalCompiler) -> JointLaws:
     """Return the laws with two switches of the state for each limit, and two for each integral of a limited coordinate.
 
-    places: locations of the limits in the file, by coordinate.
+    places: locations of the limits in the file, by input.
     """
-    switch, antiwindup_switch, integral = (np.full(len(laws.limit), -1) for _ in range(3))
+    switch, antiwindup_switch, integral = (np.full(n, -1) for n in (len(laws.limit), len(laws.v), len(laws.v)))
     for k in sorted(places):
-        switch[k] = compiler.reserve_switches(2, f"limit of the force of {compiler.model.v_names[k]}", places[k])
+        name = input_name(compiler.model, k)
+        switch[k] = compiler.reserve_switches(2, f"limit of the force of {name}" if k < len(laws.v) else f"limit of {name}",
+                                              places[k])
     for j, k in enumerate(integrals):
         if k in places:
             integral[k], antiwindup_switch[k] = j, compiler.reserve_switches(2, f"integral of {compiler.model.v_names[k]}",
@@ -307,12 +320,6 @@ def _pd_with_gravity(rules: Mapping[str, Rule], model: Model) -> Mask:
     return joint_mask([*compensated], model)
 
 
-def _without_torque(actuation: Mapping[str, np.ndarray], compiler: SignalCompiler) -> Mask:
-    """Return the mask (nv,) of coordinates without a torque of the schedule."""
-    no_torque = compiler.add_program(0.0, SignalPurpose("no torque"))
-    return np.asarray((actuation["target"] < 0) & (actuation["signal"] == no_torque))
-
-
 def _always_prescribed(scenario: Scenario, model: Model) -> Mask:
     """Return the mask (nv,) of coordinates that are prescribed in all phases."""
     names: list[str | None] = [phase.name for phase in scenario.phases]
@@ -326,7 +333,7 @@ def _limits(scenario: Scenario, model: Model, prescribed: Mask) -> tuple[Array, 
     """Return the limits (nv,), infinite if there is none, and the locations of the finite ones, by coordinate."""
     limit = np.full(model.nv, np.inf)
     places: dict[int, Place] = {}
-    for name, rule in bind_joints(scenario.saturate, model).items():
+    for name, rule in bind_joints(split_limit_rules(scenario, model)[0], model).items():
         joint, named = model.joint(name), rule.pattern == name
         if joint.type == "free" or prescribed[joint.v].all():
             if named:
@@ -335,6 +342,9 @@ def _limits(scenario: Scenario, model: Model, prescribed: Mask) -> tuple[Array, 
                 raise ScenarioError(f"the force of {name} cannot be limited: {why}", place=rule.place)
             continue
         for k in range(joint.v.start, joint.v.stop):
+            if isinstance(rule.value, tuple):
+                raise ScenarioError(f"the force of {name} has one limit for both directions", place=rule.place,
+                                    found=list(rule.value), expected="a number [N m or N]")
             value = float(rule.value if isinstance(rule.value, int | float) else model.effort_limit[k])      # or ROBOT_LIMITS
             if 0.0 < value < math.inf:
                 limit[k], places[k] = value, rule.place
@@ -369,13 +379,13 @@ def _limits_without_curve(problem: InitialValueProblem) -> Array:
     laws, sampled = problem.joint_laws, problem.sampled
     if laws is None:
         return np.full(problem.model.nv, np.inf)
-    return np.where(laws.top >= 0, np.inf, laws.limit if sampled is None else sampled.limit)
+    return np.where(laws.top >= 0, np.inf, laws.limit if sampled is None else sampled.limit)[:problem.model.nv]
 
 
 def force_limits(problem: InitialValueProblem, limit: Array, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-    """Return the minimum and the maximum generalized forces (nv,) at a state [N m | N].
+    """Return the minimum and the maximum generalized forces and thrusts (inputs,) at a state [N m | N].
 
-    limit: (nv,) limits of coordinates without a motor curve.
+    limit: (inputs,) limits of inputs without a motor curve.
     """
     bottom, top, laws = -limit, limit.copy(), problem.joint_laws
     if laws is None:

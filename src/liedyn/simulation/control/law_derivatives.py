@@ -30,6 +30,7 @@ from liedyn.simulation.control.rigid_joint_laws import (
     gravity_compensation_jacobian,
     state_feedback_jacobian,
 )
+from liedyn.simulation.control.thrusts import thrust_range
 from liedyn.simulation.expression_motion import StateProgram
 from liedyn.simulation.name_binding import measured_gradient, measured_name, with_measured_values
 
@@ -100,14 +101,14 @@ def add_joint_law_jacobian(problem: InitialValueProblem, t: float, q: Array, v: 
     laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
     assert laws is not None
     out, saturated, by_speed = out.copy(), np.zeros(nv, dtype=bool), np.zeros_like(out)
-    if laws.active_laws[COMPUTED] or (laws.limit < np.inf).any():
+    if laws.active_laws[COMPUTED] or (laws.limit[:nv] < np.inf).any():
         evaluated, saturated, high = saturated_forces(problem, t, q, v, integral)
         by_speed = _limit_jacobian(problem, laws, t, q, v, high)
     if laws.active_laws[GRAVITY]:
         out[laws.gravity, :nv] += gravity_compensation_jacobian(problem, q)[laws.gravity]
     if laws.active_laws[FEEDBACK]:
-        has = laws.row >= 0
-        out[has] -= state_feedback_jacobian(laws, model, q)[laws.row[has]]
+        has = laws.row[:nv] >= 0
+        out[has] -= state_feedback_jacobian(laws, model, q)[laws.row[:nv][has]]
     still = saturated & ~laws.driven
     out[still] = by_speed[still]
     if laws.active_laws[COMPUTED]:
@@ -121,7 +122,7 @@ def saturated_forces(problem: InitialValueProblem, t: float, q: Array, v: Array,
     """Return the evaluated laws, and (nv,) bool whether a force is at a limit, and whether at its maximum."""
     assert problem.joint_laws is not None
     evaluated = evaluate_state(problem.without_stops, t, q, v, integral=integral)          # limits do not apply to stop forces
-    bottom, top = force_limits(problem, problem.joint_laws.limit, t, q, v)
+    bottom, top = (x[:problem.model.nv] for x in force_limits(problem, problem.joint_laws.limit, t, q, v))
     return evaluated, (evaluated.tau <= bottom) | (evaluated.tau >= top), evaluated.tau >= top
 
 
@@ -131,7 +132,7 @@ def _limit_jacobian(problem: InitialValueProblem, laws: JointLaws, t: float, q: 
     Only limits of motors depend on the state.
     """
     out = np.zeros((len(high), 2 * len(high)))
-    for k in np.flatnonzero(laws.top >= 0):
+    for k in np.flatnonzero(laws.top[:len(high)] >= 0):
         out[k] = signal_gradient(problem, (laws.top if high[k] else laws.bottom)[k], t, q, v)
     return out
 
@@ -189,10 +190,14 @@ def _difference_jacobian(problem: InitialValueProblem, t: float, q: Array, v: Ar
 def wrench_force_jacobian(problem: InitialValueProblem, t: float, q: Array, v: Array) -> Array:
     """Return the derivative (nv, 2 nv) of the generalized force sum J^T F of external wrenches F and contacts, at constant J.
 
-    It contains the derivatives of their signals, of the rotation of links relative to world axes, and of the contact law. It
-    omits the change of J^T with each F constant in the frame of its link.
+    It contains the derivatives of their signals, of thrusts by state feedback, of the rotation of links relative to world axes,
+    and of the contact law. It omits the change of J^T with each F constant in the frame of its link. A thrust at its limit does
+    not change.
     """
-    model, schedule, nv = problem.model, problem.schedule, problem.model.nv
+    model, schedule, nv, laws = problem.model, problem.schedule, problem.model.nv, problem.joint_laws
+    thrusts = np.zeros(0)
+    if laws is not None and len(problem.thrusters):
+        thrusts = problem.split_wrench(evaluate_state(problem, t, q, v).wrench)[1]
     out = np.zeros((nv, 2 * nv)) if problem.contacts is None else contact_jacobian(model, problem.contacts, q, v)
     basis, point = schedule.force_basis.reshape(-1, 6), schedule.force_point.reshape(-1, 3)
     for j in np.flatnonzero((schedule.force_from <= t) & (t < schedule.force_until)):
@@ -207,8 +212,21 @@ def wrench_force_jacobian(problem: InitialValueProblem, t: float, q: Array, v: A
             turned = np.vstack([skew(m) + skew(point[j]) @ skew(f), skew(f)])
             x = read_signal(with_measured_values(model, problem.signals, q, v), schedule.force_signal[j], t, q, v)[0]
             dF[:, :nv] = x * turned @ J[:3]
-        out += J.T @ (dF + np.outer(F, signal_gradient(problem, schedule.force_signal[j], t, q, v)))
+        gradient = signal_gradient(problem, schedule.force_signal[j], t, q, v)
+        if laws is not None and thrusts.size and schedule.force_actuator[j] >= 0:
+            gradient = _thrust_gradient(problem, laws, schedule.force_actuator[j], q, float(thrusts[j - len(basis)]), gradient)
+        out += J.T @ (dF + np.outer(F, gradient))
     return out
+
+
+def _thrust_gradient(problem: InitialValueProblem, laws: JointLaws, actuator: int, q: Array, thrust: float,
+                     gradient: Array) -> Array:
+    """Return the derivative (2 nv,) of a thrust with laws and limits. gradient: that of its signal."""
+    k = problem.model.nv + actuator
+    low, high = thrust_range(problem, actuator)
+    if not low < thrust < high:
+        return np.zeros_like(gradient)
+    return gradient if laws.row[k] < 0 else gradient - state_feedback_jacobian(laws, problem.model, q)[laws.row[k]]
 
 
 def friction_warnings(model: Model, v: Array) -> list[LiedynWarning]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Integers, Mask
+from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.codegen.rhs import read_signal
 from liedyn.dynamics.constraints.constrained_derivatives import ConstrainedHybridDerivatives, constrained_hybrid_derivatives
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
@@ -28,8 +28,9 @@ from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
 from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.control_law import LawContext, controlled_coordinates, error_gains, not_controllable_error
+from liedyn.simulation.control.thrusts import input_name, setpoint_thrusts, thrust_columns
 from liedyn.simulation.name_binding import bind_joints, find_index, normalize_quaternions, write_values
-from liedyn.simulation.trajectory_columns import coordinate_columns, current_names
+from liedyn.simulation.trajectory_columns import coordinate_columns, current_names, thrust_names
 
 # of the maximum force at the setpoint, or of the weight and its moment for the length of the robot: setpoints are often rounded
 _EQUILIBRIUM_TOLERANCE = 1e-6
@@ -65,16 +66,23 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
     control, model = context.control, context.model
     gain, rows = _ordered_gain(context)
     if gain.shape != (len(rows), 2 * model.nv):
-        names = list_names([model.v_names[k] for k in rows], 6)
+        names = list_names([input_name(model, k) for k in rows], 6)
         raise ScenarioError("the gain matrix does not fit the robot", place=control.place.at("gain"),
                             found=f"{gain.shape[0]} rows of {gain.shape[1]} numbers",
                             expected=f"{len(rows)} rows (forces of {names}) of {2 * model.nv} numbers (q, then v, of all "
                                      f"{model.nv} coordinates)")
     q, v = setpoint = setpoint_of(context)
     force = inverse_dynamics(model, q, v, np.zeros(model.nv), passive=context.passive)
-    size = np.abs(force) / model_scales(model).force_scales(model.v_units)
-    missing = np.where(laws.prescribed, 0.0, size)                  # forces that neither the law nor prescribed motions give
-    missing[rows] = 0.0
+    scales, is_thrust = model_scales(model).force_scales(model.v_units), rows >= model.nv
+    size, thrusts, drives = np.abs(force) / scales, context.thrusts.copy(), rows[is_thrust] - model.nv
+    undriven = ~laws.prescribed                                     # coordinates that neither rows nor prescribed motions drive
+    undriven[rows[~is_thrust]] = False
+    if thrusts.any() or len(drives):
+        force = force - thrust_columns(model, q) @ thrusts          # the constant thrusts of the scenario act, too
+        added = setpoint_thrusts(model, q, force, undriven, drives, scales)
+        force = force - thrust_columns(model, q)[:, drives] @ added
+        thrusts[drives] += added
+    missing = np.where(undriven, np.abs(force) / scales, 0.0)
     worst = int(np.argmax(missing))
     if missing[worst] > _EQUILIBRIUM_TOLERANCE * max(1.0, size.max()):
         unit = "N m" if model.v_units[worst] == "rad" else "N"
@@ -82,19 +90,36 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
             "setpoint-not-at-rest",
             f"the setpoint is not an equilibrium: {model.v_names[worst]} requires {force[worst]:.4g} {unit}, which the "
             "law does not supply", place=control.place.at("setpoint"))
-    return with_feedback(context, laws, rows, gain, setpoint, force[rows])
+    setpoint_values = np.empty(len(rows))
+    setpoint_values[~is_thrust], setpoint_values[is_thrust] = force[rows[~is_thrust]], thrusts[drives] - context.thrusts[drives]
+    _warn_of_thrust_limits(context, laws, drives, thrusts[drives])
+    return with_feedback(context, laws, rows, gain, setpoint, setpoint_values)
+
+
+def _warn_of_thrust_limits(context: LawContext, laws: JointLaws, actuators: Integers, thrusts: Array) -> None:
+    """Warn of thrusts at the setpoint (m,) that exceed the limits of their actuators."""
+    for j, thrust in zip(actuators, thrusts, strict=True):
+        k = context.model.nv + j
+        if laws.top[k] < 0:
+            continue
+        low, high = (context.compiler.constant_value(int(x[k])) or 0.0 for x in (laws.bottom, laws.top))
+        if not low <= thrust <= high:
+            context.compiler.warnings.add(
+                "setpoint-not-at-rest", f"the setpoint is not an equilibrium: it requires a {input_name(context.model, k)} of "
+                f"{thrust:.4g} N, and its limits are {low:g} and {high:g} N", place=context.control.place.at("setpoint"))
 
 
 def with_feedback(context: LawContext, laws: JointLaws, rows: Integers, gain: Array, setpoint: tuple[Array, Array],
                   force: Array) -> JointLaws:
-    """Return the laws with tau = force - gain [q (-) q_0; v - v_0] for the coordinates `rows` that are not prescribed now.
+    """Return the laws with tau = force - gain [q (-) q_0; v - v_0] for the inputs `rows` that are not prescribed now.
 
-    force: (rows,) generalized forces at the setpoint.
+    force: (rows,) generalized forces and thrusts at the setpoint.
     """
-    row = np.full(context.model.nv, -1)
+    row = np.full(len(laws.row), -1)
     row[rows] = np.arange(len(rows))
-    return laws._replace(row=np.where(context.prescribed, -1, row), gain=gain.reshape(-1), setpoint_q=setpoint[0],
-                         setpoint_v=setpoint[1], setpoint_tau=force)
+    row[:context.model.nv][context.prescribed] = -1
+    return laws._replace(row=row, gain=gain.reshape(-1), setpoint_q=setpoint[0], setpoint_v=setpoint[1], setpoint_tau=force,
+                         feedback=np.zeros(len(rows)))
 
 
 def setpoint_of(context: LawContext) -> tuple[Array, Array]:
@@ -116,10 +141,11 @@ def setpoint_of(context: LawContext) -> tuple[Array, Array]:
 
 
 def _ordered_gain(context: LawContext) -> tuple[Array, Integers]:
-    """Return the gain with one column for each deviation, and the coordinates of its rows."""
-    control, model, mask = context.control, context.model, controlled_coordinates(context)
+    """Return the gain with one column for each deviation, and the inputs of its rows."""
+    control, model = context.control, context.model
     if control.rows:
-        return _named_gain(context, mask)
+        return _named_gain(context)
+    mask = controlled_coordinates(context)
     rows = np.flatnonzero(mask)
     if control.joints:                                           # rows in the order in which the joints are named
         order = [k for rule in control.joints for name in bind_joints((rule,), model)
@@ -128,12 +154,14 @@ def _ordered_gain(context: LawContext) -> tuple[Array, Integers]:
     return np.array(control.gain), rows
 
 
-def _named_gain(context: LawContext, mask: Mask) -> tuple[Array, Integers]:
-    """Return the same for a gain whose rows and columns are named. mask: (nv,) coordinates that the law drives."""
+def _named_gain(context: LawContext) -> tuple[Array, Integers]:
+    """Return the same for a gain whose rows and columns are named."""
     control, model = context.control, context.model
     place = control.place.at("gain")
     full, rows = expand_gain(model, control.rows, control.columns, control.gain, place)
-    for k in rows:
+    joints = rows[rows < model.nv]
+    mask = controlled_coordinates(context) if len(joints) else np.zeros(model.nv, dtype=bool)
+    for k in joints:
         if not mask[k]:
             joint = next(joint for joint in model.joints if joint.v.start <= k < joint.v.stop)
             if joint.type == "free" or context.always_prescribed[k]:
@@ -145,24 +173,24 @@ def _named_gain(context: LawContext, mask: Mask) -> tuple[Array, Integers]:
 
 def expand_gain(model: Model, rows: Sequence[str], columns: Sequence[str], gain: ArrayLike,
                 place: Place) -> tuple[Array, Integers]:
-    """Return a gain with named rows tau.… and columns q.…, v.… as a matrix (rows, 2 nv), and the coordinates of its rows.
+    """Return a gain with rows tau.…, thrust.… and columns q.…, v.… as a matrix (rows, 2 nv), and the inputs of its rows.
 
     Raises ScenarioError for an unknown or repeated name.
     """
     names = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
     at = [find_index(name, names, "column of a gain", place) for name in columns]
-    forces = coordinate_columns(model, "tau")
+    names_of_inputs = (*coordinate_columns(model, "tau"), *thrust_names(model))
     for name in rows:
-        if name.startswith(("thrust.", "a.")):
-            hint = "`actuators` takes thrusts as expressions of the state" if name.startswith("thrust.") else None
-            raise ScenarioError("a row of a gain is the force of a joint", place=place, found=name, expected="tau.…", hint=hint)
-    coordinates = [find_index(name, forces, "row of a gain", place) for name in map(current_names(model), rows)]
-    for axis, selected in (("row", coordinates), ("column", at)):
+        if name.startswith("a."):
+            raise ScenarioError("a row of a gain is the force of a joint or a thrust", place=place, found=name,
+                                expected="tau.… or thrust.…")
+    inputs = [find_index(name, names_of_inputs, "row of a gain", place) for name in map(current_names(model), rows)]
+    for axis, selected in (("row", inputs), ("column", at)):
         if len(set(selected)) < len(selected):
             raise ScenarioError(f"a {axis} of the gain is given twice", place=place)
     full = np.zeros((len(rows), 2 * model.nv))
     full[:, at] = np.array(gain)
-    return full, np.array(coordinates)
+    return full, np.array(inputs)
 
 
 def state_feedback_jacobian(laws: JointLaws, model: Model, q: Array) -> Array:

@@ -31,6 +31,8 @@ from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
 from liedyn.kernels.simulation.signals import STATE_OPERATIONS, TORQUE, Signals
 from liedyn.model.model import Model
 from liedyn.simulation.control.joint_control import force_limits
+from liedyn.simulation.control.thrusts import input_name
+from liedyn.simulation.trajectory_columns import thrust_names
 
 _EPS = np.finfo(float).eps
 
@@ -39,14 +41,15 @@ class SampledController:
     """State of the sampled controller of one run, through all its segments.
 
     next_time      time of its next action [s]
-    torque, slope  (nv,) present torque is torque + slope (t - since) [N m | N, per s]
+    torque, slope  (inputs,) present torque or thrust is torque + slope (t - since) [N m | N, per s]
     """
 
     def __init__(self, sampling: Sampling, model: Model):
         self.sampling, self.model = sampling, model
         self.samples = 0                                       # number of samples
-        self.since, self.torque, self.slope = 0.0, np.zeros(model.nv), np.zeros(model.nv)          # present torque
-        self.before, self.had_law = np.zeros(model.nv), np.zeros(model.nv, dtype=bool)             # at the last sample
+        n = model.nv + len(model.description.actuators)
+        self.since, self.torque, self.slope = 0.0, np.zeros(n), np.zeros(n)          # present torque
+        self.before, self.had_law = np.zeros(n), np.zeros(n, dtype=bool)             # at the last sample
         self.integral = np.zeros(model.nv)
         self.waiting: deque[tuple[float, Array, Array]] = deque()         # delayed: time, torque, slope
         self._law: _Law | None = None
@@ -92,7 +95,7 @@ class SampledController:
         return slope
 
     def _sample(self, problem: InitialValueProblem, t: float, q0: Array, y: Array) -> Array:
-        """Return the quantized and limited torques (nv,) of a sample, and advance the integrals."""
+        """Return the quantized and limited torques and thrusts (inputs,) of a sample, and advance the integrals."""
         sampled = problem.sampled
         if self._law is None or self._law.sampled is not sampled:
             self._law = _Law(sampled)
@@ -103,7 +106,7 @@ class SampledController:
             values = self._user_torque(self.sampling.function, self.sampling.time(self.samples), q, v)
             torque += np.where(sampled.controlled, values, 0.0)
         if not np.isfinite(torque).all():
-            name = self.model.v_names[int(np.argmin(np.isfinite(torque)))]
+            name = input_name(self.model, int(np.argmin(np.isfinite(torque))))
             raise ComputationError(f"the sampled torque of {name} is not a finite number at t = {t:.9g} s")
         bottom, top = force_limits(sampled.law, sampled.limit, t, q, v)
         k, rate, previous_integral, self.integral = law.integral, law.integral_rate, self.integral, np.zeros(len(v))
@@ -113,20 +116,27 @@ class SampledController:
         return _quantize(torque, sampled.resolution[2]).clip(bottom, top)
 
     def _user_torque(self, function: Controller, t: float, q: Array, v: Array) -> Array:
-        """Return the torques (nv,) of the user's function."""
+        """Return the torques and thrusts (inputs,) of the user's function."""
         subject = f"the controller, called at t = {t:.9g} s,"
         try:
             values = function(t, q.copy(), v.copy())
         except Exception as problem_found:
             raise ComputationError(f"{subject} raised {type(problem_found).__name__}: {problem_found}") from problem_found
-        nv, torque = self.model.nv, np.zeros(self.model.nv)
+        nv, thrusts = self.model.nv, thrust_names(self.model)
+        torque = np.zeros(nv + len(thrusts))
         if not isinstance(values, Mapping):
-            return _torque_array(values, nv,
-                                 f"{subject} must return {nv} torques, one for each velocity coordinate, or a dict by joint")
+            also = f" (and {len(thrusts)} thrusts after them)" if thrusts else ""
+            n = len(torque) if np.shape(values) == torque.shape else nv
+            torque[:n] = _torque_array(values, n, f"{subject} must return {nv} torques, one for each velocity coordinate{also}, "
+                                       "or a dict by joint")
+            return torque
         for name, value in values.items():
+            if name in thrusts:
+                torque[nv + thrusts.index(name)] = _torque_array(value, 1, f"{subject} must return one number for {name}").item()
+                continue
             if name not in self.model.joint_names:
                 raise ComputationError(f"{subject} returned a torque of {name!r}; the robot has the joints "
-                                       f"{', '.join(self.model.joint_names)}")
+                                       f"{', '.join((*self.model.joint_names, *thrusts))}")
             place = self.model.v_index(name)
             n = place.stop - place.start
             torque[place] = _torque_array(value, n, f"{subject} must return {n} torque{'s' * (n != 1)} for joint {name}")
@@ -142,20 +152,23 @@ class _Law:
         self.rhs, self.work = RightHandSide(law, law.signals), law.workspace()
         self.rates = np.zeros((2, law.size))
         measured = (law.schedule.level == TORQUE) & (self.q_of_v >= 0)       # prescribed coordinates are not measured
-        self.q_resolution, self.v_resolution = (np.where(measured, r, 0.0) for r in sampled.resolution[:2])
+        self.q_resolution, self.v_resolution = (np.where(measured, r[:law.model.nv], 0.0) for r in sampled.resolution[:2])
+        self.thrusters = law.model.nv + law.thrusters
         self.measured, self.is_quantized = np.flatnonzero(self.q_resolution), bool(self.q_resolution.any()
                                                                                    or self.v_resolution.any())
         self.integral_rate = self.rates[0, 2 * law.model.nv:-1]
 
     def evaluate(self, t: float, q0: Array, y: Array, integral: Array) -> tuple[Array, Array, Array]:
-        """Return the measured q and v, and the torque (nv,). integral: (nv,) integrals of pid laws."""
+        """Return the measured q and v, and the torques and thrusts (inputs,). integral: (nv,) integrals of pid laws."""
         nv, q, z = len(self.v_resolution), self.work.q, integral[self.integral]
         self._evaluate(t, q0, np.concatenate([y[:2 * nv], z, [0.0]]))
         if self.is_quantized:
             q, k = q.copy(), self.q_of_v[self.measured]
             q[k] = _quantize(q[k], self.q_resolution[self.measured])
             self._evaluate(t, q, np.concatenate([np.zeros(nv), _quantize(self.work.v, self.v_resolution), z, [0.0]]))
-        return self.work.q.copy(), self.work.v.copy(), self.work.tau.copy()
+        torque = np.zeros(len(self.sampled.controlled))
+        torque[:nv], torque[self.thrusters] = self.work.tau, self.problem.split_wrench(self.work.wrench)[1]
+        return self.work.q.copy(), self.work.v.copy(), torque
 
     def _evaluate(self, t: float, q0: Array, y: Array) -> None:
         code = self.rhs.evaluate(t, q0, y, self.rates, 0, self.work)
@@ -194,11 +207,11 @@ def _torque_array(torques: ArrayLike | None, n: int, meaning: str) -> Array:
 class SampledLaws:
     """Laws of a sampled controller, bound to a model.
 
-    law            problem whose torques at a state are those of the controller before limits
-    controlled     (nv,) bool: coordinates on which the controller acts
-    signal         (nv,) int64: signals of its torques in the problem of the motion, constants or straight lines; -1: none
-    limit          (nv,) of the torque [N m | N]
-    resolution     of q, v and tau, each (nv,); 0: exact
+    law            problem whose torques and thrusts at a state are those of the controller before limits
+    controlled     (inputs,) bool: coordinates and actuators on which the controller acts
+    signal         (inputs,) int64: signals of its torques in the problem of the motion, constants or straight lines; -1: none
+    limit          (inputs,) of the torque [N m | N]
+    resolution     of q, v and tau, each (inputs,); 0: exact
     is_whole_run   whether the laws hold for the whole run, without phases
     """
 

@@ -182,6 +182,11 @@ class SignalCompiler:
         self._signals.append((compiled, purpose, place or Place()))
         return index
 
+    def constant_value(self, index: int) -> float | None:
+        """Return the value of a signal that is constant, or None."""
+        compiled = self._signals[index][0]
+        return compiled if isinstance(compiled, float) else None
+
     def compile(self, signal: Signal, purpose: SignalPurpose) -> float | SignalProgram | Curve:
         """Return the constant, program or curve of a signal."""
         if isinstance(signal, Constant):
