@@ -191,7 +191,7 @@ def test_functions_of_the_package_are_not_hidden_by_its_modules(before):
 OF_COMMANDS = ("cli", "batch", "warning_codes", "analysis.trajectory_", "io.checkpoint_files", "io.schema_export",
                "report.assembly_report", "report.plots.batch", "report.replay", "report.result_summary", "report.run_folder",
                "simulation.run_recorder")
-READ_AS_TEXT = re.compile(r"f?'--(q|v|constraint-motion)\b")          # by `assembled_state`, for the command alone
+READ_AS_TEXT = re.compile(r"f?'--(q|v|sweep|constraint-motion)\b")    # by functions for the command alone
 
 
 def texts_of(path: Path):

@@ -6,6 +6,7 @@ import pickle
 import re
 import warnings
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,6 +53,12 @@ def bars():
     """A four-bar linkage in a closed configuration."""
     model, q = n_bar(4)
     return model, q, np.zeros(4)
+
+
+def swept():
+    """A sweep of a four-bar linkage with a dead centre."""
+    model = ld.load(Path(__file__).parents[1] / "robots" / "four_bar.yaml")
+    return ld.kinematic_sweep(model, "crank", [0.7, 0.8], driven=["rocker"])
 
 
 def raised(call):
@@ -128,6 +135,7 @@ EXAMPLES = {
     "Joint": lambda p: described().joints,
     "Move": lambda p: ld.plan_move(model_of(p), {"two": 0.5}, acceleration=2.0),
     "Keyframe": lambda p: described().keyframes,
+    "KinematicSweep": lambda p: swept(),
     "KimTables": lambda p: ld.kim_tables(model_of(p), Q, V),
     "LiedynError": lambda p: ld.LiedynError("wrong"),
     "LiedynWarning": lambda p: ld.LiedynWarning("stiff-step", "suspicious"),
@@ -165,6 +173,7 @@ EXAMPLES = {
     "UsageError": lambda p: raised(lambda: rollout(p, prescribed=[1, 2])),
     "Variants": lambda p: ld.Variants([model_of(p), model_of(p).with_changes(mass={"upper": 2.0})]),
     "Warmup": lambda p: ld.Warmup((), "folder", 1, 2),
+    "SpecialPosition": lambda p: swept().special_positions,
     "SavedPlots": lambda p: ld.write_run(ld.simulate(model_of(p), duration=0.01), p.with_name("run"), plots=False, force=True),
 }
 

@@ -15,6 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import liedyn as ld
+from liedyn.report.plots.figure_files import PlotFigure
 
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIALS = ROOT / "docs" / "tutorials"
@@ -91,6 +92,12 @@ def four_bar():
     return figure
 
 
+def four_bar_sweep():
+    from liedyn.report.plots.sweep_plot import draw_sweep
+    sweep = ld.kinematic_sweep(ld.load("robots/four_bar.yaml"), "crank", np.linspace(0, 2 * np.pi, 181), driven=["rocker"])
+    return draw_sweep(sweep, {"rocker": sweep.transmission_angle("rocker")})
+
+
 def cart_pole():
     block_of("control.md", "balance.yaml")
     python_of("control.md", 0, 1)
@@ -134,7 +141,7 @@ def arm2r():
     return figure
 
 
-PICTURES: tuple[Callable, ...] = (first_motion, arm_torques, landing, four_bar, cart_pole, rollouts, arm2r)
+PICTURES: tuple[Callable, ...] = (first_motion, arm_torques, landing, four_bar, four_bar_sweep, cart_pole, rollouts, arm2r)
 
 
 def main(names: list[str]) -> None:
@@ -144,7 +151,8 @@ def main(names: list[str]) -> None:
                 for name in ("configs", "robots"):
                     Path(name).symlink_to(ROOT / name)
                 figure = draw()
-                figure.tight_layout()
+                if not isinstance(figure, PlotFigure):                # has its layout
+                    figure.tight_layout()
                 figure.savefig(TUTORIALS / f"{draw.__name__}.png", dpi=80)
                 plt.close(figure)
 

@@ -33,6 +33,11 @@ from liedyn.dynamics.constraints.constrained_inverse import (
     constrained_inverse_dynamics as constrained_inverse_dynamics,
     ConstrainedInverse as ConstrainedInverse,
 )
+from liedyn.dynamics.constraints.kinematic_sweep import (
+    kinematic_sweep as kinematic_sweep,
+    KinematicSweep as KinematicSweep,
+    SpecialPosition as SpecialPosition,
+)
 from liedyn.dynamics.constraints.mobility import Mobility as Mobility, mobility as mobility
 from liedyn.dynamics.constraints.constraints import (
     closure_wrenches as closure_wrenches,

@@ -224,6 +224,9 @@ _TABLE: dict[str, tuple[str, str]] = {
     "degenerate-assembly": (
         WARN, "An assembly has more degrees of freedom than others: for example, both arms of a scissor coincide. Use another "
               "guess."),
+    "sweep-stopped": (
+        WARN, "A driver cannot reach the end of its range: it is at a dead centre, or a joint is at its limit. The rows before "
+              "are complete."),
     "no-assembly": (WARN, "No configuration that closes the loops of a robot was reached. Check lengths, frames and limits."),
     "immobile": (WARN, "The mechanism cannot move, apart from driven loops. Check the constraints."),
     "driven-loops-still": (WARN, "Driven loops are at their positions in the file. Use `--constraint-motion`."),

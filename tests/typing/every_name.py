@@ -123,6 +123,9 @@ def reaching(model: ld.Model, q: Array) -> None:
 def loops(model: ld.Model, q: Array, v: Array, a: Array, tau: Array, mask: Mask, lam: Array) -> None:
     found: ld.Assembly = ld.assemble(model, q, fixed=["crank"])
     every: tuple[ld.Assembly, ...] = ld.assemblies(model, {"cr*": 1.0}, fixed=["crank"], searches=5)
+    sweep: ld.KinematicSweep = ld.kinematic_sweep(model, "crank", [0.0, 1.0], {"rocker": 1.0}, driven=["rocker"], fixed=["knee"])
+    special: ld.SpecialPosition = sweep.special_positions[0]
+    assert_type((special.position, sweep.mechanical_advantage("rocker"), sweep.stop), tuple[float, Array, str])
     how: ld.Mobility = ld.mobility(model, every[0].q)
     assert_type((how.degrees, how.redundant, found.singular), tuple[int, tuple[str, ...], bool])
     motion: ld.ConstrainedMotion = ld.constrained_forward_dynamics(model, q, v, tau, baumgarte=10.0)

@@ -466,7 +466,7 @@ def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), 
         For texts and names that match no joint.
     ModelError, ComputationError, ConfigurationError
     """
-    guess, fixed, poses = _assembly_arguments(model, q, keep, constraint_motion)
+    guess, fixed, poses = assembly_arguments(model, q, keep, constraint_motion)
     assembly = assemble(model, guess, fixed=fixed, constraint_motion=poses, seed=seed)
     if not model.has_only_couplings and not model.driven and assembly.mobility.generic_rank < model.nv:
         with suppress(ComputationError):                      # of random configurations, within joint limits
@@ -477,12 +477,12 @@ def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), 
 def assembled_states(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), fixed: Sequence[str] = (),
                      constraint_motion: Sequence[str] = (), *, searches: int = 40, seed: int = 0) -> tuple[AssembledState, ...]:
     """Return all states that `assemblies` finds. fixed: patterns, as `keep` of `assembled_state`; other arguments as there."""
-    guess, names, poses = _assembly_arguments(model, q, fixed, constraint_motion)
+    guess, names, poses = assembly_arguments(model, q, fixed, constraint_motion)
     return tuple(_assembled(model, assembly, v, poses)
                  for assembly in assemblies(model, guess, fixed=names, searches=searches, constraint_motion=poses, seed=seed))
 
 
-def _assembly_arguments(model: Model, q: Sequence[str], fixed: Sequence[str],
+def assembly_arguments(model: Model, q: Sequence[str], fixed: Sequence[str],
                         constraint_motion: Sequence[str]) -> tuple[Array, list[str], dict[str, Array]]:
     """Return the guess, the joints to fix and the poses of driven loops."""
     return (configuration_of(model, q), [model.joint_names[k] for k in select(fixed, model.joint_names, "joint to fix")],

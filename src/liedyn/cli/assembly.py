@@ -1,11 +1,13 @@
 """The command `assemble`: configurations that close the loops of a robot."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from liedyn.cli.console import Console, arguments_first, with_console
+from liedyn.cli.console import Console, arguments_first, check_drawn, with_console
 from liedyn.cli.options import (
     base_option,
     force_option,
@@ -15,10 +17,12 @@ from liedyn.cli.options import (
     robot_argument,
     strict_option,
 )
+from liedyn.errors import LiedynWarning
 
 if TYPE_CHECKING:                       # imports NumPy
     from liedyn.analysis.configurations import AssembledState
     from liedyn.arrays import Base
+    from liedyn.dynamics.constraints.kinematic_sweep import KinematicSweep
     from liedyn.model.model import Model
     from liedyn.robot_files import ReadingOptions
 
@@ -38,17 +42,25 @@ if TYPE_CHECKING:                       # imports NumPy
               "guesses, which are tried if the guess of --q does not lead to a closed configuration.")
 @click.option("--all", "find_all", is_flag=True, help="Find all assemblies that searches from random configurations reach.")
 @click.option("--searches", type=click.IntRange(1), metavar="N", help="Number of searches of --all. Default: 40.")
-@click.option("-o", "--output", type=click.Path(), default="-", help="File to write, .yaml or .csv. Default: YAML on "
-              "stdout.")
+@click.option("--sweep", metavar="JOINT=FROM:TO[:STEPS]", help="Drive a joint through a range, from the assembly nearest to "
+              "--q, such as crank=0:360deg or crank=0:2:100. Default: 180 steps.")
+@click.option("--driven", multiple=True, metavar="PATTERN", help="Coordinates whose dead centres, mechanical advantage and "
+              "transmission angle --sweep computes; may be repeated.")
+@click.option("--no-limits", is_flag=True, help="Let --sweep exceed joint limits.")
+@click.option("-o", "--output", type=click.Path(), default="-", help="File to write, .yaml or .csv; with --sweep a CSV, "
+              "with a plot of the same name. Default: stdout.")
 @with_console(base_option, reading_options, strict_option, force_option, json_option)
 def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str, ...],        # noqa: PLR0913
              constraint_motion: tuple[str, ...], loops: str | None, seed: int, find_all: bool, searches: int | None,
-             output: str | None, base: Base | None, reading: ReadingOptions, strict: bool, force: bool, as_json: bool,
-             console: Console) -> None:
+             sweep: str | None, driven: tuple[str, ...], no_limits: bool, output: str | None, base: Base | None,
+             reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Find a configuration of ROBOT that closes its loops, near an initial guess and within the joint limits.
 
     Also reports the degrees of freedom, the redundant constraints, and whether the configuration is singular or degenerate, with
     the coordinates concerned. The output can be copied to `initial:` of a scenario.
+
+    --sweep writes positions and velocities of all coordinates while the driver moves at 1 rad/s or 1 m/s, and lists dead centres,
+    which it locates. It stops where the mechanism cannot continue.
 
     \b
     Examples:
@@ -56,17 +68,22 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
       liedyn assemble robots/four_bar.yaml --q crank=1.2 --keep crank --all
       liedyn assemble robots/stewart.yaml --q platform=0,0,0.65,0,0,0,1 \\
           --keep platform -o pose.yaml
+      liedyn assemble robots/four_bar.yaml --sweep crank=0:360deg \\
+          --driven rocker -o sweep.csv
     """
     from liedyn.io.atomic_output import check_output
 
     if as_json and output == "-":
         output = None
-    if searches is not None and not find_all:
-        raise click.UsageError("--searches requires --all.")
+    _check_combination(sweep=sweep, all=find_all, v=v, searches=searches, driven=driven, no_limits=no_limits)
 
     def read() -> Model:
         from liedyn.robot_files import read_model
         return read_model(robot, base=base, loops=loops, strict=strict, **reading)
+
+    if sweep is not None:
+        _sweep(read, sweep, driven, q, keep, constraint_motion, not no_limits, output, force, as_json, console)
+        return
 
     def find(model: Model) -> tuple[AssembledState, ...]:
         from liedyn.analysis.configurations import assembled_state, assembled_states
@@ -92,3 +109,50 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
     if output:
         assembly_report.write_assemblies(states, output, force=force, as_list=find_all)
         console.file(output)
+
+
+def _check_combination(**options: Any) -> None:
+    """Raise click.UsageError for options that require or exclude others."""
+    used = {name: value not in (None, False, ()) for name, value in options.items()}
+    for name, other in (("searches", "all"), ("driven", "sweep"), ("no_limits", "sweep")):
+        if used[name] and not used[other]:
+            raise click.UsageError(f"--{name.replace('_', '-')} requires --{other}.")
+    for name in ("all", "v"):
+        if used["sweep"] and used[name]:
+            raise click.UsageError(f"--sweep cannot be combined with --{name}.")
+
+
+def _sweep(read: Callable[[], Model], text: str, driven: tuple[str, ...], q: tuple[str, ...], fixed: tuple[str, ...],    # noqa: PLR0913
+           constraint_motion: tuple[str, ...], limits: bool, output: str | None, force: bool, as_json: bool,
+           console: Console) -> None:
+    """Write a sweep of a driver, with its plot."""
+    from liedyn.io.atomic_output import check_output
+
+    def find(model: Model) -> KinematicSweep:
+        from liedyn.analysis.driver_sweep import sweep_of_texts
+        return sweep_of_texts(model, text, driven, q, fixed, constraint_motion, limits=limits)
+
+    if output and output != "-" and not output.lower().endswith(".csv"):
+        raise click.UsageError(f"-o {output}: a sweep is written as CSV; give a name that ends in .csv.")
+    if output:
+        with arguments_first(lambda: find(read())):
+            check_output(output, force=force)
+
+    from liedyn.report import sweep_report
+
+    model = read()
+    console.robot(model)
+    with console.progress.stage("sweeping"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", LiedynWarning)               # printed below
+        result = find(model)
+    console.message(sweep_report.sweep_text(result))
+    console.warn(*sweep_report.sweep_warnings(result))
+    if as_json:
+        console.result_json(sweep_report.sweep_to_dict(result))
+    if output:
+        sweep_report.write_sweep(result, output, force=force)
+        console.file(output, f"{len(result.positions)} rows")
+    if output and output != "-":
+        drawn = sweep_report.plot_sweep(result, output)
+        console.files(drawn.paths)
+        check_drawn(drawn.failures)

@@ -39,6 +39,7 @@ LARGEST_TRAJECTORY = 1_000_000_000      # bytes: a million rows of 50 columns; r
 _EPOCH = 1e8                            # s, 3 years: larger times are those of a calendar
 _OPERATIONS = {"+": add, "-": sub, "*": mul, "/": truediv}
 MAY_BE_EMPTY = ("zmp.x", "zmp.y")       # columns that are not defined in some rows: NaN, and an empty cell of the file
+_MAY_BE_INFINITE = "mechanical_advantage."       # the same, of a driven coordinate at its dead centre
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +218,8 @@ def read_trajectory(path: str | Path, *, columns: MapArgument | None = None, top
                               hint=f"convert it with {columns_option({'t': 't'})}" if unit_of(time.unit) else None)
     if not len(table.lines):
         raise TrajectoryError("the file has column names but no rows", place=table.place())
-    values = table.parse_numbers(() if mapping else MAY_BE_EMPTY, {column.index for column in bound if column.index is not None}
+    may_be_empty = [] if mapping else list(filter(_may_be_empty, table.names))
+    values = table.parse_numbers(may_be_empty, {column.index for column in bound if column.index is not None}
                                  if mapping else None)
     t = time.values(values)
     if t[0] >= _EPOCH and time.index is not None:
@@ -301,11 +303,15 @@ def write_trajectory(path: str | Path, header: Mapping[str, object], t: ArrayLik
         write_table(file, [(title_cell(name, unit), values) for name, unit, values in arrays], header)
 
 
+def _may_be_empty(name: str) -> bool:
+    return name in MAY_BE_EMPTY or name.startswith(_MAY_BE_INFINITE)
+
+
 def _check_written(columns: Sequence[tuple[str, str, Array]]) -> None:
     """Raise ComputationError for the first number, in order of time, that is not finite."""
     t, problems = columns[0][2], []
     for k, (name, _, values) in enumerate(columns):
-        bad = np.isinf(values) if name in MAY_BE_EMPTY else ~np.isfinite(values)
+        bad = np.isinf(values) if _may_be_empty(name) else ~np.isfinite(values)
         if bad.any():
             problems.append((int(bad.argmax()), k))
     if problems:

@@ -33,7 +33,7 @@ _ORDER = ("q", "v", "a", "tau")
 _OTHER_KINDS = ("reaction", "reference", "link", "energy", "drift", "contact", "cop", "power", "stop", "friction",
                 "element", "motor", "thrust",                                             # kinds that only runs write
                 "measured", "wrench", "pose", "twist", "speed", "acceleration", "jacobian", "manipulability", "com", "momentum",
-                "zmp")
+                "zmp", "mechanical_advantage", "transmission_angle")
 
 
 def derivative_kind(kind: str, k: int) -> str:

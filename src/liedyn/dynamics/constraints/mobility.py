@@ -128,14 +128,24 @@ def mobility(model: Model, q: ArrayLike, *, constraint_motion: Mapping[str, Any]
                     tuple(names[k] for k in immobile), tuple(equations[r] for r in singular), tuple(names[k] for k in freer))
 
 
-def coordinate_groups(motions: Array) -> list[Integers]:
-    """Return the groups of coordinates that move together, from orthonormal motions (f, n). Immobile coordinates are in none.
+def coordinate_groups(*motions: Array) -> list[Integers]:
+    """Return the groups of coordinates that move together, by motions (f, n), orthonormal, of one or several configurations.
 
-    Groups are the smallest ones whose motions do not depend on those of others: the projector onto the motions is block diagonal.
+    Groups are the smallest ones whose motions do not depend on those of others: the projector onto the motions is block
+    diagonal. Coordinates that are immobile in all configurations are in none.
     """
-    labels, movable = _components(np.abs(motions.T @ motions)), _movable(motions)
+    labels = _components(np.max([np.abs(x.T @ x) for x in motions], axis=0))
+    movable = np.any([_movable(x) for x in motions], axis=0)
     groups = [np.flatnonzero((labels == label) & movable) for label in range(labels.max(initial=-1) + 1)]
     return [group for group in groups if len(group)]
+
+
+def nearby_configuration(model: Model, q: Array, fixed: Mask, constraint_motion: Mapping[str, Any] | None) -> Array | None:
+    """Return a closed configuration (nq,) near q in which other coordinates than those of the mask differ; None without one."""
+    search, rng = BranchSearch(model, fixed, constraint_motion, limits=False), generator_of_seed(0, 1)
+    x = np.where(fixed, 0.0, _NEIGHBOUR_DISTANCE * search.unit * rng.standard_normal(model.nv))
+    solution = search.close(integrate(model, q, x))
+    return solution.q if solution.closed else None
 
 
 def freer_coordinates(A: Array, reference: Array) -> Integers:
