@@ -18,7 +18,7 @@ ROBOTS = Path(__file__).parents[2] / "robots"
 DEGREES = {
     "four_bar": (1, 5), "slider_crank": (1, 5), "five_bar": (2, 5), "five_bar_redundant": (2, 5), "n_four_bar": (1, 10),
     "bricard": (1, 5), "bennett": (1, 5), "andrews": (1, 15), "delta": (3, 18), "stewart": (6, 18), "rolling_disc": (3, 3),
-    "hand": (10, 6), "gripper": (1, 11), "toggle_clamp": (1, 5),
+    "hand": (10, 6), "gripper": (1, 11), "toggle_clamp": (1, 5), "jansen_leg": (1, 15),
 }
 
 
@@ -79,6 +79,8 @@ def example(name: str) -> np.ndarray:
         "hand": lambda: configuration("hand", thumb_ip=0.1),
         "gripper": lambda: configuration("gripper", left_crank=-0.5, left_pad=0.5, left_bar=-0.5, right_crank=-0.5, right_pad=0.5,
                                          right_bar=-0.5),
+        "jansen_leg": lambda: configuration("jansen_leg", crank=0.4, upper=2.1, lower=-2.6, plate=1.3, rocker=-1.2, hanger=2.4,
+                                            shank=-2.4),
         "toggle_clamp": lambda: configuration("toggle_clamp", crank=0.6, knee=-1.2, ram=0.2 * (1 - np.cos(0.6))),
     }
     return ld.project_configuration(model(name), guesses[name]())
@@ -144,6 +146,18 @@ def test_torque_of_the_four_bar_is_the_rate_of_its_energy(worst):
         tau = tau + known.power(mass, mass * (length**2 + 0.02**2) / 12, start + bar.point(length / 2), bar, known.G) / one.v
     found = ld.constrained_hybrid_dynamics(model("four_bar"), q, v, a, np.zeros_like(a), DRIVEN).tau[:, 0]
     assert worst("four-bar: torque of the crank", relative(found, tau)) < 1e-13
+
+
+def test_foot_of_jansens_leg_is_that_of_his_lengths(worst):
+    """Pin by pin from two lengths each; the foot is nearly straight on the ground for 45 % of a turn."""
+    leg, angles = model("jansen_leg"), np.linspace(0.4, 0.4 + 2 * np.pi, 61)
+    sweep = ld.kinematic_sweep(leg, "crank", angles, closed("jansen_leg", example("jansen_leg")))
+    foot, expected = ld.link_pose(leg, sweep.q, "foot")[:, :3, 3], known.jansen_foot(angles)
+    error = np.abs(foot[:, 0] + 1j * (foot[:, 2] - 1.0) - expected).max()
+    assert worst("foot of Jansen's leg over a turn [m]", float(error)) < 1e-13
+    low = known.jansen_foot(np.linspace(0, 2 * np.pi, 1000))
+    ground = low[low.imag < low.imag.min() + 0.012]
+    assert 0.44 < len(ground) / 1000 < 0.46 and 0.58 < np.ptp(ground.real) < 0.6 and 0.22 < np.ptp(low.imag) < 0.23
 
 
 def test_torque_of_the_toggle_clamp_is_that_of_lagranges_equation(worst):

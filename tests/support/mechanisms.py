@@ -57,6 +57,29 @@ def four_bar(ground: float, crank: float, coupler: float, rocker: float, q, v, a
     return one, Turning(phi, dphi, ddphi), Turning(psi, dpsi, ddpsi)
 
 
+# Jansen's leg ----------------------------------------------------------------------------------------------------------
+
+# a to m, T. Jansen, The Great Pretender (2007), in units of 10 mm
+JANSEN = dict(zip("abcdefghijklm", (38, 41.5, 39.3, 40.1, 55.8, 39.4, 36.7, 65.7, 49, 50, 61.9, 7.8, 15), strict=True))
+
+
+def jansen_foot(crank) -> np.ndarray:
+    """The foot of Jansen's leg, from the axis of the crank: each pin is the corner of a triangle on two others."""
+    a, b, c, d, e, f, g, h, i, j, k, l, m = (0.01 * JANSEN[name] for name in "abcdefghijklm")
+    end = m * exp(1j * np.asarray(crank, float))
+    pivot = -a - 1j * l + 0 * end
+    top, knee = _corner(end, j, pivot, b, -1), _corner(end, k, pivot, c, 1)
+    ankle = _corner(_corner(pivot, d, top, e, 1), f, knee, g, -1)
+    return _corner(knee, i, ankle, h, 1)
+
+
+def _corner(p, r: float, q, s: float, side: int):
+    """The point at distance r from p and s from q, to the left of the way from p to q for side 1."""
+    way = np.abs(q - p)
+    along = (way**2 + r**2 - s**2) / (2 * way)
+    return p + (q - p) / way * (along + side * 1j * np.sqrt(r**2 - along**2))
+
+
 # slider-crank ----------------------------------------------------------------------------------------------------------
 
 # Simeon (1996) and the Test Set for IVP Solvers: lengths, masses, inertias about bearing and crank pin
