@@ -43,7 +43,7 @@ class Bag:
         self.add(topic, JOINTS, t, self.make(JOINTS, header=self.header(t), name=list(names), **arrays), log)
 
     def odometry(self, t, pose, twist, *, frame="odom", child="base_link", topic="/odom"):
-        """pose: p, quaternion; twist: [w; v] in the child frame."""
+        """Return an odometry message. pose: p, quaternion; twist: [w; v] in the child frame."""
         types = "geometry_msgs/msg/"
         point = self.make(f"{types}Point", **dict(zip("xyz", map(float, pose[:3]), strict=True)))
         turn = self.make(f"{types}Quaternion", **dict(zip("xyzw", map(float, pose[3:]), strict=True)))
@@ -62,7 +62,7 @@ class Bag:
         self.add(topic, TF, t, self.make(TF, transforms=[stamped]), log)
 
     def wrench(self, t, frame, F, *, topic="/wrench"):
-        """F: [m; f]."""
+        """Return a wrench message. F: [m; f]."""
         wrench = self.make("geometry_msgs/msg/Wrench", force=self.vector(F[3:]), torque=self.vector(F[:3]))
         self.add(topic, WRENCH, t, self.make(WRENCH, header=self.header(t, frame), wrench=wrench))
 
@@ -89,5 +89,5 @@ class Bag:
 
 
 def ns(t):
-    """Times [ns] of seconds after START."""
+    """Return times in nanoseconds of times in seconds after START."""
     return START + np.round(np.asarray(t) * 1e9).astype(np.int64)

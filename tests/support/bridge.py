@@ -7,7 +7,7 @@ SWAP = [3, 4, 5, 0, 1, 2]            # Pinocchio's twists, wrenches and Jacobian
 
 
 def robots_folder() -> Path:
-    """The robots of the package example-robot-data."""
+    """Return the folder of robots of the package example-robot-data."""
     import cmeel
     return Path(cmeel.__file__).parents[1] / "cmeel.prefix/share/example-robot-data/robots"
 
@@ -17,13 +17,13 @@ def urdf_files() -> list[Path]:
 
 
 def file_of(name: str) -> Path:
-    """The one robot file of this name."""
+    """Return the only robot file with this name."""
     path, = (path for path in urdf_files() if path.name == name)
     return path
 
 
 def full(upper) -> np.ndarray:
-    """A symmetric matrix of which Pinocchio fills the upper half."""
+    """Return the full symmetric matrix of one whose upper half Pinocchio fills."""
     return np.triu(upper) + np.triu(upper, 1).T
 
 
@@ -50,7 +50,7 @@ class PinocchioBridge:
             self.v[joint.v] = theirs.idx_v + np.array(SWAP if joint.type == "free" else range(theirs.nv))
 
     def q(self, q):
-        """(nq,) of ours -> (nq,) of Pinocchio's."""
+        """Return Pinocchio's configuration (nq,) of that of liedyn."""
         out = np.empty(self.pin.nq)
         for joint, theirs in self.joints:
             x, at = q[joint.q], slice(theirs.idx_q, theirs.idx_q + theirs.nq)
@@ -63,7 +63,7 @@ class PinocchioBridge:
         return out
 
     def S(self, q):
-        """(nv, nv): Pinocchio's velocity is S v; its force F acts as S^T F."""
+        """Return S (nv, nv): Pinocchio's velocity is S v; its force F acts as S^T F."""
         S = np.zeros((self.model.nv, self.model.nv))
         S[self.v, np.arange(self.model.nv)] = 1
         for joint, theirs in self.joints:
@@ -73,7 +73,7 @@ class PinocchioBridge:
         return S
 
     def dS(self, q, v):
-        """Its time derivative: Pinocchio's acceleration is S a + dS v."""
+        """Return the time derivative of S: Pinocchio's acceleration is S a + dS v."""
         dS = np.zeros((self.model.nv, self.model.nv))
         for joint, theirs in self.joints:
             if joint.type == "planar":
@@ -83,11 +83,11 @@ class PinocchioBridge:
 
 
 def relative(x, y, least: float = 0.0):
-    """Largest difference against the largest value, or against `least` where that is more."""
+    """Return the maximum difference relative to the maximum value, which is at least `least`."""
     scale = max(np.abs(y).max(initial=0.0), least)
     return np.abs(np.asarray(x) - y).max(initial=0.0) / (scale if scale > 0 else 1.0)
 
 
 def worst_state(x, y, least: float = 0.0):
-    """The same state by state, first axis; the worst of all."""
+    """Return the maximum of the relative differences of each state (first axis)."""
     return max(relative(a, b, least) for a, b in zip(x, y, strict=True))

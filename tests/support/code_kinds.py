@@ -6,7 +6,7 @@ import pytest
 
 @contextmanager
 def generated_code():
-    """Use generated code, as users do, within the block."""
+    """Use generated code, which is the default outside the tests, within the block."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LIEDYN_CODE", "auto")
         yield

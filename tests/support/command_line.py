@@ -45,7 +45,7 @@ def said(result: Said) -> list[str]:
 
 
 def script_of(name: str):
-    """configs/NAME.py as a module."""
+    """Return configs/NAME.py as a module."""
     spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / f"configs/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -30,7 +30,7 @@ def vee(X):
 
 
 def nudge(V):
-    """exp of a twist that is all imaginary and of size H."""
+    """Return exp of a twist that is imaginary and of size H."""
     return np.eye(4) + hat(V)
 
 
@@ -41,7 +41,7 @@ def pose(R, p):
 
 
 def inverse(T):
-    """By transposition, not conjugation: R^T R = 1 holds for the complex rotation, too."""
+    """Return the inverse pose by transposition, not conjugation: R^T R = 1 also holds for the complex rotation."""
     return pose(T[:3, :3].T, -T[:3, :3].T @ T[:3, 3])
 
 
@@ -155,7 +155,7 @@ class Reference:
                          for c, coordinate in zip(coordinates(self.model), self.model.v_names, strict=True)])
 
     def passive(self):
-        """What springs, damping and friction add to tau."""
+        """Return the contribution of springs, damping and friction to tau."""
         x = np.zeros(self.model.nv, complex)
         for joint in self.model.joints:
             if joint.screws is not None:
@@ -171,7 +171,7 @@ class Reference:
         return out
 
     def equation(self, passive=True):
-        """M and b of M a + b = tau: the sum over links of their virtual powers."""
+        """Return M and b of M a + b = tau: the sum of the virtual powers of all links."""
         nv = self.model.nv
         M, b = np.diag(self.figure("armature")).astype(complex), np.zeros(nv, complex)
         J, V, dV = [], [], []
@@ -189,12 +189,12 @@ class Reference:
         return M, b - (self.passive() if passive else 0)
 
     def inverse(self, a, da=None, passive=True):
-        """tau and its derivative."""
+        """Return tau and its derivative."""
         M, b = self.equation(passive)
         return parts(M @ (a + 1j * H * (0 if da is None else da)) + b)
 
     def hybrid(self, a, tau, prescribed, da=None, dtau=None, passive=True):
-        """a, tau, and their derivatives da, dtau; what is not read may be anything."""
+        """Return a, tau and their derivatives da, dtau. Entries of the inputs that are not read are arbitrary."""
         M, b = self.equation(passive)
         u, w = prescribed, ~prescribed
         x = np.where(u, a + 1j * H * (0 if da is None else da), 0)
@@ -206,5 +206,5 @@ class Reference:
 
 
 def parts(x):
-    """Value and derivative."""
+    """Return value and derivative."""
     return np.real(x), np.imag(x) / H

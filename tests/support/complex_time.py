@@ -46,7 +46,7 @@ class AtComplexTime(Reference):
         return self._home(described) @ T, S, np.zeros_like(S)
 
     def _moved(self, V):
-        """T(t) of dT/dt = T [V], T(0) = 1."""
+        """Return T(t) of dT/dt = T [V], T(0) = 1."""
         V = [hat(x / factorial(k)) for k, x in enumerate(V)]
         series = [np.eye(4, dtype=complex)]
         for k in range(TERMS):
@@ -54,7 +54,7 @@ class AtComplexTime(Reference):
         return sum(X * self.t**k for k, X in enumerate(series))
 
     def _poses(self):
-        """In the world, a link each."""
+        """Return the poses of all links in the world."""
         out = []
         for link in self.links:
             out.append(link.T if link.parent < 0 else out[link.parent] @ link.T)
@@ -70,7 +70,7 @@ def polynomial(derivatives, t):
 
 
 def in_link(F, T, frame):
-    """A wrench in link axes about the link's origin, from `frame`; T the link's pose."""
+    """Return a wrench along link axes about the link's origin, from one in `frame`. T: the link's pose."""
     if frame == "world":
         return adjoint(T).T @ F
     R = T[:3, :3]

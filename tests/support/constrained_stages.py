@@ -30,12 +30,12 @@ class Quantity(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Largest difference relative to the largest number, at least 1."""
+        """Return the maximum difference relative to the maximum number, which is at least 1."""
         return float(np.abs(self.value - self.reference).max(initial=0.0) / max(1.0, np.abs(self.reference).max(initial=0.0)))
 
 
 def quantities(model, q, v, a, tau, prescribed, constraint_motion=None) -> list[Quantity]:
-    """The quantities in the order of their computation. q and v obey the constraints."""
+    """Return the quantities in the order of their computation. q and v satisfy the constraints."""
     stages, driver = (traced_module(f"kernels.constraints.{name}") for name in ("stages", "driver"))
     joint_model, loop_joints = (traced_module(f"joints.{name}") for name in ("joint_model", "loop_joints"))
     workspace = constraint_workspace_for(model, (prescribed,) * 3, True, 0.0, False, _MOTION_STAGES, True)
@@ -55,7 +55,7 @@ def quantities(model, q, v, a, tau, prescribed, constraint_motion=None) -> list[
     M_v, A_v = M[np.ix_(free, free)], A[:, free]
 
     def accelerations(force):
-        """Of the free coordinates under a generalized force; the others are given."""
+        """Return the accelerations of the free coordinates under a generalized force; the other accelerations are given."""
         x = given.copy()
         x[free] = np.linalg.solve(M_v, (np.where(free, tau, 0.0) + force - b - M @ given)[free])
         return x

@@ -10,7 +10,7 @@ _SOFT = 0.5              # width of the smooth form of 1 + c d'
 
 
 def length(x):
-    """Not of numpy.linalg: of the complex continuation."""
+    """Return the length of a vector. numpy.linalg.norm has no complex continuation."""
     return np.sqrt(x @ x)
 
 
@@ -27,23 +27,23 @@ class Placed:
             self.T[link.place], self.V[link.place] = T[-1], V[-1]
 
     def point(self, link, x):
-        """In the world."""
+        """Return a point of a link in the world."""
         T = self.T[link]
         return T[:3, :3] @ x + T[:3, 3]
 
     def speed(self, link, p):
-        """Of the point of the link that is at p in the world."""
+        """Return the velocity of the point of the link that is at p in the world."""
         R, o = self.T[link][:3, :3], self.T[link][:3, 3]
         return R @ self.V[link][3:] + np.cross(R @ self.V[link][:3], p - o)
 
     def wrench(self, link, p, f):
-        """Of a force at p, both in the world, in the link's frame about its origin."""
+        """Return the wrench in the link's frame about its origin of a force at p, both in the world."""
         R, o = self.T[link][:3, :3], self.T[link][:3, 3]
         return np.r_[R.T @ np.cross(p - o, f), R.T @ f]
 
 
 def normal_force(depth, rate, k, c, n, width):
-    """width: of the smooth form, or None."""
+    """Return the normal force. width: of the smooth form, or None."""
     factor = 1.0 + c * rate
     if width is not None:
         depth, factor = softened(depth, width), softened(factor, _SOFT)
@@ -55,7 +55,7 @@ def softened(x, w):
 
 
 def contact_wrenches(reference, contacts):
-    """(links, 6), complex, in link frames."""
+    """Return the complex wrenches (links, 6) in link frames."""
     at, F = Placed(reference), np.zeros((len(reference.model.link_names), 6), complex)
     for j, (a, b) in enumerate(zip(contacts.link, contacts.other, strict=True)):
         k, c, mu, e, w = materials(contacts)[:, j]

@@ -58,7 +58,7 @@ def at(xyz=(0.0, 0.0, 0.0), rpy=(0.0, 0.0, 0.0)) -> Pose:
 
 
 def cardan(angle: float) -> Case:
-    """Two grounded shafts at 30 degrees: one equation of four is not zero."""
+    """Return two grounded shafts at 30 degrees: one of four equations is not zero."""
     links = body("a", 1.0, (0, 0, 0), (0.002, 0.01, 0.01)), body("b", 1.0, (0, 0, 0), (0.003, 0.01, 0.01))
     joints = (Joint("a", "continuous", WORLD, "a", at(), X), Joint("b", "continuous", WORLD, "b", at(rpy=(0, 0, np.pi / 6)), X))
     robot = Robot("cardan", links, joints, loops=(Loop("cross", "universal", "a", "b", axes=(Y[0], Z[0])),))
@@ -67,7 +67,7 @@ def cardan(angle: float) -> Case:
 
 
 def coaxial(kind: str, difference: float) -> Case:
-    """Two links on one axis, joined at their tips."""
+    """Return two links on one axis that are connected at their tips."""
     links = body("a", 1.2, (0.1, 0.05, -0.4), (0.03, 0.02, 0.01)), body("b", 0.7, (-0.05, -0.1, -0.6), (0.02, 0.05, 0.01))
     joints = Joint("p", "revolute", WORLD, "a", at(), Y), Joint("r", "revolute", WORLD, "b", at(), Y)
     loop = Loop("tie", kind, "a", "b", at((0, 0, -1.0)), at((0, 0, -1.0)), Y if kind == "revolute" else ())
@@ -76,7 +76,7 @@ def coaxial(kind: str, difference: float) -> Case:
 
 @cache
 def spherical(turn: float) -> Case:
-    """All axes through one point, on a turntable: two equations of five."""
+    """Return a mechanism with all axes through one point, on a turntable: two of five equations are independent."""
     links = body("table", 2.0, (0.1, 0, 0), (0.1, 0.1, 0.1)), *(body(f"L{i}", 1.0, (0.2, 0.1, 0.05), (0.02, 0.03, 0.04))
                                                                  for i in range(4))
     centre, turns = (0.3, 0.2, 0.5), ((1.0, 0.3, 0.2), (0.9, -0.2, 0.4), (0.8, 0.5, -0.3))
@@ -90,7 +90,7 @@ def spherical(turn: float) -> Case:
 
 
 def parallelogram(angle: float) -> Case:
-    """1, 2, 1 m; flat at 0: one equation of five, else two."""
+    """Return a parallelogram of 1, 2, 1 m. It is flat at 0, where one of five equations is independent; elsewhere two."""
     links = tuple(body(name, 1.0, (x / 2, 0, 0), (0.001, 0.08, 0.08)) for name, x in (("a", 1.0), ("c", 2.0), ("b", 1.0)))
     joints = (Joint("ja", "continuous", WORLD, "a", at(), Z), Joint("jc", "continuous", "a", "c", at((1.0, 0, 0)), Z),
               Joint("jb", "continuous", WORLD, "b", at((2.0, 0, 0)), Z))
@@ -99,7 +99,7 @@ def parallelogram(angle: float) -> Case:
 
 
 def slider_crank(crank: float) -> Case:
-    """Crank 0.5, rod 1: a dead centre at 0 and pi."""
+    """Return a slider-crank with crank 0.5 and rod 1: dead centres at 0 and pi."""
     links = (body("a", 1.0, (0.25, 0, 0), (0.001, 0.02, 0.02)), body("c", 1.0, (0.5, 0, 0), (0.001, 0.08, 0.08)),
              body("s", 0.5, (0, 0, 0), (0.01, 0.01, 0.01)))
     joints = (Joint("ja", "continuous", WORLD, "a", at(), Z), Joint("jc", "continuous", "a", "c", at((0.5, 0, 0)), Z),
@@ -111,7 +111,7 @@ def slider_crank(crank: float) -> Case:
 
 @cache
 def five_bar() -> Case:
-    """Two degrees of freedom in a plane, closed by a ball joint: the equation across the plane is rounding."""
+    """Return a planar five-bar closed by a ball joint (two degrees of freedom): the equation across the plane is rounding."""
     links = tuple(body(name, 1.0 + 0.2 * i, (0.2, 0.01 * i, 0.03), (0.01, 0.02 + 0.01 * i, 0.02))
                   for i, name in enumerate("abcd"))
     joints = (Joint("p", "continuous", WORLD, "a", at(), Y),
@@ -157,7 +157,7 @@ def placed(name: str, place: str, code: str = "auto") -> Placed:
 
 
 def moved(robot: Robot, where: Place) -> Robot:
-    """The robot where it then stands, gravity with it."""
+    """Return the robot and its gravity at another place."""
     R, p, unit = where.rotation, np.array(where.xyz), where.unit
 
     def pose(given: Pose, of_world: bool) -> Pose:
@@ -193,7 +193,7 @@ def dense(case: Placed) -> Dense:
 
 
 def motion(case: Placed, v) -> tuple[np.ndarray, np.ndarray]:
-    """Accelerations and the generalized forces A^T lambda, in the units of the model."""
+    """Return accelerations and generalized forces A^T lambda in the units of the model."""
     d, model = dense(case), case.model
     tau, b = ((case.lengths * x) / case.unit**2 for x in (case.tau, ld.bias_force(model, case.q, v)))
     gamma = d.U.T @ (ld.constraint_bias(model, case.q, v) / case.rows)
@@ -204,7 +204,7 @@ def motion(case: Placed, v) -> tuple[np.ndarray, np.ndarray]:
 
 
 def least_multipliers(case: Placed, force) -> np.ndarray:
-    """Of least Euclidean norm with A^T lambda = force."""
+    """Return the multipliers of minimum Euclidean norm with A^T lambda = force."""
     A = ld.constraint_jacobian(case.model, case.q)
     U, s, V = np.linalg.svd(A)
     r = case.rank
@@ -212,7 +212,7 @@ def least_multipliers(case: Placed, force) -> np.ndarray:
 
 
 def projected(case: Placed, v, rows=None, values=None) -> np.ndarray:
-    """The velocity nearest to v in the metric of M that obeys the constraints, and rows (k, nv) with their values."""
+    """Return the velocity nearest to v in the metric of M that satisfies the constraints, and rows (k, nv) with their values."""
     d, x = dense(case), v / case.lengths
     G, b = d.A, np.zeros(case.rank)
     if rows is not None:

@@ -3,7 +3,7 @@ import liedyn as ld
 
 
 def arm(**changes) -> ld.Robot:
-    """An arm of four joints, whose links are capsules."""
+    """Return an arm of four joints whose links are capsules."""
     links = [ld.Link("turret", density=2700, com=[0, 0, 0.05], shape=ld.Shape.cylinder(radius=0.06, length=0.1)),
              ld.Link("upper", density=2700, com=[0, 0, 0.2], shape=ld.Shape.capsule(radius=0.03, length=0.4)),
              ld.Link("lower", density=2700, com=[0, 0, 0.15], shape=ld.Shape.capsule(radius=0.025, length=0.3)),

@@ -6,10 +6,10 @@ from matrices import derivative
 
 
 def by_each(function, n, h=0.02):
-    """d/dx_k at x = 0 of function(x), x (n,): last axis k."""
+    """Return the derivative with respect to x_k at x = 0 of function(x), x (n,): last axis k."""
     return np.stack([derivative(lambda t, e=e: function(t * e), h) for e in np.eye(n)], axis=-1)
 
 
 def by_q(function, model, q, h=0.02):
-    """Tangent derivative by q_k of function(q): last axis k."""
+    """Return the tangent derivative with respect to q_k of function(q): last axis k."""
     return by_each(lambda d: function(ld.integrate(model, q, d)), model.nv, h)

@@ -31,7 +31,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def command_lines(block: str) -> list[str]:
-    """The lines of a block, each with the lines that continue it after a backslash."""
+    """Return the lines of a block, each joined with the lines that continue it after a backslash."""
     return re.sub(r" *\\\n *", " ", block).splitlines()
 
 
@@ -45,6 +45,6 @@ def anchors(page: Path) -> set[str]:
 
 
 def commands(page: Path) -> list[str]:
-    """What follows `liedyn` in blocks and between single backquotes."""
+    """Return the arguments of `liedyn` in blocks and between single backquotes."""
     code = command_lines("\n".join(_CODE.findall(page.read_text(encoding="utf-8"))).replace("`", "\n"))
     return re.findall(r"^(?:\.venv/bin/)?liedyn ([a-z]+ .*?)(?:  +#.*| \|.*)?$", "\n".join(code), re.MULTILINE)

@@ -13,12 +13,12 @@ BEYOND_HALF_A_TURN = (np.pi, np.pi + 1e-8, 3.2, 4.0, 5.0, 6.0)
 
 
 def exact(X) -> np.ndarray:
-    """Floats as forty-digit numbers."""
+    """Return floats as numbers of forty digits."""
     return np.vectorize(lambda x: mpf(float(x)), otypes=[object])(X)
 
 
 def series(X: np.ndarray, first: int) -> np.ndarray:
-    """sum X^k / (k + first)! of a square matrix: the exponential for first = 0, (e^X - 1)/X for first = 1."""
+    """Return sum X^k / (k + first)! of a square matrix: the exponential for first = 0, (e^X - 1)/X for first = 1."""
     return _series(np.asarray(X, dtype=float).tobytes(), len(X), first)
 
 
@@ -35,10 +35,10 @@ def _series(data: bytes, n: int, first: int) -> np.ndarray:
 
 
 def solve(X: np.ndarray, y) -> np.ndarray:
-    """X^-1 y in forty digits."""
+    """Return X^-1 y with forty digits."""
     return np.array(mp.lu_solve(mp.matrix(X.tolist()), mp.matrix(exact(y).tolist())), dtype=object)
 
 
 def error(value, reference) -> float:
-    """Largest difference of floats from exact numbers."""
+    """Return the maximum difference of floats from exact numbers."""
     return float(abs(exact(np.ravel(value)) - np.ravel(reference)).max())

@@ -21,7 +21,7 @@ precisely = mp.workdps(DIGITS)
 
 @precisely
 def derivatives(function, n: int) -> np.ndarray:
-    """(n, ...) derivatives of order 0 … n - 1 at t = 0 of an array-valued function of time."""
+    """Return the derivatives (n, ...) of order 0 … n - 1 at t = 0 of an array-valued function of time."""
     half = n + 1
     values = np.array([function(k * STEP) for k in range(-half, half + 1)], dtype=object)
     coefficients = np.tensordot(_through(half)[:n], values, 1)
@@ -30,21 +30,21 @@ def derivatives(function, n: int) -> np.ndarray:
 
 @cache
 def _through(half: int) -> np.ndarray:
-    """Coefficients of the polynomial through values at -half … half."""
+    """Return the coefficients of the polynomial with the given values at -half … half."""
     nodes = mp.matrix([[mpf(x)**k for k in range(2 * half + 1)] for x in range(-half, half + 1)])
     return np.array(mp.inverse(nodes).tolist(), dtype=object)
 
 
 @precisely
 def polynomial(rows):
-    """The function with these derivatives (n, ...) at 0."""
+    """Return the function with these derivatives (n, ...) at 0."""
     rows = exact(rows)
     return lambda t: sum(t**k / factorial(k) * row for k, row in enumerate(rows))
 
 
 @precisely
 def rotation(u) -> np.ndarray:
-    """Of a quaternion x y z w of any length."""
+    """Return the rotation of a quaternion x y z w of any length."""
     x, y, z, w = u / mp.sqrt(sum(u * u))
     return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
                      [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
@@ -72,14 +72,14 @@ def cross(x, y): return np.array([x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] 
 
 @precisely
 def product(x, y, multiply=np.matmul) -> np.ndarray:
-    """Derivatives of a product from those of its factors (Leibniz)."""
+    """Return the derivatives of a product from those of its factors (Leibniz)."""
     n = min(len(x), len(y))
     return np.array([sum(comb(k, j) * multiply(x[j], y[k - j]) for j in range(k + 1)) for k in range(n)], dtype=object)
 
 
 @precisely
 def twists(T, frame: str) -> np.ndarray:
-    """(n - 1, 6) derivatives of the twist that poses (n, 4, 4) have, from their own: [w] is R^T dR or dR R^T."""
+    """Return the derivatives (n - 1, 6) of the twist from those of poses (n, 4, 4): [w] is R^T dR or dR R^T."""
     R, p, back = T[:, :3, :3], T[:, :3, 3], T[:, :3, :3].transpose(0, 2, 1)
     W = product(back, R[1:]) if frame == "local" else product(R[1:], back)
     w = np.stack([W[:, 2, 1], W[:, 0, 2], W[:, 1, 0]], axis=1)
@@ -109,7 +109,7 @@ class ExactMotion:
                 self.v[:, k:k + NV[kind]] = V[:, :NV[kind]].astype(float)
 
     def joint(self, i, q) -> np.ndarray:
-        """(4, 4) motion of joint i: T(q) = T0 joint(q)."""
+        """Return the motion (4, 4) of joint i: T(q) = T0 joint(q)."""
         kind, x = self.tree.kind[i], q[self.tree.iq[i]:self.tree.iq[i] + NQ[self.tree.kind[i]]]
         zero = exact(np.zeros(3))
         if kind == ONE_DOF:
@@ -119,7 +119,7 @@ class ExactMotion:
         return pose(rotation(x), zero) if kind == BALL else pose(rotation(x[3:]), x[:3])
 
     def bodies(self, t) -> list:
-        """Poses of the bodies at time t, the ground first. Each instant is computed once."""
+        """Return the poses of the bodies at time t, the ground first. Each time is computed once."""
         if t not in self._bodies:
             q, out = self.coordinates(t), [exact(np.eye(4))]
             for i in range(1, len(self.tree.parent)):
@@ -128,7 +128,7 @@ class ExactMotion:
         return self._bodies[t]
 
     def links(self, t) -> np.ndarray:
-        """(n_links, 4, 4) poses of the links at time t."""
+        """Return the poses (n_links, 4, 4) of the links at time t."""
         bodies = self.bodies(t)
         return np.array([bodies[i] @ T for i, T in zip(self.tree.link_body, self.link_offsets, strict=True)])
 

@@ -5,18 +5,18 @@ from liedyn.model.description import BALL, FREE, FRICTION_SPEED, Coordinate
 
 
 def coordinates(model) -> list[Coordinate]:
-    """Description of each velocity coordinate."""
+    """Return the description of each velocity coordinate."""
     moving = {joint.name: joint for joint in model.description.joints}
     return [c for joint in model.joints for c in (moving[joint.name].coordinates if joint.name in moving else [Coordinate()] * 6)]
 
 
 def figures(model, name: str) -> np.ndarray:
-    """(nv,) damping, friction, …"""
+    """Return a parameter (nv,) of all coordinates, such as damping or friction."""
     return np.array([getattr(c, name) for c in coordinates(model)])
 
 
 def positions(model, q):
-    """(…, nv) coordinates, zero for ball and free joints."""
+    """Return the positions (…, nv) of all coordinates, zero for ball and free joints."""
     x = np.zeros((*q.shape[:-1], model.nv))
     for joint in model.joints:
         if joint.kind not in (BALL, FREE):

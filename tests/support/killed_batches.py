@@ -30,7 +30,7 @@ def client(sweep: str, folder: Path, scheduler: str | None) -> subprocess.Popen:
 
 
 def children(process: int) -> list[int]:
-    """Its workers, without what watches over their resources."""
+    """Return the worker processes of a process, without its resource tracker."""
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -89,7 +89,7 @@ class Cluster:
         self.mend()
 
     def mend(self) -> None:
-        """Start what is not there."""
+        """Start the processes that are missing."""
         from shutil import which
         dask = which("dask", path=os.path.dirname(sys.executable))
         commands = {"scheduler": [dask, "scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"]}
@@ -109,7 +109,7 @@ class Cluster:
 
 
 def difference(folder: Path, alone: Path) -> str:
-    """Between the tables of two folders, "" where there is none."""
+    """Return the difference between the tables of two folders, or ""."""
     from pyarrow import parquet
     tables = [parquet.read_table(one / "runs.parquet").drop_columns(["seconds"]) for one in (folder, alone)]
     if not tables[0].equals(tables[1]):

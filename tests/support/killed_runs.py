@@ -23,7 +23,7 @@ _FILES = "trajectory.csv", "events.csv"
 
 
 def attempt(scenario: str, folder: Path, *options: str) -> int:
-    """The number of a process that simulates."""
+    """Return the process number of a process that simulates."""
     child = os.fork()
     if child == 0:
         status = 1

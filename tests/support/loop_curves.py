@@ -8,7 +8,7 @@ STEPS = (0.02, 2e-3)
 
 
 def null_space(A):
-    """(nv, k) directions that the constraints allow."""
+    """Return the directions (nv, k) that the constraints allow."""
     _, s, Vt = np.linalg.svd(A)
     return Vt[(s > 1e-6 * s[0]).sum():].T
 
@@ -26,6 +26,6 @@ class Curve:
         return q, ld.project_velocity(model, q, self.v + s * self.dv, constraint_motion=constraint_motion)
 
     def slopes(self, function):
-        """Slope of v, and of a function of the state; how unsure they are."""
+        """Return the derivatives of v and of a function of the state along the curve, and their uncertainties."""
         both, doubt = best_derivative(lambda s: np.concatenate([(x := self.at(s))[1], function(*x)]), STEPS)
         return *np.split(both, [len(self.v)]), doubt.max()

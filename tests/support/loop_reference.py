@@ -19,7 +19,7 @@ _ROWS = {"weld": range(6), "revolute": (0, 1, 3, 4, 5), "prismatic": (0, 1, 2, 3
 
 
 def turn_of(axis, k: int):
-    """(3, 3) shortest rotation that takes unit vector k to the axis."""
+    """Return the minimum rotation (3, 3) that takes unit vector k to the axis."""
     e, n = np.eye(3)[k], np.asarray(axis) / np.linalg.norm(axis)
     w = np.cross(e, n)
     s = np.linalg.norm(w)
@@ -27,7 +27,7 @@ def turn_of(axis, k: int):
 
 
 def described(model):
-    """Each constraint of the model as the description has it."""
+    """Return each constraint of the model with its description."""
     robot = model.description
     mimics = [Coupling(j.name, ((j.name, "", 1.0), (j.mimic.joint, "", -j.mimic.multiplier)), j.mimic.offset)
               for j in robot.joints if j.mimic]
@@ -35,7 +35,7 @@ def described(model):
 
 
 def turns(loop):
-    """(4, 4) of frames A, B: as the rows take them, in those of the file."""
+    """Return the rotations (4, 4) from frames A and B of the file to those of the equations."""
     eye = np.eye(3)
     if loop.type == "universal":
         R = turn_of(loop.axes[0], 0), turn_of(loop.axes[1], 1)
@@ -47,7 +47,7 @@ def turns(loop):
 
 
 def frames(model, q, loop, constraint_motion):
-    """World poses of frames A and B, their Jacobians [w; v] in themselves (6, nv), and the drive's twist of A (6,)."""
+    """Return world poses of frames A and B, their Jacobians [w; v] in the frames (6, nv), and the prescribed twist of A (6,)."""
     out, V_d = [], np.zeros(6)
     for link, where, turn, moved in ((loop.a, loop.pose_a, turns(loop)[0], loop.name in (constraint_motion or {})),
                                      (loop.b, loop.pose_b, turns(loop)[1], False)):
@@ -64,7 +64,7 @@ def frames(model, q, loop, constraint_motion):
 
 
 def rows(loop, T):
-    """(m, 6) rows against the twist of B relative to A, in B, at T_ab."""
+    """Return the rows (m, 6) that multiply the twist of B relative to A, in B, at T_ab."""
     R, p = T[:3, :3], T[:3, 3]
     eye = np.eye(6)
     if loop.type in _ROWS:
@@ -90,7 +90,7 @@ def coupling_row(model, coupling, q):
 
 
 def function_slope(function, x):
-    """f' of a nonlinear coupling: of an expression by a complex step, of a table by SciPy."""
+    """Return f' of a nonlinear coupling: of an expression by a complex step, of a table by SciPy."""
     if function.points:
         points = np.array(function.points).T
         return CubicSpline(*points)(np.clip(x, points[0, 0], points[0, -1]), 1)      # straight lines continue it
@@ -98,7 +98,7 @@ def function_slope(function, x):
 
 
 def function_value(function, x, names=np):
-    """f at x, with the functions of a module that has those of NumPy."""
+    """Return f(x), with the functions of a module that has those of NumPy."""
     stack, two = [], {"add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,
                       "divide": lambda a, b: a / b, "power": lambda a, b: a**b}
     for name, value in function.operations:
@@ -114,7 +114,7 @@ def function_value(function, x, names=np):
 
 
 def equations(model, q, constraint_motion=None):
-    """A (m, nv) and the velocity (m,) that it is to have: A v = u."""
+    """Return A (m, nv) and the prescribed right-hand side u (m,) of A v = u."""
     A, u = [], []
     for one in described(model):
         if isinstance(one, Coupling):
@@ -130,12 +130,12 @@ def equations(model, q, constraint_motion=None):
 
 
 def later(constraint_motion, t):
-    """The drive after a time, to first order in its twist's rate: enough for a derivative at 0."""
+    """Return the drive after a time, to first order in the rate of its twist, which suffices for a derivative at 0."""
     return {name: (T @ exp(t * V + t * t / 2 * dV), V + t * dV, dV) for name, (T, V, dV) in (constraint_motion or {}).items()}
 
 
 def bias(model, q, v, constraint_motion=None, h=0.0005):
-    """gamma: d/dt (A v - u) along the motion q(t), at v that stays."""
+    """Return gamma: d/dt (A v - u) along the motion q(t) with constant v."""
     def off(t):
         A, u = equations(model, ld.integrate(model, q, t * v), later(constraint_motion, t))
         return A @ v - u
@@ -143,7 +143,7 @@ def bias(model, q, v, constraint_motion=None, h=0.0005):
 
 
 def spanning_tree(model, q, v, **options):
-    """M, b of M a + b = tau."""
+    """Return M and b of M a + b = tau of the open tree."""
     return ld.mass_matrix(model, q), ld.inverse_dynamics(model.spanning_tree(), q, v, np.zeros(model.nv), **options)
 
 

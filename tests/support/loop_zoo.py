@@ -31,7 +31,7 @@ class Looped(NamedTuple):
 
 
 def free_pose(rng, kind: str, axes, length, radius):
-    """(4, 4) T_ab, frames as in the file, that obeys a closure."""
+    """Return a pose T_ab (4, 4) that satisfies a closure, for frames as in the file."""
     if kind == "weld":
         return np.eye(4)
     if kind in _AXIAL:                               # screws of the axis, and of what is across
@@ -68,7 +68,7 @@ def random_closure(rng, kind: str, name: str, model, q, a: str, b: str, constrai
 
 
 def random_coupling(rng, name: str, model, q, terms: int = 2) -> Coupling | None:
-    """Over different coordinates of joints of screws; None where there are none."""
+    """Return a coupling of coordinates of different screw joints, or None if there are too few."""
     where = [(joint.name, joint.q.start + k, joint.v.start + k) for joint in model.joints if joint.kind not in (BALL, FREE)
              for k in range(joint.v.stop - joint.v.start)]
     if not where:
@@ -82,7 +82,7 @@ def random_coupling(rng, name: str, model, q, terms: int = 2) -> Coupling | None
 
 
 def random_function_coupling(rng, name: str, model, q, kind: str, taken) -> Coupling:
-    """q_f = f(q_d) of two coordinates that q obeys. Followers are chosen from the end and drivers before them."""
+    """Return q_f = f(q_d) of two coordinates that q satisfies. Followers are the last coordinates, drivers precede them."""
     where = [(joint.name, label_of(model, joint.name, v), joint.q.start + v - joint.v.start) for joint in model.joints
              if joint.kind not in (BALL, FREE) for v in range(joint.v.start, joint.v.stop)]
     j = next(j for j in range(len(where) - 1, 0, -1) if where[j][:2] not in taken)
@@ -129,7 +129,7 @@ def as_pose(T) -> Pose:
 
 
 def looped(robot: Robot, seed: int, kinds, **options) -> Looped:
-    """The model of `looped_robot`."""
+    """Return the model of `looped_robot`."""
     robot, q, constraint_motion = looped_robot(robot, seed, kinds, **options)
     return Looped(ld.build(robot), q, constraint_motion)
 
@@ -164,7 +164,7 @@ def looped_robot(robot: Robot, seed: int, kinds, *, redundant: bool = False, dri
 
 
 def kinds_that_fit(nv: int, first: int) -> tuple[str, ...]:
-    """Kinds in turn, from `first` on, as long as freedom is left."""
+    """Return the kinds in turn, beginning with `first`, as long as degrees of freedom remain."""
     out, left = [], nv - 1
     for k in range(len(KINDS)):
         kind = KINDS[(first + k) % len(KINDS)]
@@ -205,7 +205,7 @@ def looped_of(name: str) -> Looped:
 
 
 def motion(case: Looped, seed: int = 0, size=()):
-    """q, v, a, tau: the closed configuration, velocities that obey the constraints; a, tau at random."""
+    """Return q, v, a, tau: a closed configuration, velocities that satisfy the constraints, random a and tau."""
     model, rng = case.model, np.random.default_rng([seed, 98])
     v, a, tau = rng.standard_normal((3, *size, model.nv))
     q = np.broadcast_to(case.q, (*size, model.nq))
@@ -243,7 +243,7 @@ def five_bar():
 
 
 def n_bar_motion(model, q, seed=0, size=()):
-    """A motion that obeys the constraints, and forces that make it."""
+    """Return a motion that satisfies the constraints, and forces that cause it."""
     rng = np.random.default_rng([seed, 8])
     q = np.broadcast_to(q, (*size, model.nq))
     v = ld.project_velocity(model, q, rng.standard_normal((*size, model.nv)))

@@ -21,7 +21,7 @@ def masks(model):
 
 
 def on_way(model):
-    """(nv, nv): whether one coordinate moves the other, from `last`."""
+    """Return whether one coordinate moves the other, from `last`: (nv, nv)."""
     k = np.arange(model.nv)
     below = (k[:, None] >= k) & (k[:, None] <= model.paths[2])
     return below | below.T

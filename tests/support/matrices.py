@@ -11,14 +11,14 @@ def skew(x):
 
 
 def hat(V):
-    """(4, 4) matrix of a twist."""
+    """Return the matrix (4, 4) of a twist."""
     out = np.zeros((4, 4))
     out[:3, :3], out[:3, 3] = skew(V[:3]), V[3:]
     return out
 
 
 def exp(V):
-    """(4, 4) pose by the matrix exponential."""
+    """Return the pose (4, 4) by the matrix exponential."""
     return expm(hat(V))
 
 
@@ -43,7 +43,7 @@ def inverse(T):
 
 
 def adjoint(T):
-    """Ad_T: twists from b to a, T = T_ab; its transpose takes wrenches from a to b."""
+    """Return Ad_T of T = T_ab, which takes twists in b to twists in a; its transpose takes wrenches in a to wrenches in b."""
     R, out = T[:3, :3], np.zeros((6, 6))
     out[:3, :3] = out[3:, 3:] = R
     out[3:, :3] = skew(T[:3, 3]) @ R
@@ -51,7 +51,7 @@ def adjoint(T):
 
 
 def bracket(V):
-    """ad_V; minus its transpose takes a momentum to its rate."""
+    """Return ad_V. Minus its transpose takes a momentum to its rate."""
     out = np.zeros((6, 6))
     out[:3, :3] = out[3:, 3:] = skew(V[:3])
     out[3:, :3] = skew(V[3:])
@@ -59,7 +59,7 @@ def bracket(V):
 
 
 def inertia(mass, com, about_com, R=None):
-    """(6, 6) generalized inertia about the frame's origin; `about_com`: six numbers or (3, 3), along axes R."""
+    """Return the generalized inertia (6, 6) about the frame's origin. `about_com`: six numbers or (3, 3), along axes R."""
     J = np.asarray(about_com, dtype=float)
     if J.shape == (6,):
         J = np.array([[J[0], J[1], J[2]], [J[1], J[3], J[4]], [J[2], J[4], J[5]]])
@@ -69,12 +69,12 @@ def inertia(mass, com, about_com, R=None):
 
 
 def quaternion(R):
-    """x y z w of a rotation."""
+    """Return the quaternion x y z w of a rotation."""
     return Rotation.from_matrix(R).as_quat()
 
 
 def random_rotations(rng, n):
-    """(n, 3, 3), uniform."""
+    """Return uniformly distributed rotations (n, 3, 3)."""
     return Rotation.from_quat(rng.standard_normal((n, 4))).as_matrix()
 
 
@@ -83,5 +83,5 @@ _WEIGHTS = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
 
 
 def derivative(f, h: float = 0.02):
-    """df/dt at 0, to about 1e-12 of the function's size where it varies over a unit of time."""
+    """Return df/dt at 0, to about 1e-12 of the function's size if it varies over a unit of time."""
     return sum(w * (f(k * h) - f(-k * h)) for k, w in enumerate(_WEIGHTS, 1)) / h

@@ -22,13 +22,13 @@ class Turning:
     a: np.ndarray
 
     def point(self, z: complex) -> np.ndarray:
-        """[position, velocity, acceleration] of a point z of the turning frame, about its origin."""
+        """Return [position, velocity, acceleration] about its origin of a point z of the rotating frame."""
         turned = z * exp(1j * self.q)
         return np.array([turned, 1j * self.v * turned, (1j * self.a - self.v**2) * turned])
 
 
 def power(mass: float, inertia: float, centre: np.ndarray, turn: Turning | None = None, gravity: float = 0.0) -> np.ndarray:
-    """Rate of the energy of a bar; centre as `Turning.point` gives it, gravity along -i."""
+    """Return the rate of the energy of a bar. centre: as from `Turning.point`; gravity acts along -i."""
     _, v, a = centre
     rate = mass * ((a * v.conj()).real + gravity * v.imag)
     return rate if turn is None else rate + inertia * turn.v * turn.a
@@ -87,7 +87,7 @@ CRANK, ROD, M1, M2, M3, J1, J2 = 0.15, 0.30, 0.36, 0.151104, 0.075552, 0.002727,
 
 
 def slider_crank(q, v, a) -> tuple[Turning, Turning, np.ndarray]:
-    """Crank, rod (its angle from the rail) and [x, dx, ddx] of the block."""
+    """Return crank, rod (its angle from the rail) and [x, dx, ddx] of the block."""
     one = Turning(np.asarray(q, float), np.asarray(v, float), np.asarray(a, float))
     phi = -np.arcsin(CRANK / ROD * sin(one.q))
     dphi = -CRANK * one.v * cos(one.q) / (ROD * cos(phi))
@@ -97,7 +97,7 @@ def slider_crank(q, v, a) -> tuple[Turning, Turning, np.ndarray]:
 
 
 def slider_crank_torque(q, v, a) -> np.ndarray:
-    """Torque of the crank from the rate of the energy, without gravity."""
+    """Return the torque of the crank from the rate of the energy, without gravity."""
     one, two, block = slider_crank(q, v, a)
     rates = (J1 * one.v * one.a                                          # about the bearing, which rests
              + power(M2, J2 - M2 * ROD**2 / 4, one.point(CRANK) + two.point(ROD / 2), two) + M3 * block[1] * block[2])
@@ -123,7 +123,7 @@ ANDREWS_END_FORCES = ((0.1991753333731910e3, -0.2975531228015052e2), (0.23066541
 
 
 def andrews_spring(gamma) -> np.ndarray:
-    """Torque of the spring on gamma, from the distance of its ends."""
+    """Return the torque of the spring on gamma, from the distance of its ends."""
     end = -0.03635 + 0.03273j + (0.02 - 0.018j) * exp(1j * gamma)
     way = end - (0.014 + 0.072j)
     pull = -4530 * (np.abs(way) - 0.07785) * way / np.abs(way)
@@ -134,7 +134,7 @@ def andrews_spring(gamma) -> np.ndarray:
 
 
 def turn(axis: int, angle: float) -> np.ndarray:
-    """Rotation about x, y or z."""
+    """Return the rotation about x, y or z."""
     c, s, R = cos(angle), sin(angle), np.eye(3)
     j, k = (axis + 1) % 3, (axis + 2) % 3
     R[[j, k, j, k], [j, k, k, j]] = c, c, -s, s
@@ -208,25 +208,25 @@ class Cycle:
         self._J, self._V = (np.fft.rfft(x) / points for x in (self.J, self.V))
 
     def J_V(self, s) -> np.ndarray:
-        """[J, J', V, V'] at s."""
+        """Return [J, J', V, V'] at s."""
         k = np.arange(len(self._J))
         waves = exp(1j * k * s) * np.where(k == 0, 1, 2)
         return np.array([(f * waves * d).sum().real for f in (self._J, self._V) for d in (1, 1j * k)])
 
     def acceleration(self, s, ds) -> float:
-        """J s'' + J' s'^2 / 2 + V' = 0."""
+        """Return s'' of J s'' + J' s'^2 / 2 + V' = 0."""
         J, dJ, _, dV = self.J_V(s)
         return -(dJ * ds**2 / 2 + dV) / J
 
     def motion(self, s, ds, times) -> np.ndarray:
-        """s at the times, by SciPy's DOP853 at 1e-12."""
+        """Return s at the times, by SciPy's DOP853 with tolerance 1e-12."""
         from scipy.integrate import solve_ivp
         return solve_ivp(lambda t, y: (y[1], self.acceleration(*y)), (times[0], times[-1]), (s, ds), method="DOP853",
                          t_eval=times, rtol=1e-12, atol=1e-13).y[0]
 
 
 def _derivative(samples: np.ndarray) -> np.ndarray:
-    """By s, of one period sampled along axis 0."""
+    """Return the derivative with respect to s of one period, sampled along axis 0."""
     k = np.fft.fftfreq(len(samples), 1 / len(samples)).reshape(-1, *[1] * (samples.ndim - 1))
     return np.fft.ifft(1j * k * np.fft.fft(samples, axis=0), axis=0).real
 
@@ -260,7 +260,7 @@ def rolling_disc_rates(mass: float, r: float, y) -> tuple[float, ...]:
 
 
 def rolling_disc(mass: float, r: float, start, t) -> np.ndarray:
-    """What `rolling_disc_rates` lead to from `start`, at the times t."""
+    """Return the solution of `rolling_disc_rates` from `start` at the times t."""
     from scipy.integrate import solve_ivp
     return solve_ivp(lambda _, y: rolling_disc_rates(mass, r, y), (t[0], t[-1]), start, method="DOP853", t_eval=t, rtol=1e-12,
                      atol=1e-13).y
@@ -278,7 +278,7 @@ def delta_arm(angle: float, place: np.ndarray) -> float:
 
 
 def stewart_legs(place, rotation) -> np.ndarray:
-    """Six lengths of the legs of robots/stewart.yaml for a pose of the platform."""
+    """Return the six lengths of the legs of robots/stewart.yaml for a pose of the platform."""
     k = np.arange(6)
     base, top = np.radians(120 * (k // 2) + np.where(k % 2, 15, -15)), np.radians(120 * (k // 2) + np.where(k % 2, 45, -45))
     feet = 0.5 * np.stack([cos(base), sin(base), 0 * base], 1)

@@ -41,7 +41,7 @@ class MuJoCoPair:
         self.data.qvel[:] = self.G @ self.v
 
     def start(self):
-        """Our coordinates of MuJoCo's qpos0."""
+        """Return the coordinates of liedyn for MuJoCo's qpos0."""
         out = np.empty(self.model.nq)
         for joint, there in self.joints:
             q = self.mj.qpos0[there.qposadr[0]:there.qposadr[0] + joint.q.stop - joint.q.start]
@@ -73,7 +73,7 @@ class MuJoCoPair:
         return self.G.T @ M @ self.G
 
     def bias(self):
-        """b of M a + b, with what the rate of the free joints adds."""
+        """Return b of M a + b, with the terms of the rate of the free joints."""
         mujoco.mj_forward(self.mj, self.data)
         rate = np.zeros(self.mj.nv)
         mujoco.mj_mulM(self.mj, self.data, rate, self.rate)
@@ -84,7 +84,7 @@ class MuJoCoPair:
         return self.G.T @ self.data.qfrc_passive
 
     def equality(self):
-        """Of each equality constraint: its rows by our velocities, and what they leave open."""
+        """Return the rows of each equality constraint in the velocities of liedyn, and their residuals."""
         mujoco.mj_forward(self.mj, self.data)
         J, data = np.zeros((self.data.nefc, self.mj.nv)), self.data
         if mujoco.mj_isSparse(self.mj):

@@ -6,7 +6,7 @@ from liedyn.model.links import Link, Pose
 
 
 def in_units(robot: Robot, length: float = 1.0, mass: float = 1.0, time: float = 1.0) -> Robot:
-    """The robot with `length`, `mass` and `time` as the numbers of 1 m, 1 kg and 1 s: 1e3, 1.0, 1.0 for millimetres."""
+    """Return the robot with `length`, `mass` and `time` as the numbers of 1 m, 1 kg and 1 s: 1e3, 1.0, 1.0 for millimetres."""
     force = mass * length / time**2
 
     def pose(origin: Pose) -> Pose:

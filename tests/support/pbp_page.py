@@ -32,7 +32,7 @@ class Page:
         return exp(sign * self.A[i] * self.x[i])
 
     def Ad(self, j, i, H):
-        """Ad_j^i(H) (37)."""
+        """Return Ad_j^i(H) (37)."""
         for k in range(i, j + 1):
             H = adjoint(self.e(k, -1)) @ H
         return H
@@ -41,7 +41,7 @@ class Page:
         return X @ self.D[i] @ Y
 
     def term(self, l, a, b, c):
-        """<Ad_l^b([Ad_{b-1}^{a+1}(A_a), A_b]), Ad_l^{c+1}(A_c)>_l."""
+        """Return <Ad_l^b([Ad_{b-1}^{a+1}(A_a), A_b]), Ad_l^{c+1}(A_c)>_l."""
         A = self.A
         moved = bracket(self.Ad(b - 1, a + 1, A[a])) @ A[b]
         return self.metric(l, self.Ad(l, b, moved), self.Ad(l, c + 1, A[c]))
@@ -97,11 +97,11 @@ class Links:
         self.home = [product(self.M[:i + 1]) for i in range(len(self.M))]
 
     def steps_at(self, x):
-        """f_{i-1,i} (23)."""
+        """Return f_{i-1,i} (23)."""
         return [M @ exp(S * y) for M, S, y in zip(self.M, self.S, x, strict=True)]
 
     def poses(self, x):
-        """f_i (67)."""
+        """Return f_i (67)."""
         steps = self.steps_at(x)
         return [product(steps[:i + 1]) for i in range(len(steps))]
 
@@ -114,7 +114,7 @@ def product(poses):
 
 
 def chain(seed, types):
-    """Links of random inertia on joints of random axes and places; no rotors."""
+    """Return links of random inertia on joints with random axes and placements, without rotors."""
     rng = np.random.default_rng(seed)
     links = tuple(random_link(rng, f"link{k}") for k in range(len(types)))
     joints = tuple(Joint(f"joint{k}", kind, WORLD if k == 0 else f"link{k - 1}", f"link{k}", random_pose(rng),

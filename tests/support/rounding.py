@@ -6,13 +6,13 @@ ROUNDING = 1e-12
 
 
 def alike(x, y) -> bool:
-    """Whether x and y have one shape and are finite, and differ by rounding only."""
+    """Return whether x and y have the same shape, are finite and differ by rounding only."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     return x.shape == y.shape and bool(np.all(np.abs(x - y) <= ROUNDING * np.abs(y).max(initial=0.0)))
 
 
 def assert_same(x, y) -> None:
-    """That they are `alike`."""
+    """Assert that x and y differ by rounding only (see `alike`)."""
     if not alike(x, y):
         np.testing.assert_array_equal(x, y)                      # shows where
         raise AssertionError

@@ -33,13 +33,13 @@ def noisy(model, q, size: float):
 
 
 def record(path, model, t, extra=(), **arrays):
-    """A file of these arrays: q, v, a, d1a, tau, …, next to more columns (name, unit, array)."""
+    """Write a file of these arrays (q, v, a, d1a, tau, …) and of more columns (name, unit, array)."""
     write_trajectory(path, trajectory_header(model, folder=path.parent), t, [*motion_columns(model, **arrays), *extra],
                      force=True)
     return path
 
 
 def table(model, columns, kind: str, orders: int) -> np.ndarray:
-    """(N, orders, nv) of the columns kind, d1kind, … by name."""
+    """Return the columns kind, d1kind, … by name: (N, orders, nv)."""
     return np.stack([np.column_stack([columns[name] for name in coordinate_columns(model, derivative_kind(kind, k))])
                      for k in range(orders)], axis=1)

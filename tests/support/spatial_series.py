@@ -78,7 +78,7 @@ def _pose(x):
 
 
 def _inertia(x):
-    """[[A, [h]], [-[h], m 1]] from m, h, A."""
+    """Return [[A, [h]], [-[h], m 1]] from m, h, A."""
     M = np.zeros((6, 6), x.dtype)
     M[:3, :3][np.triu_indices(3)] = x[4:]
     M[:3, :3] += np.triu(M[:3, :3], 1).T
@@ -99,7 +99,7 @@ def hat(V):
 
 
 def bracket(V):
-    """ad_V."""
+    """Return ad_V."""
     X = np.zeros((6, 6), V.dtype)
     X[:3, :3] = X[3:, 3:] = skew(V[:3])
     X[3:, :3] = skew(V[3:])
@@ -113,7 +113,7 @@ def inverse(T):
 
 
 def adjoint(T):
-    """Ad_T: twists in b to twists in a."""
+    """Return Ad_T, which takes twists in b to twists in a."""
     R = T[:3, :3]
     X = np.zeros((6, 6), T.dtype)
     X[:3, :3] = X[3:, 3:] = R
@@ -122,13 +122,13 @@ def adjoint(T):
 
 
 def leibniz(k, X, Y, times=np.matmul):
-    """k-th derivative of a product of two factors whose derivatives are given."""
+    """Return the k-th derivative of a product of two factors with given derivatives."""
     return sum(comb(k, j) * times(X[j], Y[k - j]) for j in range(k + 1))
 
 
 # joints -----------------------------------------------------------------------------------------------------------
 def joint_pose(kind, S, q):
-    """Pose of a joint's child at the coordinates q, from its place at zero."""
+    """Return the pose of a joint's child at the coordinates q, from its pose at zero."""
     T = np.eye(4, dtype=q.dtype)
     if kind == ONE_DOF:
         c, s = np.cos(S[0] * q[0]), np.sin(S[0] * q[0])
@@ -145,7 +145,7 @@ def joint_pose(kind, S, q):
 
 
 def joint_columns(kind, S):
-    """(6, m) screws in the body frame, which the joint's own motion leaves as they are."""
+    """Return the screws (6, m) in the body frame, which are constant."""
     if kind == ONE_DOF:
         return np.array([[0, 0, S[0], 0, 0, S[1]]], dtype=S.dtype).T
     return np.eye(6, dtype=S.dtype)[:, :3 if kind == BALL else 6]
@@ -197,13 +197,13 @@ def reference_motion(model, q, v_derivatives, base="local", dtype=np.float64) ->
 
 
 def link_poses(model, motion: Motion):
-    """(n_links, K+1, 4, 4) poses of the links in the world and their derivatives."""
+    """Return the poses (n_links, K+1, 4, 4) of the links in the world and their derivatives."""
     tree = arrays_of(model, motion.C.dtype)
     return np.array([motion.C[i] @ X for i, X in zip(tree.link_body, tree.link_pose, strict=True)])
 
 
 def body_jacobian(model, motion: Motion, i):
-    """(K+1, 6, nv) of body i: its spatial twist's Jacobian and that one's derivatives."""
+    """Return the Jacobian (K+1, 6, nv) of the spatial twist of body i and its derivatives."""
     tree = arrays_of(model, motion.C.dtype)
     J = np.zeros((*motion.J[0].shape[:2], model.nv), motion.C.dtype)
     while i > 0:
@@ -213,13 +213,13 @@ def body_jacobian(model, motion: Motion, i):
 
 
 def spatial_momentum(motion: Motion):
-    """(K, 6) [angular; linear] momentum about the world's origin, world axes, and its derivatives."""
+    """Return the momentum (K, 6) [angular; linear] about the world's origin along world axes, and its derivatives."""
     return np.array([sum(leibniz(k, M, V) for M, V in zip(motion.M[1:], motion.V[1:], strict=True))
                      for k in range(motion.V.shape[1])])
 
 
 def centre_of_mass(model, motion: Motion):
-    """(K+1, 3) in the world: sum of C [h; m] over bodies by the mass of all that moves; the ground has none."""
+    """Return the centre of mass (K+1, 3) in the world: sum of C [h; m] over bodies divided by the mass of all moving bodies."""
     I = arrays_of(model, motion.C.dtype).I[1:]
     h = np.stack([I[:, 2, 4], I[:, 0, 5], I[:, 1, 3], I[:, 3, 3]], axis=1)       # hx, hy, hz of the block [h], and the mass
     return np.einsum("ikab,ib->ka", motion.C[1:, :, :3], h) / h[:, 3].sum()
@@ -253,7 +253,7 @@ class ForceSeries:
         self.G = np.concatenate([np.zeros(3, self.dtype), series.tree.g])
 
     def of_order(self, k):
-        """(nv,) from the motion up to derivative k + 1 of v; after all lower orders."""
+        """Return forces (nv,) from the motion up to derivative k + 1 of v. All lower orders must be computed first."""
         tree, motion, W, tau = self.series.tree, self.series.motion, self.W, np.zeros(self.model.nv, self.dtype)
         W[:, k] = 0.0
         if self.F is not None:
@@ -279,7 +279,7 @@ def reference_inverse(model, q, v_derivatives, f_ext_derivatives=None, frame="lo
 
 
 def passive_forces(tree, q, v, dtype=np.float64):
-    """(r+1, nv): what springs, damping and friction add to tau, from v (r+2, nv)."""
+    """Return the contribution (r+1, nv) of springs, damping and friction to tau, from v (r+2, nv)."""
     out = -tree.damping * v[:-1]
     for i in range(1, len(tree.parent)):
         if tree.kind[i] == ONE_DOF:
@@ -305,7 +305,7 @@ def friction_series(x):
 
 # Algorithms 3 and 4, without their recursions: the mass matrix is the same at every order ---------------------------
 def reference_mass(model, q, base="local", dtype=np.float64):
-    """Mass matrix (nv, nv), armature on its diagonal."""
+    """Return the mass matrix (nv, nv) with the armature on its diagonal."""
     motion = reference_motion(model, q, np.zeros((1, model.nv)), base, dtype)
     M = np.diag(arrays_of(model, dtype).armature)
     for i in range(1, len(motion.C)):
@@ -316,7 +316,7 @@ def reference_mass(model, q, base="local", dtype=np.float64):
 
 def reference_hybrid(model, q, v, a_derivatives, tau_derivatives, prescribed, f_ext_derivatives=None, frame="local", passive=True,
                      base="local", dtype=np.float64):
-    """a and tau, whole, (r+1, nv) each: order by order M a^(k) = tau^(k) - what the lower orders need."""
+    """Return a and tau (r+1, nv each), order by order: M a^(k) = tau^(k) - terms of lower orders."""
     orders, free = len(tau_derivatives), ~np.asarray(prescribed)
     motion = np.zeros((orders + 1, model.nv), dtype)
     motion[0] = v

@@ -18,7 +18,7 @@ seed: 2
 
 
 def recorded(path, rows: int = 9, shift: float = 0.0):
-    """A trajectory with all columns, and a wrench on the lower link."""
+    """Return a trajectory with all columns, and a wrench on the lower link."""
     model, t = ld.load(ROBOT), np.linspace(0.0, 1.0, rows)
     q = np.column_stack([np.sin(2 * t) + shift, np.cos(3 * t)])
     v = np.column_stack([2 * np.cos(2 * t), -3 * np.sin(3 * t)])

@@ -36,7 +36,7 @@ def random_pose(rng, size=0.4) -> Pose:
 
 
 def random_link(rng, name: str, mass: float | None = None) -> Link:
-    """An ellipsoid of random axes: principal inertias m/5 (b^2 + c^2), …"""
+    """Return an ellipsoid with random axes: principal inertias m/5 (b^2 + c^2), …"""
     mass = float(rng.uniform(0.5, 3.0)) if mass is None else mass
     x, y, z = rng.uniform(0.05, 0.3, 3)**2
     R = np.reshape(random_pose(rng).rotation, (3, 3))
@@ -45,7 +45,7 @@ def random_link(rng, name: str, mass: float | None = None) -> Link:
 
 
 def random_screw(rng) -> tuple[float, ...]:
-    """A rotation, a translation or a general screw; not of unit length."""
+    """Return the screw of a rotation, a translation or a general motion; not of unit length."""
     shape = rng.integers(3)
     w, p = rng.uniform(0.5, 1.5) * unit(rng), rng.uniform(-0.3, 0.3, 3)
     if shape == 0:
@@ -56,7 +56,7 @@ def random_screw(rng) -> tuple[float, ...]:
 
 
 def random_coordinate(rng, kind: str, unit_: str, middle: float | None, springs: bool) -> Coordinate:
-    """Passive forces on about half of the coordinates; limits where the joint may have them."""
+    """Return a coordinate. About half have passive forces; they have limits where the joint supports them."""
     often = lambda high: float(rng.uniform(0, high)) if rng.random() < 0.5 else 0.0     # noqa: E731
     limits = {}
     if JOINT_TYPES[kind].bounded:
@@ -146,7 +146,7 @@ ROBOTS: dict[str, Robot] = {
 
 
 def model_of(name: str):
-    """A model keeps its compiled code: tests that run lines and tests that run loops each get their own."""
+    """Return the model of a robot of the zoo. A model keeps its generated code, so generic kernels get a separate model."""
     return _model_of(name, os.environ.get("LIEDYN_CODE"))
 
 
@@ -156,7 +156,7 @@ def _model_of(name, code):
 
 
 def state(model, seed: int = 0, size=()):
-    """q, v, a, tau of a random state."""
+    """Return q, v, a, tau of a random state."""
     rng = np.random.default_rng([seed, 99])
     size = (size,) if np.isscalar(size) else tuple(size)
     return (ld.random_configuration(model, rng, size), *(rng.standard_normal((*size, model.nv)) for _ in range(3)))
