@@ -30,7 +30,7 @@ def ur5():
 
 
 def swinging(model, t=T):
-    """q, v, a and tau of a smooth motion."""
+    """Return q, v, a and tau of a smooth motion."""
     q, v = motion(model, t, 2)
     return {"q": q, "v": v[:, 0], "a": v[:, 1], "tau": ld.inverse_dynamics(model, q, v[:, 0], v[:, 1])}
 
@@ -42,7 +42,7 @@ def file_of(tmp_path, model, t=T, noise=0.0, kinds=("q", "tau"), **changed):
 
 
 def told(along) -> tuple[str, float, str]:
-    """Which column, its estimated error and its unit."""
+    """Return the column, its estimated error and its unit that a message states."""
     note = next(note for note in map(str, along.warnings) if note.startswith("estimated error"))
     found = re.match(r"estimated error of the worst column: (\S+) (?:[\d.e+-]+%|50% or more) \(([\d.e+-]+) ([^)]*)\)", note)
     return found[1], float(found[2]), found[3]
@@ -50,13 +50,13 @@ def told(along) -> tuple[str, float, str]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_noise_of_positions_alone_is_told(ur5, tmp_path, command):
-    """A milliradian at 100 Hz, differentiated, is hundreds of N m."""
+    """Noise of a milliradian at 100 Hz becomes an error of hundreds of N m after differentiation."""
     along = COMMANDS[command](ur5, file_of(tmp_path, ur5, noise=1e-3))
     assert any(x.startswith("NOT RELIABLE: ") and "noise of the rows is amplified" in x for x in map(str, along.warnings))
 
 
 def test_all_columns_that_are_off_are_named(ur5, tmp_path):
-    """A milliradian spoils all torques of the arm; a kink of one joint those of the two whose torques depend on it."""
+    """Noise of a milliradian affects all torques of the arm; a kink of one joint affects the two torques that depend on it."""
     *_, note = map(str, dynamics_along(ur5, file_of(tmp_path, ur5, noise=1e-3), "inverse").warnings)
     assert note.startswith("NOT RELIABLE: ") and note.count(", error ") == note.count("; tau.") + 1 == ur5.nv
     assert all(f"tau.{name}, error " in note for name in ur5.v_names)
@@ -84,7 +84,7 @@ def test_clean_positions_are_no_alarm(tmp_path, robot, command):
 
 @pytest.mark.parametrize("noise", [1e-6, 1e-4, 1e-3])
 def test_the_error_that_is_told_is_the_error(ur5, tmp_path, noise):
-    """Within a factor of two: it is read off one draw of noise over 400 rows, and a motion that the noise hardly leaves alone."""
+    """The estimate is within a factor of two of the error: it comes from one sample of noise over 400 rows."""
     true = swinging(ur5)["tau"]
     along = dynamics_along(ur5, file_of(tmp_path, ur5, noise=noise), "inverse")
     name, error, unit = told(along)
@@ -140,7 +140,7 @@ def test_motions_of_mechanisms_are_estimated_too(tmp_path):
 
 
 def body_on(joint, **options):
-    """One body of 2 kg on a joint."""
+    """Return one body of 2 kg on a joint."""
     gravity = (0.0, 0.0, -9.81 if joint == "free" else 0.0)
     return ld.build(ld.Robot("r", [ld.Link("body", mass=2.0, inertia=[0.2, 0.2, 0.4])],
                              [ld.Joint("j", joint, "world", "body", **options)], gravity=gravity))

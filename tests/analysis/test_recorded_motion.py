@@ -13,7 +13,7 @@ EVERY = "every kind, floating"
 
 
 def moving(name=EVERY, rows=9):
-    """t, q, v, a, tau of a motion with a constant twist."""
+    """Return t, q, v, a, tau of a motion with a constant twist."""
     model = model_of(name)
     q, v, _, tau = state(model, 1)
     t = 0.01 * np.arange(rows)
@@ -21,7 +21,7 @@ def moving(name=EVERY, rows=9):
 
 
 def test_arrays_go_to_a_file_and_back(tmp_path):
-    """Bit for bit, over every kind of joint, with the wrenches of links on which they act."""
+    """Every kind of joint and wrenches on links are written and read without any rounding."""
     model, t, q, v, tau = moving()
     f_ext = {model.link_names[2]: np.outer(t, [1.0, 2, 3, 4, 5, 6])}
     made = ld.trajectory_of(model, t, q, v, 0 * v, tau, f_ext=f_ext, passive=False)
@@ -50,7 +50,7 @@ def test_what_is_missing_is_derived_or_none():
 
 
 def test_a_motion_is_not_derived_across_an_event():
-    """Two rows at one time: q jumps in its rate there."""
+    """Two rows have the same time, where the velocity jumps."""
     model, t, q, *_ = moving("revolute")
     columns = ld.trajectory_of(model, t, q).columns
     twice = np.repeat(np.arange(9), [1, 1, 1, 1, 2, 1, 1, 1, 1])
@@ -60,7 +60,7 @@ def test_a_motion_is_not_derived_across_an_event():
 
 
 def test_paths_in_comments_follow_the_file(tmp_path):
-    """A trajectory that is read in one folder and saved in another still names its robot."""
+    """A trajectory that is read from one folder and saved in another still names its robot."""
     model = ld.load(ROOT / "robots/double_pendulum.yaml")
     made = ld.trajectory_of(model, [0.0, 0.1], np.zeros((2, 2)))
     (tmp_path / "a/b").mkdir(parents=True)

@@ -76,7 +76,7 @@ def test_ignored_mimic_joints_are_ignored_in_edited_robots_too(recorded, tmp_pat
 
 
 def test_a_model_for_a_recording_that_ignores_mimic_joints(recorded, tmp_path):
-    """`identify` kept the couplings of its model."""
+    """`identify` used the couplings of its model."""
     (tmp_path / "bar.yaml").write_text(MIMIC)
     model = read_model(tmp_path / "bar.yaml")
     free, warnings = as_recorded(model, recorded("mimic: ignored"))
@@ -124,7 +124,7 @@ def test_the_robot_is_named_from_where_the_result_stands(recorded, tmp_path, mon
 
 
 def test_a_converted_file_has_columns_in_the_order_of_the_robot(tmp_path):
-    """They were in the order of the file; kinds and other columns stay in that order."""
+    """Joints were in the order of the file. Kinds and other columns keep that order."""
     titles = "t,v.elbow,q.elbow,fext.lower.fx,q.shoulder,v.shoulder,tau.elbow"
     (tmp_path / "log.csv").write_text(f"{titles}\n0,1,2,3,4,5,6\n1,1,2,3,4,5,6\n")
     trajectory, _ = converted(str(tmp_path / "log.csv"), str(tmp_path / "new.csv"), str(ROBOTS / "double_pendulum.yaml"))

@@ -110,7 +110,7 @@ def test_radians_of_joints_without_limits_are_not_suspected(pendulum, case):
 
 
 def test_wheels_of_a_vehicle_are_not_suspected(tmp_path):
-    """It drives straight on, back and forth."""
+    """The vehicle drives straight ahead, forward and backward."""
     body = """  body: {mass: 1, com: [0.2, 0, 0], inertia: [0.02, 0.02, 0.02]}
 joints:
   x: {type: prismatic, parent: world, child: body, axis: [1, 0, 0], limits: {lower: -9, upper: 9}}"""
@@ -169,7 +169,7 @@ def test_measured_columns_that_contradict_each_other_are_reported(model):
 @pytest.mark.parametrize("factor, unit", [(-1.0, ""), (np.degrees(1.0), "[deg/s]"), (-np.degrees(1.0), "[deg/s]")])
 @pytest.mark.parametrize("mapped", [False, True])
 def test_the_map_in_a_warning_converts_the_column(names, factor, unit, mapped, tmp_path):
-    """Its text, as a shell reads it, gives the velocities for each name of a joint."""
+    """The text of the warning, read as by a shell, converts the velocities for every name of a joint."""
     links = [ld.Link(f"link {k}", 1.0, [0.2, 0.0, 0.0], [0.1, 0.1, 0.1]) for k in range(2)]
     joints = [ld.Joint(name, "continuous", parent, link.name, axis=[0, 1, 0])
               for name, parent, link in zip(names, ("world", "link 0"), links, strict=True)]
@@ -227,7 +227,7 @@ def test_columns_of_zeros(model):
 
 
 def test_rows_of_an_event(model):
-    """A velocity jumps there; the rest is compared. `dynamics_along` gets such rows from files of runs only."""
+    """The velocity jumps at an event; other rows are compared. `dynamics_along` gets such rows from files of runs only."""
     def found(q, v, a):
         return [one.message for one in recording_warnings(model, t, q, v, 0 * v, a) if one.code == "contradicting-rates"]
     t, k = np.insert(T, 100, T[100]), np.arange(len(T) + 1) > 100
@@ -240,7 +240,7 @@ def test_rows_of_an_event(model):
 
 
 def test_velocities_of_ball_and_free_joints(model):
-    """They have no separate column of positions."""
+    """Ball and free joints have no separate column of positions for each velocity."""
     robot = random_robot(5, 4, types=("ball", "revolute"), base="floating")
     model = ld.build(robot)
     t = np.linspace(0.0, 2.0, 201)
@@ -304,7 +304,7 @@ def test_a_time_of_this_century_shows_its_unit(tmp_path, model):
 
 @pytest.mark.parametrize("kinds", ["q", "qv"])
 def test_missing_rows_contradict_nothing(model, kinds):
-    """Rates over a gap were compared with the sum of a trapezoid, also where the velocities were derived from positions."""
+    """Rates over a gap were compared with the trapezoidal rule, also where velocities were derived from positions."""
     q = np.column_stack([np.sin(1.3 * T), np.cos(2.1 * T)])
     v = np.column_stack([1.3 * np.cos(1.3 * T), -2.1 * np.sin(2.1 * T)])
     some = (T < 1.0) | (T > 2.2)
@@ -314,7 +314,7 @@ def test_missing_rows_contradict_nothing(model, kinds):
 
 
 def test_degrees_are_not_suspected_in_results_of_runs(model):
-    """An arm that falls passes its limits by far; the units of its file are known."""
+    """A falling arm exceeds its limits by far, but the units of a result are known."""
     q = np.column_stack([0.0 * T, 4.0 * np.sin(2.0 * T)]) * 2.0
     for header, is_suspected in ({}, True), ({"model": "model.yaml"}, False):
         recorded = dataclasses.replace(ld.trajectory_of(model, T, q), header=header)
@@ -323,7 +323,7 @@ def test_degrees_are_not_suspected_in_results_of_runs(model):
 
 
 def test_measured_torques_of_followers_count_at_their_drivers():
-    """Two fingers, each with a motor that carries half of the force: the sum is that of the driver."""
+    """Two fingers each have a motor that carries half of the force: the sum is the force of the driver."""
     links = [ld.Link(name, mass=1) for name in ("left", "right")]
     joints = [ld.Joint("left", "prismatic", "world", "left", axis=[1, 0, 0]),
               ld.Joint("right", "prismatic", "world", "right", axis=[-1, 0, 0], mimic=ld.Mimic("left"))]

@@ -30,14 +30,14 @@ def pendulum():
 
 
 def sines(frequencies, derivative: int, phase: float) -> np.ndarray:
-    """(N,) a derivative of sines whose amplitudes fall with their number."""
+    """Return a derivative (N,) of sines whose amplitudes decrease with their number."""
     w = 2.0 * np.pi * np.array(frequencies)
     size = w**derivative / np.arange(1, len(w) + 1)
     return (size * np.sin(w * T[:, None] + phase + derivative * np.pi / 2)).sum(axis=1)
 
 
 def recorded(pair, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Samples (N, 2) and their true second derivatives."""
+    """Return samples (N, 2) and their true second derivatives."""
     rng, phases = np.random.default_rng(seed), np.random.default_rng(seed + 50).uniform(0, 6, 2)
     q, a = (np.stack([sines(f, k, phase) for (_, f), phase in zip(pair, phases, strict=True)], axis=1) for k in (0, 2))
     return q + np.array([size for size, _ in pair]) * rng.standard_normal(q.shape), a
@@ -66,7 +66,7 @@ def test_each_coordinate_is_smoothed_as_well_as_by_its_best_fixed_spacing(pendul
 
 
 def test_one_spacing_for_both_is_far_from_the_best_of_one(pendulum):
-    """What identification takes, whose equations mix the coordinates: a compromise."""
+    """Identification uses one spacing, since its equations combine the coordinates."""
     q, true = recorded(PAIRS["slow and noisy, quick and clean"], 0)
     (common, _), (own, _) = (choose(T, [chain_of(pendulum, q)], "auto") for choose in (rows_per_knot, knot_spacings))
     inner = slice(ENDS, -ENDS)
@@ -77,7 +77,7 @@ def test_one_spacing_for_both_is_far_from_the_best_of_one(pendulum):
 
 @pytest.mark.parametrize("noise", [0.0, 1e-5])
 def test_a_joint_that_does_not_move_does_not_choose_the_spacing(pendulum, noise):
-    """Its acceleration is all error: knots as far apart as possible were best for it, and spoiled the other joint."""
+    """Its acceleration is all error: its optimum, the widest spacing of knots, was applied to the other joint too."""
     rng = np.random.default_rng(0)
     moves = np.sin(3.0 * T) + 1e-4 * rng.standard_normal(len(T))
     still = 0.2 + noise * rng.standard_normal(len(T))

@@ -25,7 +25,7 @@ def model(tmp_path):
 
 
 def motion(model, t=T):
-    """q, v, a of a smooth motion."""
+    """Return q, v, a of a smooth motion."""
     w, phase, size = np.array([2.0, 3.1]), np.array([0.3, 1.0]), np.array([0.7, 0.5])
     angle = np.outer(t, w) + phase
     return ld.expand(model, size * np.sin(angle), size * w * np.cos(angle), -size * w**2 * np.sin(angle))
@@ -79,7 +79,7 @@ def test_orders_and_smoothing_are_those_of_the_exact_motion(model, tmp_path):
 
 
 def test_few_digits_are_enough(model, tmp_path):
-    """Followers of a recording with seven digits are off by 1e-7."""
+    """In a recording with seven digits, followers deviate by 1e-7."""
     q, v, a = motion(model)
     path = write(tmp_path / "motion.csv", columns(model, model.v_names, q=q, v=v, a=a), digits=7)
     table = derivatives_along(model, ld.read_trajectory(path), of="inverse")
@@ -90,7 +90,7 @@ def test_few_digits_are_enough(model, tmp_path):
 
 @pytest.mark.parametrize("of, prescribed", [("inverse", ()), ("forward", ()), ("hybrid", ("j1",)), ("hybrid", ("j3",))])
 def test_derivatives_are_those_of_differences(model, tmp_path, of, prescribed):
-    """--verify raises where they differ; friction is left out, whose differences are rough."""
+    """--verify raises where they differ. Friction is left out, since its differences are inaccurate."""
     q, v, a = motion(model)
     tau = np.zeros_like(q) if of == "inverse" else np.column_stack([np.sin(T), np.cos(T), 0 * T, 0 * T])
     given = columns(model, model.v_names, q=q, v=v, a=a)
@@ -141,7 +141,7 @@ def test_followers_that_encoders_measured_are_replaced_in_every_computation(mode
 
 
 def test_followers_that_contradict_a_recording_are_an_error(model):
-    """It names both ways out."""
+    """The error names both remedies."""
     t = np.linspace(0.0, 2.0, 201)
     q, v, a = motion(model, t)
     tau = ld.inverse_dynamics(model, q, v, a)
@@ -158,7 +158,7 @@ def test_followers_that_contradict_a_recording_are_an_error(model):
 
 
 def test_mimic_joints_can_be_ignored(model, tmp_path):
-    """Then each joint has its own force, also in results that are computed from the result."""
+    """Each joint then has a separate force, also in results that are computed from the result."""
     rng = np.random.default_rng(1)
     q, v, a = 0.1 * rng.standard_normal((3, len(T), 4))
     path = write(tmp_path / "motion.csv", columns(model, model.v_names, q=q, v=v, a=a))
@@ -182,7 +182,7 @@ def test_mimic_joints_can_be_ignored(model, tmp_path):
 
 
 def test_runs_can_ignore_mimic_joints(model, tmp_path):
-    """As an option, as a key of the scenario and in a sweep over keys of the robot; commands on the run ignore them, too."""
+    """As an option, a key of the scenario, and in a sweep over keys of the robot. Commands on the run ignore them, too."""
     robot = tmp_path / "robot.yaml"
     scenario = tmp_path / "free.yaml"
     scenario.write_text("robot: robot.yaml\nignore_mimic: true\nduration: 0.2\ninitial: {q: {j1: 0.3}}\n")

@@ -27,7 +27,7 @@ BOUND = 1e-8
 
 
 def trajectory(model, *, rows=3, f_ext=False, passive=True, without=()):
-    """Unrelated random states one after another; consistent they need not be."""
+    """Return unrelated random states as rows, which need not be consistent."""
     q, v, a, tau = state(model, 5, rows)
     arrays = {name: x for name, x in (("q", q), ("v", v), ("a", a), ("tau", tau)) if name not in without}
     links = tuple(model.link_names) if f_ext else ()
@@ -38,7 +38,7 @@ def trajectory(model, *, rows=3, f_ext=False, passive=True, without=()):
 
 
 def half(model):
-    """Patterns that prescribe about half of the joints."""
+    """Return patterns that prescribe about half of the joints."""
     return tuple(model.joint_names[::2])
 
 
@@ -55,7 +55,7 @@ def test_by_the_state_and_the_inputs(name, of, worst):
 @pytest.mark.parametrize("name", ["every kind", "every kind, floating", "helical", "a lone body"])
 @pytest.mark.parametrize("of", ["inverse", "forward", "hybrid"])
 def test_by_figures_of_the_model(name, of, worst):
-    """Against robots built anew with the figure changed: other figures for each function."""
+    """Compared with robots that are built with a changed parameter; each function has other parameters."""
     model = model_of(name)
     names = ld.parameter_names(model)
     step = max(1, len(names) // 14)

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """A floating robot with prescribed joints, and a fixed one with an external force, as run folders."""
+    """Return run folders of a floating robot with prescribed joints, and of a fixed one with an external force."""
     folder = tmp_path_factory.mktemp("runs")
     out = {}
     for name in ("quadruped_righting", "panda_hybrid"):
@@ -216,7 +216,7 @@ def test_measured_torques_are_compared_with_computed_ones(factor, noise, smooth)
     ((0.1, -2.5), "the measured torques are the computed ones times about 0.1 (shoulder), -2.5 (elbow): check"),
     ((10.0, 11.0), "times the computed ones: check"), ((1.5, 0.6), ""), ((1.0, None), "")])
 def test_a_wrong_scale_of_one_joint_is_named(factors, text):
-    """Only a factor common to all joints was. None: a torque that is not like the computed one."""
+    """Only a factor common to all joints was named. None: a torque that is unrelated to the computed one."""
     model, t = ld.load(ROOT / "robots/double_pendulum.yaml"), np.linspace(0.0, 4.0, 401)
     q = np.stack([np.sin(2 * t), np.cos(3 * t)], axis=1)
     tau = ld.inverse_dynamics(model, *ld.motion_of(model, ld.trajectory_of(model, t, q))[1:4])

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """Runs of five-bars with two and with three motors."""
+    """Return runs of five-bars with two and with three motors."""
     folder, out = tmp_path_factory.mktemp("runs"), {}
     for name in ("five_bar", "five_bar_redundant"):
         result = run_scenario(ROOT / f"configs/{name}.yaml", ["duration=0.5", "output_step=0.005"])
@@ -34,7 +34,7 @@ def recorded(tmp_path_factory):
 
 
 def without_actuated(model):
-    """The robot of a file that does not say which joints have motors."""
+    """Return the robot of a file that does not state which joints have motors."""
     return build(replace(model.description, actuated=()))
 
 
@@ -104,7 +104,7 @@ def test_positions_alone_are_enough(recorded):
 
 
 def test_rounded_positions_are_enough(recorded):
-    """Deriving magnifies their rounding: velocities that violate the constraints were an error about another robot."""
+    """Differentiation magnifies rounding: velocities that violate the constraints caused an error about another robot."""
     result, motion, model = recorded["five_bar"]
     rounded = {name: x.round(6) for name, x in motion.columns.items() if name.startswith("q.")}
     bare = replace(motion, columns=rounded)

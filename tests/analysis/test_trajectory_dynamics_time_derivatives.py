@@ -30,13 +30,13 @@ def hexarotor():
 
 
 def load_on(link, t, orders):
-    """Columns of a force along y that changes, and its derivatives."""
+    """Return columns of a changing force along y and its derivatives."""
     return [(f"{f'd{k}' if k else ''}fext.{link}.fy", f"N/s^{k}" if k > 1 else "N/s" if k else "N",
              3.0 * 1.5**k * np.sin(1.5 * t + k * np.pi / 2)) for k in range(orders)]
 
 
 def given(model, q, v, orders):
-    """All that inverse dynamics needs, as columns."""
+    """Return all inputs of inverse dynamics as columns."""
     return {"q": q, "v": v[:, 0], "a": v[:, 1], **{f"d{k}a": v[:, k + 1] for k in range(1, orders)}}
 
 
@@ -54,7 +54,7 @@ def rms(x):
 
 # what the file gives -----------------------------------------------------------------------------------------------
 def test_given_derivatives_are_taken_as_they_are(model, tmp_path):
-    """Against the reference, in a few rows; nothing is derived, so nothing is said."""
+    """A few rows agree with the reference. Nothing is derived, so there is no message."""
     q, v = motion(model, T, ORDER + 2)
     link = model.link_names[-1]
     file = read(tmp_path / "motion.csv", model, T, load_on(link, T, ORDER + 1), **given(model, q, v, ORDER + 1))
@@ -70,7 +70,7 @@ def test_given_derivatives_are_taken_as_they_are(model, tmp_path):
 
 
 def test_inverse_then_forward_returns_the_motion(model, tmp_path):
-    """And hybrid of any joints; external forces and all derivatives are read from the file that inverse dynamics made."""
+    """Forward and hybrid dynamics read external forces and all derivatives from the file that inverse dynamics wrote."""
     q, v = motion(model, T, ORDER + 2)
     extra = load_on(model.link_names[-1], T, ORDER + 1)
     made = dynamics_along(model, read(tmp_path / "motion.csv", model, T, extra, **given(model, q, v, ORDER + 1)), "inverse",
@@ -100,7 +100,7 @@ def test_passive_forces_are_left_out_where_the_file_says_so(tmp_path):
 
 # what is derived ---------------------------------------------------------------------------------------------------
 def claims(along, kind):
-    """Errors that the notes tell, order by order, as fractions."""
+    """Return the relative errors of each order that the messages state."""
     note = next(note for note in map(str, along.warnings) if note.startswith("estimated error"))
     return [float(x) / 100 if x else np.inf for x in re.findall(rf"(?:d\d+)?{kind} (?:50% or more|([0-9.e-]+)%)", note)]
 
@@ -147,7 +147,7 @@ def test_noise_is_told_and_smoothed(hexarotor, tmp_path, size):
 
 
 def test_forces_are_derived_in_forward_dynamics(model, tmp_path):
-    """Without friction: that turns between two rows."""
+    """Without friction, which changes its sign between two rows."""
     q, v = motion(model, T, 4)
     tau = ld.higher_order_inverse_dynamics(model, q, v, passive=False)
     file = read(tmp_path / "tau.csv", model, T, q=q, v=v[:, 0], tau=tau[:, 0])
@@ -197,7 +197,7 @@ def test_the_highest_given_derivative_is_the_one_to_derive_from(hexarotor, tmp_p
 
 
 def test_kinks_are_told(hexarotor, tmp_path):
-    """A joint that goes back and forth at constant speed."""
+    """A joint moves back and forth at constant speed."""
     t = np.arange(400) * 0.01
     q, _ = motion(hexarotor, t, 1)
     q[:, hexarotor.q_index("left_2")] = np.abs((t[:, None] % 1.0) - 0.5)
@@ -210,7 +210,7 @@ def test_kinks_are_told(hexarotor, tmp_path):
 
 
 def test_a_robot_at_rest_is_no_alarm(tmp_path):
-    """The derivatives of its forces are rounding, and are not judged by their own size."""
+    """The derivatives of its forces are rounding. They are not judged relative to themselves."""
     model = ld.load(ROOT / "robots/double_pendulum.yaml")
     t = np.arange(40) * 0.01
     along = dynamics_along(model, read(tmp_path / "rest.csv", model, t, q=np.full((40, model.nq), 0.3)), "inverse", order=2)
@@ -282,7 +282,7 @@ def test_robots_with_loops_are_refused(tmp_path):
 
 
 def test_derivatives_and_parameters_of_robots_with_loops_are_refused(tmp_path):
-    """They were once those of the open tree, without a message."""
+    """They were those of the open tree, without a message."""
     from liedyn.analysis.identification import parameters_of
     from liedyn.analysis.trajectory_derivatives import derivatives_along
     model = ld.load(ROOT / "robots/four_bar.yaml")

@@ -86,7 +86,7 @@ def test_a_point_of_a_link_moves_as_a_frame_that_is_welded_there(frame):
 
 @pytest.fixture(scope="module")
 def swinging():
-    """A tree of joints with one coordinate whose motion is sines, at 401 instants, and the motion's exact rates."""
+    """Return a tree of joints with one coordinate that move as sines, at 401 times, and the exact rates."""
     model = ld.build(random_robot(21, 5, types=("revolute", "prismatic", "helical"), massless=False))
     t, k = np.linspace(0, 1, 401), np.arange(model.nv)
     w = 3.0 + k
@@ -143,7 +143,7 @@ def test_the_whole_robot_moves_as_its_masses(swinging):
 
 
 def _spin(model, q, v, link):
-    """Angular momentum of a link about the world's origin."""
+    """Return the angular momentum of a link about the world's origin."""
     T, V = ld.link_pose(model, q, link.name), ld.link_twist(model, q, v, link.name)
     xx, xy, xz, yy, yz, zz = link.inertia
     I = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -153,7 +153,7 @@ def _spin(model, q, v, link):
 
 
 def cart(height=0.8):
-    """A mass that slides along x on a table of this height."""
+    """Return a mass that slides along x on a table of this height."""
     slide = Joint("slide", "prismatic", "table", "mass", Pose(translation=(0, 0, height)), axes=((1.0, 0, 0),))
     return ld.build(Robot("cart", (Link("table"), Link("mass", 2.0, inertia=(0.01, 0, 0, 0.01, 0, 0.01))), (slide,)))
 
@@ -169,7 +169,7 @@ def test_zero_moment_point_of_a_cart_on_a_table():
 
 @pytest.mark.parametrize("gravity", [9.81, 9.81e-10])
 def test_a_zero_moment_point_is_defined_in_all_units_of_time(gravity):
-    """The least force was that of 1 m/s^2: in units of 1e-5 s there was none."""
+    """The minimum force was that of 1 m/s^2, so that in units of 1e-5 s the point was undefined."""
     model = ld.build(replace(cart().description, gravity=(0.0, 0.0, -gravity)))
     x = np.array([[0.1], [0.2], [-0.4]])
     got = found(kinematics_along(model, recorded(model, range(3), q=x, v=0 * x, a=0 * x), zmp=True))

@@ -12,7 +12,7 @@ def solved(W):
 
 
 def equations(seed=0):
-    """Random equations. Joint k does not see the first k parameters, as along a chain."""
+    """Return random equations. Joint k does not depend on the first k parameters, as in a chain."""
     W = np.random.default_rng(seed).standard_normal((ROWS, JOINTS, COLUMNS + 1))
     for k in range(JOINTS):
         W[:, k, :k] = 0.0

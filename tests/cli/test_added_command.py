@@ -24,7 +24,7 @@ def count(robot, console):
 
 
 def test_an_added_command_runs_and_is_listed(monkeypatch):
-    """With the errors of all commands."""
+    """It reports errors as all commands do."""
     monkeypatch.setitem(COMMANDS, "count", count)
     assert ok("count", "robots/double_pendulum.yaml").stdout == "2\n"
     assert "Print the number of joints." in ok("--help").stdout

@@ -90,7 +90,7 @@ def test_simulate_replaces_only_by_force(swing, folder):
 
 
 def test_an_override_that_replaces_another_key_says_so(folder):
-    """A torque given with -S took the place of the joint's prescribed motion without a message."""
+    """A torque of -S replaced the prescribed motion of the joint without a message."""
     result = ok("simulate", "swing.yaml", "--no-plots", "-S", "duration=0.05", "-S", "joints.hip.torque=0")
     assert "warning: override joints.hip.torque=0 replaces joints.hip.prescribe [override-replaces]\n" in result.stderr
     assert "replaces" not in ok("simulate", "swing.yaml", "--no-plots", "--force", "-S", "joints.knee.torque=0").stderr

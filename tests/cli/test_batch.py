@@ -20,7 +20,7 @@ def texts_of(monkeypatch, calls) -> list[str]:
 
 
 def test_the_estimate_leaves_out_the_compilation(monkeypatch):
-    """It said 550 s at the first run, which took 22 s, and all others were computed in 6 s."""
+    """The estimate was 550 s at the first run, which took 22 s. All others took 6 s."""
     texts = texts_of(monkeypatch, [(0.0, 0, 61), (22.0, 1, 61), (23.0, 11, 61), (25.0, 31, 61)])
     assert texts == ["0 of 61 runs; the first run loads or compiles code: 4 to 45 s", "1 of 61 runs",
                      "11 of 61 runs; 10 runs a second, 5 s left", "31 of 61 runs; 10 runs a second, 3 s left"]

@@ -12,7 +12,7 @@ from messages import has_parts
 
 
 def table(name: str):
-    """The broken samples of tests/io, which are no package."""
+    """Return the table of broken samples of tests/io, which is not a package."""
     spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / "io" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -118,7 +118,7 @@ def sample(whole: str, old: str | None, new: bytes) -> bytes:
 
 
 def refused(folder, start: str, *args, status: int = 3) -> None:
-    """The command says one line that starts so, and leaves the folder as it was."""
+    """Check that the command prints one line with this beginning and does not change the folder."""
     before = sorted(folder.rglob("*"))
     result = run(*args)
     assert result.exit_code == status, result.output

@@ -48,7 +48,7 @@ def test_help_fits_into_80_columns(args):
 
 @pytest.mark.parametrize("args", [["--help"], *([command, "--help"] for command in COMMANDS)], ids=" ".join)
 def test_help_imports_no_heavy_library(args):
-    """What keeps `--help` quick."""
+    """`--help` must be fast."""
     code = ("import sys; from click.testing import CliRunner; from liedyn.cli.app import main\n"
             f"assert CliRunner().invoke(main, {args}).exit_code == 0\n"
             "print([m for m in ('numpy', 'numba', 'scipy', 'matplotlib', 'yaml') if m in sys.modules])")

@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Lines are due at once, and time stands: a list of the time."""
+    """Make lines due immediately and stop the time. Return a list with the time."""
     now = [0.0]
     monkeypatch.setattr(console, "_REDRAW", 0.005)
     monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: now[0]))
@@ -25,7 +25,7 @@ def clock(monkeypatch):
 
 
 def wait_for(holds):
-    """Until the thread has told it; a suite that is broken ends here."""
+    """Wait until the thread has printed it; the test fails after a time."""
     end = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < end

@@ -27,7 +27,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def shell(command, **environment):
-    """In bash, with the tool as $L."""
+    """Run a line in bash, with the command as $L."""
     tool = f'"{sys.executable}" -m liedyn'
     return subprocess.run(["bash", "-c", f"set -o pipefail; {command.replace('$L', tool)}"], capture_output=True,
                           env={**os.environ, **environment})
@@ -68,7 +68,7 @@ def test_closed_streams(folder, closed, status, told, more):
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_a_run_is_written_whole_where_streams_are_closed(folder, closed):
-    """A result must not get the number of the closed stream, and with it what is said to people."""
+    """A result must not get the file number of the closed stream, which messages are written to."""
     done = shell(f"$L simulate run.yaml -v {closed}")
     assert done.returncode == 0, done.stderr
     assert sorted(os.listdir("runs/run")) == ["model.yaml", "plots", "replay.html", "run.json", "trajectory.csv"]
@@ -77,14 +77,14 @@ def test_a_run_is_written_whole_where_streams_are_closed(folder, closed):
 
 
 def test_nobody_reads_what_is_said(folder):
-    """The messages have no reader any more (`2>&1 | head -1`): the run is written all the same."""
+    """The run is written although the reader of its messages has ended (`2>&1 | head -1`)."""
     done = shell("{ $L simulate run.yaml -v --no-plots 2>&1 1>&3 | true; } 3>/dev/null")
     assert done.returncode == 0, done.stderr
     assert sorted(os.listdir("runs/run")) == ["model.yaml", "run.json", "trajectory.csv"]
 
 
 def test_a_reader_that_goes_away_early(folder):
-    """A CSV far longer than a pipe holds, of which one line is read."""
+    """One line is read of a CSV that is much longer than the buffer of a pipe."""
     ok("simulate", "run.yaml", "--no-plots", "-S", "duration=2", "-S", "output_step=0.001")
     done = shell("{ $L inverse runs/run/trajectory.csv -o -; echo $? >&2; } | head -1")
     assert done.stdout.startswith(b"# robot: ") and done.stdout.count(b"\n") == 1

@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def opened(monkeypatch):
-    """Pages that were opened, on a desktop."""
+    """Return the pages that a desktop would open."""
     pages = []
     monkeypatch.setattr(webbrowser, "open", lambda address: pages.append(address) or True)
     monkeypatch.setenv("DISPLAY", ":0")

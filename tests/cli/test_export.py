@@ -23,7 +23,7 @@ KINDS_AS_FLOAT = ("helical", "ball", "universal", "planar", KINDS[-1])          
 
 
 def ran(folder: Path, name: str) -> subprocess.CompletedProcess:
-    """The program NAME_test.c with NAME.c."""
+    """Compile NAME_test.c with NAME.c and run the program."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     assert compiler, "these tests need a C compiler"
     level = "-O1" if (folder / f"{name}.c").read_text().count("\n") < SHORT else "-O0"
@@ -39,7 +39,7 @@ CASES = [(name, function, single) for single in (False, True) for name in (KINDS
 
 @pytest.mark.parametrize(("name", "function", "single"), CASES)
 def test_compiled_functions_give_what_liedyn_gives(name, function, single, tmp_path, worst):
-    """The program's own bound, 1e-9 or 1e-3 of the largest number, is loose: robots may be badly conditioned."""
+    """The program's bound, 1e-9 or 1e-3 of the maximum, is loose, since robots may be badly conditioned."""
     model = model_of(name)
     of_link = {"link": model.link_names[-1]} if function in ("link_pose", "jacobian") else {}
     write_export(model, function, tmp_path / "f.c", single=single, with_test=True, **of_link)
@@ -77,7 +77,7 @@ def test_the_command_offers_what_can_be_written():
 
 
 def test_a_robot_without_moving_joint_has_no_function(tmp_path, monkeypatch):
-    """It ended with a traceback."""
+    """The command ended with a traceback."""
     monkeypatch.chdir(tmp_path)
     Path("rigid.yaml").write_text("links: {bar: {mass: 1}}\njoints: {weld: {type: fixed, parent: world, child: bar}}\n")
     done = run("export", "rigid.yaml")
@@ -94,7 +94,7 @@ def test_a_wrong_result_fails_the_program(tmp_path):
 
 @pytest.mark.parametrize("mass", [1.0, 1e-9])
 def test_the_program_judges_light_robots_by_their_own_forces(tmp_path, mass):
-    """A torque that is off by a thousandth fails, also where it is a nanonewton metre."""
+    """An error of a thousandth fails, even of a torque of a nanonewton metre."""
     model = ld.build(in_units(model_of("ball").description, mass=mass))
     write_export(model, "inverse_dynamics", tmp_path / "f.c", with_test=True)
     assert ran(tmp_path, "f").returncode == 0

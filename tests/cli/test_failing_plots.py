@@ -38,7 +38,7 @@ def last(result):
 @pytest.mark.parametrize("error", [ArithmeticError("no plot today"), OSError(28, "No space left on device"), MemoryError(),
                                    ImportError("no matplotlib")], ids=lambda error: type(error).__name__)
 def test_the_data_of_a_run_stand(folder, monkeypatch, error):
-    """The run was lost with its plots."""
+    """If the plots failed, the data of the run were lost."""
     monkeypatch.setattr("liedyn.report.run_folder.recording_of", fails(error))
     result = run("simulate", "run.yaml", "--json")
     assert result.exit_code == 1 and json.loads(result.stdout)["robot"] == "arm"

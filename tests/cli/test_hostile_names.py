@@ -18,7 +18,7 @@ FILE = "x\x1b[2J\x9b\u202egnp\n"                # a name that clears the screen,
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A chain of all the joints and links, and a scenario that names each joint."""
+    """Return a folder with a chain of all joints and links, and a scenario that names each joint."""
     monkeypatch.chdir(tmp_path)
     links = {name: {"mass": 1, "com": [0, 0, -0.2], "inertia": [0.02, 0.02, 0.01]} for name in LINKS}
     joints = {name: {"type": "revolute", "parent": parent, "child": child, "axis": [0, 1, 0], "limits": {"lower": -9, "upper": 9}}
@@ -36,14 +36,14 @@ def dump(path, content):
 
 
 def check_text(result):
-    """Of what a command said, all prints."""
+    """Check that all characters of a command's output are printable."""
     for text in (result.stdout, result.stderr):
         assert all(line.isprintable() for line in text.replace("\r\x1b[K", "").split("\n")), repr(text)
     return result
 
 
 def check_csv(path):
-    """Each cell prints and none is a formula; nor is what a spreadsheet makes of a comment."""
+    """Check that each cell is printable and no formula, also where a spreadsheet splits a comment into cells."""
     for row in csv.reader(Path(path).read_text(encoding="utf-8").splitlines()):
         for cell in row:
             assert cell.isprintable() and cell.lstrip()[:1] not in ("=", "@")
@@ -106,7 +106,7 @@ def test_names_of_files(folder):
 
 
 def test_names_of_columns(folder):
-    """U+009B starts an escape sequence, U+202E turns the direction of writing: both came out as they are."""
+    """U+009B starts an escape sequence and U+202E reverses the direction of writing. Both were printed unchanged."""
     ok("simulate", "run.yaml", "--no-plots")
     rows = Path("runs/run/trajectory.csv").read_text(encoding="utf-8").splitlines()
     rows = [row if row.startswith("#") else row + (",q.\x9b2J\u202e\x1b[1m" if row.startswith("t[s]") else ",0") for row in rows]

@@ -43,7 +43,7 @@ def test_every_kind_of_target(options, goal):
 
 
 def test_a_path_of_poses_comes_back(tmp_path):
-    """Motion, poses of a point of a link, inverse kinematics, poses: the same as before."""
+    """Poses of a point of a link along a motion are reproduced by the motion of inverse kinematics."""
     model = ld.load(ROBOTS / "ur5.yaml")
     t = np.linspace(0, 1, 21)
     q = np.array([0.3, -1.2, 1.5, 0.4, 0.9, -0.4]) + 0.3 * np.sin(np.outer(t, np.arange(1, 7)))

@@ -153,13 +153,13 @@ def test_every_scenario_reads_back_equal_from_its_yaml(path, tmp_path):
 
 @pytest.mark.parametrize("command", ["info", "plot", "simulate"])
 def test_a_name_that_is_too_long_is_no_file(command):
-    """It ended with a traceback of OSError."""
+    """The command ended with a traceback of OSError."""
     done = run(command, 300 * "a")
     assert done.exit_code == 2 and "does not exist" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_a_file_of_another_kind_is_reported_before_an_existing_result(folder):
-    """The folder of the sweep's batch has no run.json, which was the error."""
+    """The error was that the folder of the sweep's batch has no run.json."""
     (folder / "sweep.yaml").write_text("scenario: swing.yaml\nparameters: [{key: duration, list: [1, 2]}]\n")
     (folder / "motion.csv").write_text("# a comment\nt[s],q.elbow[rad]\n0,1\n")
     for name, text in (("sweep", "sweep.yaml:1: this is a sweep, not a scenario"), ("motion", "motion.csv: this is a CSV file")):

@@ -26,7 +26,7 @@ def ur5_motion(model):
 
 @pytest.fixture
 def model(tmp_path, monkeypatch):
-    """UR5 with own.csv, log.csv (degrees, foreign names), and a bag in each format, of one motion."""
+    """Return a UR5 with one motion in own.csv, log.csv (degrees, other names) and a bag of each format."""
     monkeypatch.chdir(tmp_path)
     model = ld.load(UR5)
     q, v, a = ur5_motion(model)
@@ -68,7 +68,7 @@ def test_a_bag_a_log_in_degrees_and_our_own_file_give_the_same_torques(model, fo
 
 
 def test_commands_read_bags(model):
-    """Also with a slash at the end of the folder, and with results next to it, not in it."""
+    """Also with a slash at the end of the folder. Results are written next to the folder, not into it."""
     before = sorted(Path("mcap/bag").iterdir())
     ok("forward", "mcap/bag/", "-r", UR5)
     ok("kinematics", "mcap/bag", "-r", UR5, "--link", "tool0", "--topic", "joint_states")
@@ -125,7 +125,7 @@ def test_names_that_differ_from_the_robot(model):
 
 
 def test_warnings_of_a_bag_are_printed(model):
-    """Once each, and in the report."""
+    """Each warning is printed once, and is in the report."""
     bag = Bag()
     q, v, _ = ur5_motion(model)
     for k, stamp in enumerate(ns(T + 0.5 * (T > 0.6))):
@@ -139,7 +139,7 @@ def test_warnings_of_a_bag_are_printed(model):
 
 
 def test_a_scenario_and_a_sweep_read_a_bag(model):
-    """A sweep as a file; for a folder, the error says what to do. Warnings about the bag are those of the run."""
+    """A sweep reads a bag of one file; for a folder, the error states the remedy. Warnings about the bag are those of the run."""
     q, v, _ = ur5_motion(model)
     bag = Bag("mcap file")
     for k, stamp in enumerate(ns(T + 0.1 * (T > 0.6))):
@@ -190,7 +190,7 @@ def test_a_wrench_acts_on_the_link_of_its_frame(model):
 
 
 def base_motion(t):
-    """Pose, body twist and its derivative of a base that turns about its axis z at a rate w(t), on a circle of its world."""
+    """Return pose, body twist and its derivative of a base that rotates about z at a rate w(t), on a circle in the world."""
     angle, w, alpha = 0.5 * np.sin(2 * t), np.cos(2 * t), -2 * np.sin(2 * t)
     p = np.column_stack([np.sin(t), 0.3 * np.cos(t), 0.5 + 0.1 * np.sin(2 * t)])
     dp = np.column_stack([np.cos(t), -0.3 * np.sin(t), 0.2 * np.cos(2 * t)])
@@ -205,7 +205,7 @@ def base_motion(t):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_floating_base_from_odometry(tmp_path, monkeypatch, form):
-    """Against closed forms of the motion; accelerations are derived from 200 Hz."""
+    """Compared with closed forms of the motion. Accelerations are derived from 200 Hz."""
     monkeypatch.chdir(tmp_path)
     dog, t = ld.load(QUADRUPED), np.round(np.arange(201) * 0.005, 3)
     pose, twist, rate = base_motion(t)
@@ -232,7 +232,7 @@ def test_a_floating_base_from_odometry(tmp_path, monkeypatch, form):
 
 
 def test_a_floating_base_from_transforms(tmp_path, monkeypatch):
-    """Velocities are derived from the poses: for the joints, too."""
+    """Velocities are derived from poses, also those of the joints."""
     monkeypatch.chdir(tmp_path)
     dog, t = ld.load(QUADRUPED), np.round(np.arange(201) * 0.005, 3)
     pose, twist, rate = base_motion(t)

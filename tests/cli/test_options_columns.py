@@ -21,7 +21,7 @@ MAP = ("t=stamp[ms],q.*_joint=pos_*[deg],q.elbow_joint=-(\"elbow pos\" - 4096)*0
 
 @pytest.fixture
 def model(tmp_path, monkeypatch):
-    """own.csv of a motion with its forces, and log.csv of the same motion, as a controller logs it."""
+    """Return own.csv of a motion with its forces, and log.csv of the same motion as a controller logs it."""
     monkeypatch.chdir(tmp_path)
     model = ld.load(UR5)
     phase, w = np.arange(6), 2 * np.pi * np.array([0.4, 0.4, 0.6, 0.6, 0.5, 0.5])
@@ -49,7 +49,7 @@ def table(path, kind):
     (["kinematics", "--link", "tool0", "--com"], ["pose", "twist", "acceleration", "com"]),
     (["derivatives", "--joint", "elbow_joint"], ["dtau"])])
 def test_a_log_and_our_own_file_give_the_same_results(model, command, kinds):
-    """Relative to the largest value of a column; the units of the log convert with rounding errors."""
+    """Relative to the maximum of a column, since the conversion of units rounds."""
     name, *options = command
     ok(name, "own.csv", *options, "-o", "expected.csv")
     result = ok(name, "log.csv", "--columns", MAP, "-r", UR5, *options, "-o", "found.csv")
@@ -67,7 +67,7 @@ def test_a_log_and_our_own_file_give_the_same_results(model, command, kinds):
 
 
 def test_results_need_no_map(model):
-    """Names and units are our own; the comment records the map, which gives the same result again."""
+    """Names and units are those of liedyn. The comment records the map, which gives the same result again."""
     ok("inverse", "log.csv", "--columns", MAP, "-r", UR5)
     found = read_trajectory("log_inverse.csv")
     assert found.units["q.elbow_joint"] == "rad" and found.header["columns"].startswith("t=stamp[ms],q.shoulder_pan_joint=")
@@ -97,7 +97,7 @@ def test_plot_and_replay(model):
 
 
 def test_batches_along_a_log(model):
-    """A text, a YAML file of the sweep's folder, and the file next to the log give the same table."""
+    """A text, a YAML file in the sweep's folder, and the file next to the log give the same table."""
     sweep = ("job: inverse\ntrajectory: ../log.csv\nrobot: {}\n{}\n"
              "parameters: [{{key: robot.mass.wrist_3_link, list: [0.5, 1]}}]\noutputs: {{x: max(abs(tau.elbow_joint))}}\n")
     columns = {name: text for name, text in (entry.split("=", 1) for entry in MAP.split(","))}
@@ -156,7 +156,7 @@ def write_log(path, titles, rows):
 
 
 def option_of(text):
-    """The option --columns that a message prints, as a shell reads it."""
+    """Return the option --columns of a message as a shell reads it."""
     words = shlex.split(re.search(r"--columns \(or columns=\) (.*?)(?:\)$|\)\n| \[degrees\])", text + "\n")[1])
     assert len(words) == 1
     return words[0]

@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def commands() -> list[str]:
-    """Commands with a robot file, or a scenario with one."""
+    """Return commands with a robot file, or with a scenario that names one."""
     context = click.Context(main)
     parameters = {name: main.get_command(context, name).params for name in main.list_commands(context)}
     return [name for name, each in parameters.items() if {"robot", "robots", "scenario"} & {parameter.name for parameter in each}]
@@ -57,7 +57,7 @@ def test_a_part_of_a_robot_is_left_out(name, folder):
 
 
 def test_results_along_a_trajectory_name_the_options(folder):
-    """A command that reads the result reads the robot in the same way."""
+    """A command that reads the result reads the robot with the same options."""
     ok("inverse", "motion.csv", "-r", "arm.xml", "--ignore", "fluid", "-o", "inverse.csv")
     assert '# robot_options: {"ignore": ["fluid"]}\n' in (folder / "inverse.csv").read_text()
     ok("forward", "inverse.csv", "-o", "forward.csv")
@@ -90,7 +90,7 @@ TOOL = """<robot name="tool"><link name="base"/><link name="tool"><visual><geome
 
 
 def test_meshes_of_packages_are_found_in_the_same_folders(folder):
-    """For inertias, in results that commands read, and for drawing."""
+    """For inertias, in results that commands read, and in pictures."""
     (folder / "tool.urdf").write_text(TOOL)
     (folder / "ros/parts").mkdir(parents=True)
     (folder / "ros/parts/tool.obj").write_text(BOX)
@@ -111,7 +111,7 @@ def test_meshes_of_packages_are_found_in_the_same_folders(folder):
 
 
 def test_converted_columns_have_units(folder):
-    """Those with which columns without units are read. Columns of other robots and without a robot keep theirs."""
+    """Columns without units get those with which they are read. Other columns keep theirs."""
     (folder / "log.csv").write_text("t,q.j,v.j[rad/s],tau.j,q.other,note\n0,0,0,1,2,3\n1,0.1,0,1,2,3\n")
     ok("convert", "log.csv", "-r", "arm.xml", "--ignore", "fluid", "-o", "with.csv")
     ok("convert", "log.csv", "-o", "without.csv")

@@ -81,7 +81,7 @@ def test_the_picture_of_the_modes_for_print_is_as_wide_as_a_column(folder):
 
 
 def test_a_state_that_accelerates_from_rest_is_no_equilibrium(folder):
-    """Deviations of a falling body do not grow as its matrices say: they hold for an instant."""
+    """Deviations of a falling body do not grow as its matrices predict, which hold at one time only."""
     Path("robots/ball.yaml").write_text("base: floating\nlinks:\n  ball: {mass: 2, inertia: [0.02, 0.02, 0.03]}\n")
     first = " ".join(ok("robots/ball.yaml", "--no-plots").stdout.split("[1/s]")[0].split())
     assert first.startswith("ball at t = 0 s: ") and " (frozen-time, not an equilibrium)" in first
@@ -90,7 +90,7 @@ def test_a_state_that_accelerates_from_rest_is_no_equilibrium(folder):
 
 
 def test_a_robot_that_drifts_away_is_unstable(folder):
-    """A free body whose thrust turns with it: two chains of four integrators, which were called neutral."""
+    """A free body whose thrust rotates with it has two chains of four integrators, which were called neutral."""
     Path("robots/drone.yaml").write_text(
         "base: floating\nlinks:\n  frame: {mass: 2, inertia: [0.02, 0.02, 0.03]}\n"
         "actuators:\n  rotor: {link: frame, axis: [0, 0, 1]}\n")
@@ -107,7 +107,7 @@ def test_a_robot_that_drifts_away_is_unstable(folder):
 
 
 def test_states_of_prescribed_coordinates_have_no_modes(folder):
-    """Two integrators in series were called stable, and counted as further states."""
+    """Two integrators in series were called stable and were counted as further states."""
     fixed = "{prescribe: {position: 0.3}}"
     Path("held.yaml").write_text(f"robot: robots/bars.yaml\nduration: 1\njoints: {{hip: {fixed}, knee: {fixed}}}\n")
     lines = ok("held.yaml", "--no-plots").stdout.splitlines()

@@ -122,7 +122,7 @@ def test_errors(bars, arguments, status, text):
 
 
 def test_a_driven_closure_is_given_its_place(bars, tmp_path):
-    """The crank's end is led to (0, 0.4): the crank stands upright."""
+    """The crank's end is moved to (0, 0.4), where the crank is vertical."""
     loop = "  hand: {type: ball, a: world, b: {link: a, xyz: [0.4, 0, 0]}, driven: true}\n"
     (tmp_path / "led.yaml").write_text(BARS + loop)
     result = ok("led.yaml", "--q", "crank=0.7", "--q", "rocker=2", "--constraint-motion", "hand=0,0.4,0", "--json")

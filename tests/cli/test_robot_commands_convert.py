@@ -15,7 +15,7 @@ joints: {j: {type: continuous, parent: world, child: a, axis: [0, 0, 1], stiffne
 
 
 def test_there_and_back(tmp_path):
-    """The second YAML is the first."""
+    """The YAML of the URDF of a YAML is the first YAML."""
     first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
     assert said(ok("convert", ROBOTS / "ur5.yaml", "-o", first)) == [f"wrote {first}"]
     ok("convert", first, "-o", tmp_path / "a.urdf")
@@ -48,7 +48,7 @@ def test_losses_are_listed_and_refused(tmp_path):
 
 
 def test_a_mujoco_file(tmp_path):
-    """To YAML with its spring and rotors, which a URDF has no word for."""
+    """Its spring and rotors are written to YAML; URDF does not support them."""
     between, path = tmp_path / "hopper.yaml", tmp_path / "hopper.urdf"
     done = ok("convert", ROBOTS / "hopper.xml", "-o", between)
     assert said(done) == [f"wrote {between}"]
@@ -84,7 +84,7 @@ def test_wrong_usage(tmp_path):
 
 
 def test_joints_are_fixed(tmp_path):
-    """In a URDF, all else of the file stays; a mimic joint is fixed with the joint that it follows."""
+    """All other parts of a URDF are unchanged. A mimic joint is fixed together with the joint that it follows."""
     path = tmp_path / "pendulum.urdf"
     ok("convert", ROBOTS / "double_pendulum.urdf", "--fix", "elbow=0.3", "-o", path)
     model = ld.fix_joints(ld.load(ROBOTS / "double_pendulum.urdf"), {"elbow": 0.3})

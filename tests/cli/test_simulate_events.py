@@ -75,7 +75,7 @@ BEYOND = ["-S", "limits=hard",
 @pytest.mark.parametrize(("overrides", "names"), [(PRESCRIBES, "phase b prescribes elbow at 0.5"),
                                                   (BEYOND, "events.e: event e: elbow is at 5 at t = 1 s, above its limit 2")])
 def test_rows_before_an_event_that_is_not_possible_are_kept(tmp_path, overrides, names):
-    """They were lost, and the second error named the limits and not the event."""
+    """These rows were lost, and the second error named the limits instead of the event."""
     if overrides is BEYOND:
         text = Path("robots/double_pendulum.yaml").read_text()
         (tmp_path / "arm.yaml").write_text(text.replace("continuous\n    parent: upper",

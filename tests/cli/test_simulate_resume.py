@@ -35,7 +35,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def signalled(monkeypatch):
-    """signalled(number): the signal comes while the run is computed."""
+    """Return a function signalled(number) that sends a signal while the run is computed."""
     def at(number):
         plain, calls = RunRecorder.checkpoint, []
 
@@ -131,7 +131,7 @@ def test_only_the_same_run_resumes(folder, signalled, monkeypatch):
 
 @contextmanager
 def held(path):
-    """As another process holds it."""
+    """Lock the folder as another process does."""
     descriptor = hold(path)
     yield
     os.close(descriptor)
@@ -150,7 +150,7 @@ def test_what_cannot_be_resumed_is_said(folder):
 
 
 def test_a_run_that_diverges_keeps_its_rows(folder):
-    """Steps of 0.01 s are too long for a spring of 1.6 ms; the same run, ended before, has the same rows."""
+    """Steps of 0.01 s are too long for a spring of 1.6 ms. The same run, ended earlier, has the same rows."""
     stiff = ["-S", "integrator.step=0.01", "-S", "joints.hip.torque.pd={kp: 9000, kd: 0, target: 0}"]
     result = simulate("runs/astray", *stiff)
     assert result.exit_code == 1 and "no longer finite soon after t = " in result.stderr
@@ -165,7 +165,7 @@ def test_a_run_that_diverges_keeps_its_rows(folder):
 
 
 def test_killed_runs_end_with_the_file_of_an_undisturbed_one(folder):
-    """A script, which kills as often as it is told: here three times."""
+    """A script kills the run three times."""
     (folder / "long.yaml").write_text(SWING + "integrator: {step: 4e-6}\n")
     script = Path(__file__).parents[1] / "support" / "killed_runs.py"
     done = subprocess.run([sys.executable, script, "long.yaml", "3", "7"], capture_output=True, text=True)

@@ -29,7 +29,7 @@ T = np.arange(200) * 0.01
 
 @pytest.fixture
 def model(tmp_path, monkeypatch):
-    """In a folder with its file, and its motion as q.csv (positions) and all.csv (what inverse dynamics of order 3 needs)."""
+    """Return a model in a folder with its motion as q.csv (positions) and all.csv (inputs of inverse dynamics of order 3)."""
     monkeypatch.chdir(tmp_path)
     Path("acrobat.yaml").write_text(ROBOT)
     model = ld.load("acrobat.yaml")
@@ -47,7 +47,7 @@ def test_help_shows_an_example(command):
 
 
 def test_round_trip(model):
-    """Inverse dynamics of order 3, then forward and hybrid, return the motion; nothing is derived."""
+    """Forward and hybrid dynamics of the result of inverse dynamics of order 3 return the motion. Nothing is derived."""
     result = ok("inverse", "all.csv", "--order", 3)
     assert said(result) == ["wrote all_inverse.csv: 102 columns, 200 rows"]
     forces, given = read_trajectory("all_inverse.csv"), read_trajectory("all.csv").columns
@@ -105,14 +105,14 @@ def test_over_pipes(model):
 
 
 def test_the_result_is_drawn(model):
-    """Rates of forces and accelerations are passed over."""
+    """Rates of forces and accelerations are not drawn."""
     ok("inverse", "all.csv", "--order", 2)
     pictures = json.loads(ok("plot", "all_inverse.csv", "-f", "svg", "-o", "pictures", "--json").stdout)["plots"]
     assert {"pictures/torques.svg", "pictures/positions.svg"} <= set(pictures)
 
 
 def test_the_recorded_example(tmp_path):
-    """Encoders' rounding makes d1tau worthless; smoothed, d2tau is right to a percent."""
+    """Rounding of the encoders makes d1tau useless. After smoothing, d2tau is accurate to a percent."""
     csv = ROOT / "configs/ur5_encoders.csv"
     rough = ok("inverse", csv, "--order", 2, "-o", tmp_path / "rough.csv")
     assert "NOT RELIABLE: d1tau and higher derivatives, error 50% or more" in rough.stderr

@@ -43,7 +43,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def motion(folder):
-    """A run of the robot of the file; then the file forgets the masses and the damping."""
+    """Run the robot of the file; then remove the masses and the damping from the file."""
     (folder / "swing.yaml").write_text(SCENARIO)
     ok("simulate", "swing.yaml", "--no-plots")
     (folder / "guess.yaml").write_text(ROBOT.replace("mass: 2", "mass: 1").replace("damping: 0.1", "damping: 0.5"))
@@ -86,7 +86,7 @@ def test_as_json_and_as_csv(folder):
     (["--with", "stiffness"], 10), (["--base", "fixed"], 8), (["--tolerance", "0"], 8), (["-q"], 8),
 ])
 def test_options(folder, options, count):
-    """Armature of the hip is regrouped with Iyy.upper; that of the knee is a separate parameter."""
+    """The armature of the hip is regrouped with Iyy.upper; that of the knee is a separate parameter."""
     assert ok("parameters", "bars.yaml", *options).stdout.startswith(f"bars: {count} base parameters of ")
 
 
@@ -142,7 +142,7 @@ def test_angles_that_are_rounded_are_told(folder):
 
 
 def test_lines_for_people_have_80_columns(motion):
-    """-v, JSON and CSV have all of it, and a message names the columns that are left out."""
+    """-v, JSON and CSV contain all columns, and a message names those that are left out."""
     short, long = (ok("parameters", ROOT / "robots/ur5.yaml", *more).stdout.splitlines() for more in ([], ["-v"]))
     assert max(map(len, short)) <= 80 < max(map(len, long))
     assert short[2].endswith("Izz.shoulder_link … 8 more") and "mass.wrist_3_link" in long[2]
@@ -155,7 +155,7 @@ def test_lines_for_people_have_80_columns(motion):
 
 
 def test_the_excited_ur5_tells_its_gripper_and_its_friction(tmp_path, monkeypatch):
-    """The chain that configs/ur5_excite.yaml teaches: what the bare arm's file does not know comes out of the motion."""
+    """The steps of configs/ur5_excite.yaml identify what the file of the bare arm lacks."""
     monkeypatch.chdir(tmp_path)
     ok("simulate", ROOT / "configs/ur5_excite.yaml", "--no-plots")
     result = ok("parameters", ROOT / "robots/ur5.yaml", "--from", "runs/ur5_excite/trajectory.csv", "--with", "friction",
@@ -213,7 +213,7 @@ def test_strict_and_force(folder):
 
 @pytest.fixture
 def noisy(motion):
-    """The positions of the run at 100 Hz with a milliradian of noise, and its forces; no velocities, no accelerations."""
+    """Return positions of the run at 100 Hz with noise of a milliradian, and its forces, without velocities and accelerations."""
     file = read_trajectory(motion)
     rng = np.random.default_rng(0)
     columns = [(name, file.units[name], x + 1e-3 * rng.standard_normal(len(x)) * name.startswith("q."))
