@@ -39,7 +39,7 @@ def pytest_collection_finish():
 
 @pytest.fixture(autouse=True, scope="module")
 def code_of_folder(request):
-    """For the module's own fixtures too."""
+    """Select the kind of code of the folder, also for fixtures of the module."""
     folder = request.path.parent.relative_to(request.config.rootpath / "tests").parts[:1]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LIEDYN_CODE", "auto" if folder and folder[0] in _AS_USERS else "generic")
@@ -48,7 +48,7 @@ def code_of_folder(request):
 
 @pytest.fixture
 def scenario(tmp_path):
-    """scenario(robot, …): the keys of a scenario of one second for the text of a robot file, as a dict."""
+    """Return scenario(robot, …): the keys of a scenario of one second for the text of a robot file, as a dict."""
     def given(robot: str, **more) -> dict:
         (tmp_path / "robot.yaml").write_text(robot)
         return {"robot": str(tmp_path / "robot.yaml"), "duration": 1, **more}
@@ -57,7 +57,7 @@ def scenario(tmp_path):
 
 @pytest.fixture(scope="session")
 def worst(pytestconfig):
-    """worst(what, value, where): keeps the largest value of each kind. NaN is worst of all."""
+    """Return worst(what, value, where), which stores the maximum of each kind. NaN counts as the maximum."""
     figures = pytestconfig.stash[_FIGURES]
 
     def note(what: str, value: float, where: str = "") -> float:

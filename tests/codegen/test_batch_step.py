@@ -35,7 +35,7 @@ EXPRESSIONS = ("0.3*sin(2*t+1)", "exp(-t)*cos(3*t) - q/4", "tan(t/3)*0.2 + asin(
 
 
 def scenario_of_all(model, seed) -> Scenario:
-    """Some joints prescribed at every level, pd laws, torques by expressions, wrenches in both frames and with a window."""
+    """Return a scenario with joints prescribed at every level, pd laws, expressions as torques, and wrenches in both frames."""
     rng, rules, first, last = np.random.default_rng(seed), [], model.link_names[0], model.link_names[-1]
     expression = lambda: Expression(str(rng.choice(EXPRESSIONS)))                        # noqa: E731
     of_time = lambda: [Sine(0.5, 0.7, 0.2, 0.1), Expression(EXPRESSIONS[int(rng.integers(2)) * 8]), Constant(0.4)]       # noqa: E731
@@ -66,7 +66,7 @@ def problem_of(model, scenario):
 
 
 def both(problem, t, q0, y, held=()):
-    """code, rates, state and readings by loops and by the line."""
+    """Return code, rates, state and readings of the generic kernels and of generated code."""
     out = []
     for line in (False, True):
         signals = problem.signals._replace(switches=np.array(problem.signals.switches if not len(held) else held))
@@ -109,7 +109,7 @@ def test_lines_of_scenarios_give_what_the_loops_give(config, worst):
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_every_operation_of_expressions(pendulum, text, worst):
-    """By loops, by a line and in Python."""
+    """Generic kernels, generated code and Python agree."""
     problem = problem_of(pendulum, Scenario("robot", 1.0, 0.1, joints=(Rule("swing", Torque(Expression(text))),)))
     compare(problem, np.random.default_rng(5), worst, text)
     t, q, v = 0.37, np.array([0.4]), np.array([-0.3])
@@ -145,7 +145,7 @@ def test_numbers_that_are_not_finite_are_told(pendulum):
 
 
 def test_a_vanishing_inertia_is_told():
-    """Gimbal lock of a joint whose inner bodies have no mass."""
+    """The inner bodies of a joint in gimbal lock have no mass."""
     ball = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
     model = ld.build(Robot("r", (Link("a", 1.0, (0.0, 0.0, 0.0), ball), Link("b", 1.0, (0.0, 0.0, 0.0), ball)),
                            (Joint("j", "euler", "a", "b", sequence="zyx"),)))
@@ -156,7 +156,7 @@ def test_a_vanishing_inertia_is_told():
 
 # what is compiled ------------------------------------------------------------------------------------------------------
 def test_gains_and_constants_are_inputs():
-    """Another gain is no other code, and the line follows it."""
+    """Another gain needs no other generated code and has an effect."""
     model = model_of("every kind, floating")
     a = problem_of(model, scenario_of_all(model, 4))
     b = replace(a, schedule=a.schedule._replace(kp=1.5 * a.schedule.kp, kd=0.5 * a.schedule.kd))
@@ -182,7 +182,7 @@ def test_loops_do_the_work_where_they_are_asked_for(pendulum, monkeypatch):
 
 
 def test_references_with_kinks_are_left_to_the_loops():
-    """Their series depend on a number's sign, which a line cannot ask for."""
+    """Their series depend on the sign of a number, on which generated code cannot branch."""
     def following(motion):
         return prepare(CONFIGS / "elastic_arm.yaml", {"control.motion.elbow": motion}).problem
 
@@ -240,7 +240,7 @@ def test_errors_are_those_of_the_loops(pendulum, method, text, initial, monkeypa
 
 
 def test_a_joint_that_turns_beyond_the_range_of_sines_goes_on_by_loops(pendulum, monkeypatch):
-    """1e5 rad: the line refuses, the loops continue with the C library's sine."""
+    """At 1e5 rad, generated code returns an error code and the generic kernels continue with the sine of the C library."""
     make = lambda: replace(torque(pendulum, "0"), q=np.array([99_999.0]), v=np.array([100.0]))               # noqa: E731
     (a, lines), (b, loops) = by_both(monkeypatch, make, np.linspace(0, 0.1, 11), Options("rk4", step=1e-3))
     assert a.q[-1, 0] > 1.00005e5 and lines.steps == loops.steps

@@ -15,7 +15,7 @@ _OPERATIONS = {"fadd": np.add, "fsub": np.subtract, "fmul": np.multiply, "fdiv":
 
 
 def recorded(model, which, prescribed=None):
-    """(tape, three matrices as lists of numbers by rows, deficit) of one robot."""
+    """Return (trace, three matrices as lists of numbers by rows, deficit) of one robot."""
     n, nv, ops = model.n_bodies, model.nv, Operations(libm=True)
     tree = traced_module("joints.joint_model").tree_views(model.index, model.constants)
     q, v, a, tau = (ops.inputs(name, count) for name, count in (("q", model.nq), ("v", nv), ("a", nv), ("tau", nv)))
@@ -31,7 +31,7 @@ def recorded(model, which, prescribed=None):
 
 
 def evaluated(ops, results, **given):
-    """Numbers (N, results) from inputs (N, n) by name."""
+    """Return numbers (N, results) for inputs (N, n) by name."""
     found = {}
     for k in ops.live_operations(results):
         name, *rest = ops.operations[k]
@@ -50,7 +50,7 @@ def matrices(model, ops, out, given):
 
 @pytest.mark.parametrize("name", SHORT)
 def test_recorded_derivatives_are_those_of_the_loops(name, monkeypatch, worst):
-    """The same operations: only products that are fused, and sines, round otherwise, which the condition of M enlarges."""
+    """The operations are the same. Fused products and sines round differently, which the condition of M magnifies."""
     monkeypatch.setenv("LIEDYN_CODE", "generic")
     model = model_of(name)
     q, v, a, tau = state(model, 3, (5,))
@@ -65,7 +65,7 @@ def test_recorded_derivatives_are_those_of_the_loops(name, monkeypatch, worst):
 
 
 def test_zeros_of_the_tree_are_not_computed():
-    """What coordinates on different branches have in common folds away."""
+    """Entries of coordinates on different branches are folded away."""
     model = model_of("every kind")
     _, last = model.paths[1], model.paths[2]
     k = np.arange(model.nv)
@@ -82,7 +82,7 @@ def test_zeros_of_the_tree_are_not_computed():
 
 
 def test_singular_pivots_are_a_result_of_the_line():
-    """A compound joint in gimbal lock: the deficit is positive there, and nowhere else."""
+    """The deficit of a compound joint is positive in gimbal lock only."""
     from liedyn.model.description import Joint, Robot
     from liedyn.model.links import Link
     model = ld.build(Robot("r", (Link("a", 1.0, (0.5, 0, 0), (1.0, 0, 0, 1.0, 0, 1.0)),), (
@@ -97,7 +97,7 @@ def test_singular_pivots_are_a_result_of_the_line():
     ("one degree of freedom each", "inverse", 3_300), ("one degree of freedom each", "hybrid", 4_800),
     ("free", "inverse", 6_800)])
 def test_lines_stay_short(name, which, most):
-    """Bounds a tenth above what they took when this was written: lines beyond 40,000 operations are not made."""
+    """Bounds are a tenth above the numbers when this was written. Traces beyond 40,000 operations are not generated."""
     model = model_of(name)
     ops, out, _ = recorded(model, which, np.zeros(model.nv, dtype=bool))
     size = len(ops.live_operations([x for each in out for x in each]))

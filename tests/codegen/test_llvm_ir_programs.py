@@ -46,7 +46,7 @@ def test_a_called_line_gives_what_a_repeated_one_gives(name, monkeypatch, worst)
 
 
 def test_programs_are_those_of_the_robots(monkeypatch):
-    """The right-hand side of a pendulum is short: it is repeated; that of a quadruped is called."""
+    """The short right-hand side of a pendulum is repeated in the code; that of a quadruped is called."""
     made = []
     monkeypatch.setattr(specialize, "program_text", lambda program, width: made.append(program) or program_text(program, width))
     for name, calls in (("robots/double_pendulum.yaml", 1), ("robots/quadruped.yaml", 9)):
@@ -59,7 +59,7 @@ def test_programs_are_those_of_the_robots(monkeypatch):
 
 @pytest.mark.parametrize("called", [0, NEVER])
 def test_programs_of_several_segments(called, monkeypatch, worst):
-    """What a step reads it writes only at its end."""
+    """Numbers that a step reads are written at its end only."""
     expected = rolled("every kind, floating", monkeypatch, called)
     monkeypatch.setattr(llvm_ir, "MAX_SEGMENT_OPERATIONS", 700)
     found = rolled("every kind, floating", monkeypatch, called)
@@ -105,7 +105,7 @@ def test_events_are_those_of_steps_in_place(monkeypatch, worst):
 
 @pytest.mark.parametrize("rates", [False, True])
 def test_a_run_that_goes_wrong_is_told_also_with_rates(rates):
-    """One turns beyond the range of sines; the others continue."""
+    """One joint rotates beyond the range of sines; the other runs continue."""
     model = ld.load("robots/double_pendulum.yaml")
     problem, wide = compile_schedule(Scenario("robot", 0.1, 0.1), model).problem, 2 if rates else 1
     line = batch_step.compile_batch_step(problem.tables(), "rk4", rates=rates)

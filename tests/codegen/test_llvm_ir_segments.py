@@ -25,7 +25,7 @@ def recording_of(function, model):
 
 @cache
 def line_in(function, name, count):
-    """A recording and its line, in `count` segments or more: compiled once for all tests."""
+    """Return a trace and its generated code in at least `count` segments, compiled once for all tests."""
     trace = recording_of(function, model_of(name))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(llvm_ir, "MAX_SEGMENT_OPERATIONS", trace.size // count + 1)
@@ -88,7 +88,7 @@ def test_a_bad_number_is_seen_in_any_block(array, bad, place):
 @pytest.mark.parametrize("states", [1, 5, 8, 19])
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 16, 17])
 def test_rows_of_any_length_come_back(size, states):
-    """Numbers turned around."""
+    """The function reverses the numbers of a row."""
     ops = Operations()
     x, y = ops.inputs("x", size), ops.inputs("y", size)
     written = tuple(x[size - 1 - k] * y[k] for k in range(size))
@@ -102,7 +102,7 @@ def test_rows_of_any_length_come_back(size, states):
 @pytest.mark.parametrize("states", [1, 5, 8, 19])
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 16, 17])
 def test_rows_that_are_written_in_part_come_back(size, states):
-    """Numbers turned around, one a constant, one that stays."""
+    """The function reverses the numbers, writes one constant and leaves one unchanged."""
     ops = Operations()
     x, y = ops.inputs("x", size), ops.inputs("y", size)
     written = [x[size - 1 - k] * y[k] for k in range(size)]
@@ -123,7 +123,7 @@ def test_rows_that_are_written_in_part_come_back(size, states):
 
 
 def test_a_constant_that_equals_the_number_of_a_stored_operation(monkeypatch):
-    """The operation was loaded under a name of the constant, and the text was not valid."""
+    """The operation was loaded under the name of the constant, and the text was not valid."""
     ops = Operations()
     a, b = ops.inputs("x", 2)
     product = y = a * b

@@ -34,7 +34,7 @@ FIELDS = {
 
 
 def variations(first: dict, others: dict):
-    """The first arguments, then those that differ from them in one."""
+    """Return the first arguments, then those with one other value each."""
     yield first
     for name, values in others.items():
         for value in values if isinstance(values, list) else [values]:
@@ -73,7 +73,7 @@ OTHER_ROLLOUTS = {
 
 
 def rollout_of(model, **arguments):
-    """States of a rollout of one robot or of two."""
+    """Return states of a rollout of one robot or of two."""
     changed = arguments.pop("variants")
     if changed:
         name = "lower" if changed == "mass" else "elbow"
@@ -85,7 +85,7 @@ def rollout_of(model, **arguments):
 
 
 def keys_of(monkeypatch, question) -> list:
-    """Keys that a question looks up, the last one first."""
+    """Return the cache keys that a call looks up, the last one first."""
     keys, cached = [], Model.cached
     def spy(model, key, *others, **options):
         keys.append(key)
@@ -112,7 +112,7 @@ def test_different_rollouts_have_different_keys_and_the_results_of_a_new_model(m
     ("events", lambda x: {"e": {"when": "q(shoulder)", "value": x, "do": "stop"}}),
     ("contacts", lambda x: {"links": {"lower": {"sphere": {"radius": x}}}})])
 def test_arrays_that_print_alike_do_not_share_a_rollout(key, given):
-    """repr shows eight digits of arrays."""
+    """The representation of arrays has eight digits."""
     model, values = ld.load("robots/double_pendulum.yaml"), [np.array(0.1), np.array(0.1 + 3e-10)]
     texts = [repr(given(x)) for x in values]
     assert texts[0] == texts[1]
@@ -156,7 +156,7 @@ def questions_about(entry):
 
 
 def arrays(arguments):
-    """Lists as arrays: calls of one state reuse functions only for those."""
+    """Return lists as arrays: calls for one state reuse functions only for arrays."""
     return [np.array(x, dtype=float) if isinstance(x, list) else x for x in arguments]
 
 

@@ -15,7 +15,7 @@ ROBOTS = ("four_bar", "five_bar", "slider_crank", "delta", "stewart")
 
 
 def closed(name, rng):
-    """A separate model, a configuration on its constraints, velocities that keep them, forces."""
+    """Return a separate model, a configuration and velocities that satisfy its constraints, and forces."""
     model = ld.load(ROOT / f"robots/{name}.yaml")
     q = ld.assemble(model).q
     v = ld.project_velocity(model, q, rng.standard_normal(model.nv))
@@ -23,7 +23,7 @@ def closed(name, rng):
 
 
 def by(code, monkeypatch, name, compute):
-    """What `compute` finds for one state, the same for both codes."""
+    """Return the results of `compute` for one state, the same for both kinds of code."""
     monkeypatch.setenv("LIEDYN_CODE", "generic")
     _, *state = closed(name, np.random.default_rng(4))
     monkeypatch.setenv("LIEDYN_CODE", code)
@@ -57,7 +57,7 @@ def test_projections_by_lines_are_those_by_loops(name, monkeypatch, worst):
 
 @LINES
 def test_lines_are_made_for_parts(monkeypatch):
-    """The tests above would compare loops with loops."""
+    """Otherwise the tests above would compare generic kernels with themselves."""
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     found = []
     record = rhs.trace_stages
@@ -82,7 +82,7 @@ def test_runs_by_lines_are_those_by_loops(method, monkeypatch, worst):
 
 
 def test_far_angles_turn_to_the_loops(monkeypatch):
-    """A line's sine ends at 1e5 rad."""
+    """The sine of generated code ends at 1e5 rad; the generic kernels continue."""
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     model, q, v, tau = closed("four_bar", np.random.default_rng(4))
     far = q + 2 * np.pi * 1e5 * np.array([k == 0 for k in range(model.nq)])

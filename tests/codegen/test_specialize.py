@@ -21,7 +21,7 @@ def mask(model): return np.arange(model.nv) % 2 == 0
 
 
 def hybrid(m, q, v, a, tau, F):
-    """What is not read is NaN."""
+    """Call hybrid dynamics. Inputs that are not read are NaN."""
     return ld.hybrid_dynamics(m, q, v, np.where(mask(m), a, np.nan), np.where(mask(m), np.nan, tau), mask(m))
 
 
@@ -57,12 +57,12 @@ FUNCTIONS = DYNAMICS | {
 
 
 def given(model, count, seed=3):
-    """q, v, a, tau and wrenches of links."""
+    """Return q, v, a, tau and wrenches on links."""
     return *state(model, seed, (count,)), np.random.default_rng(0).standard_normal((count, len(model.link_names), 6))
 
 
 def both(monkeypatch, name, function, arrays):
-    """Results by lines of a batch, of its first state, and by loops."""
+    """Return results of generated code for a batch and for its first state, and of the generic kernels."""
     results, model = [], fresh(name)
     for code, one, states in (("auto", model, slice(None)), ("auto", model, 0), ("generic", fresh(name), slice(None))):
         monkeypatch.setenv("LIEDYN_CODE", code)
@@ -72,7 +72,7 @@ def both(monkeypatch, name, function, arrays):
 
 
 def fresh(name):
-    """A separate model, without what others have left in it."""
+    """Return a separate model without the cache of others."""
     return ld.build(ROBOTS[name])
 
 
@@ -91,7 +91,7 @@ def test_a_line_gives_what_the_loops_give(name, function, monkeypatch, worst):
 @LINES
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions_go_by_line(function, monkeypatch):
-    """The test above would compare loops with loops."""
+    """Otherwise the test above would compare generic kernels with themselves."""
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     model, arrays, compiled = fresh("universal"), given(model_of("universal"), 9), []
     monkeypatch.setattr(specialize, "GeneratedBatchFunction", lambda built: compiled.append(built)
@@ -104,7 +104,7 @@ def test_functions_go_by_line(function, monkeypatch):
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics"])
 @pytest.mark.parametrize("width", [2, 4, 8])
 def test_every_width_gives_the_same(function, width, worst):
-    """Also wider than this processor's registers; batches that end anywhere."""
+    """Also for registers wider than those of this processor, and batches of any length."""
     model = model_of("every kind, floating")
     q, v, a, tau, F = given(model, 19)
     x, call = (a if function == "inverse_dynamics" else tau), getattr(ld, function)
@@ -167,7 +167,7 @@ def test_vanishing_inertias_are_refused_in_the_words_of_the_loops(by_lines):
 
 
 def test_large_angles_are_left_to_the_loops(by_lines):
-    """Whose sine and cosine are the C library's there."""
+    """Their sine and cosine are those of the C library."""
     model = fresh("revolute")
     q, v, a, _, _ = given(model, 20)
     q[3, 0] += 2 * np.pi * 1e6
@@ -198,7 +198,7 @@ def test_another_word_for_lines_is_refused(monkeypatch):
 
 @LINES
 def test_an_array_that_is_read_and_gets_a_constant_is_read_before():
-    """At one place: its old number goes elsewhere."""
+    """The old number at the same place is used elsewhere."""
     ops = Operations()
     old = ops.inputs("x", 2)
     trace = Trace(ops, (Array("x", 2, (7.0, old[0] + old[1])),), (), (old[0],))
@@ -234,7 +234,7 @@ def test_a_line_is_kept_on_disk_and_made_again_where_it_is_damaged(by_lines, mon
 
 @LINES
 def test_directions_come_before_states_and_go_by_loops(monkeypatch):
-    """A line takes rows of states: it would write beyond arrays whose first axis is another."""
+    """Generated code takes rows of states: it would write beyond arrays with another first axis."""
     results = []
     for code in ("auto", "generic"):
         monkeypatch.setenv("LIEDYN_CODE", code)
@@ -250,7 +250,7 @@ def test_directions_come_before_states_and_go_by_loops(monkeypatch):
 @LINES
 @pytest.mark.parametrize("ctypes_only", [False, True])
 def test_arrays_that_are_not_as_they_should_be_go_the_long_way(ctypes_only, by_lines, monkeypatch):
-    """Other types, layouts, shapes: the same result or a clear error, by both ways to call."""
+    """Other types, layouts and shapes give the same result or a clear error, in both kinds of call."""
     if ctypes_only:
         monkeypatch.setattr(python_call, "is_supported", lambda: False)
     model = fresh("planar")
@@ -271,13 +271,13 @@ def test_arrays_that_are_not_as_they_should_be_go_the_long_way(ctypes_only, by_l
 
 @LINES
 def test_members_of_arrays_are_where_they_are_looked_for():
-    """Else every call would go through ctypes."""
+    """Otherwise every call would use ctypes."""
     assert python_call.is_supported()
 
 
 @pytest.mark.parametrize("question", [bool, lambda x: x > 1.0, lambda x: x == x, lambda x: [1, 2].index(x), abs])
 def test_a_kernel_cannot_ask_what_a_recorded_number_is(question):
-    """A wrong branch would be taken silently."""
+    """Otherwise a wrong branch would be taken silently."""
     x, = Operations().inputs("q", 1)
     with pytest.raises((NotTraceableError, TypeError)):
         question(x)
@@ -291,7 +291,7 @@ def test_a_number_is_not_the_operation_with_that_number(mix):
 
 
 def test_every_rewritten_function_is_one_of_its_module(monkeypatch):
-    """After a rename, three of them matched nothing, and numbers that are not finite were not found."""
+    """After a rename, three of them replaced nothing, and numbers that were not finite were not detected."""
     for name in trace.REWRITES:
         assert trace.traced_module(name)
     monkeypatch.setitem(trace.REWRITES, "lie.vectors", {"no_such_function": None})

@@ -19,14 +19,14 @@ FUNCTIONS = "sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "
 
 
 def operations(x, y, functions, choose):
-    """Each once, of numbers from 0.2 to 0.8."""
+    """Return each operation once, for numbers from 0.2 to 0.8."""
     f = functions
     return [x + y, x - y, x * y, x / y, -x, 2.0 - x, f.sqrt(x * y), f.exp(x), f.log(y), f.sin(x), f.cos(x), f.tan(y), f.tanh(x),
             f.sinh(y), f.cosh(x), f.atan(x), f.asin(x), f.acos(y), choose(x, y, x * x, y), choose(y, x, x * x, y)]
 
 
 def evaluated(ops: Operations, results, values: dict) -> list[float]:
-    """In plain Python."""
+    """Evaluate in plain Python."""
     found = []
     of = {"fadd": lambda a, b: a + b, "fsub": lambda a, b: a - b, "fmul": lambda a, b: a * b, "fdiv": np.divide,
           "fneg": lambda a: -a, "less": lambda a, b, yes, no: yes if a < b else no}
@@ -56,7 +56,7 @@ def test_tangents_of_operations_are_complex_steps():
 
 
 def test_sines_of_lines_have_cosines_for_tangents():
-    """They are made of other operations, which must not be differentiated one by one: turns are rounded."""
+    """The operations of a sine must not be differentiated individually: they round the angle to turns."""
     ops = Operations()
     x, = ops.inputs("x", 1)
     s, c = sincos(x)
@@ -66,7 +66,7 @@ def test_sines_of_lines_have_cosines_for_tangents():
 
 
 def test_a_force_that_begins_has_a_tangent():
-    """d sqrt(d) at d = 0, as of a foot in the air: not 0 times infinity."""
+    """d sqrt(d) at d = 0, as of a foot in the air, must not be 0 times infinity."""
     ops = Operations(libm=True)
     x, = ops.inputs("x", 1)
     d = where_less(0.0, x, x, 0.0)
@@ -84,7 +84,7 @@ def test_a_function_without_a_known_tangent_is_none():
 
 @pytest.mark.parametrize("name", ["revolute", "ball", "free"])
 def test_slopes_of_right_hand_sides_with_contact_are_those_of_the_dynamics(name, worst):
-    """By the line, and made of derivatives of hybrid dynamics, of contact and of the chart."""
+    """Generated code agrees with derivatives of hybrid dynamics, contact and the chart."""
     model, rng = model_of(name), np.random.default_rng(1)
     problem = problem_of(model)
     run = SolverStepper(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("rodas5p"))

@@ -20,7 +20,7 @@ COUNT = 11
 
 
 def changed(robot, rng):
-    """Another robot of the same tree: other masses, inertias, frames, pitches, rotors, springs, damping, friction and gravity."""
+    """Return a robot of the same tree with other masses, inertias, frames, pitches, rotors, springs, losses and gravity."""
     def inertia(link):
         k = 1.0 + 0.3 * rng.random()
         return dataclasses.replace(link, mass=link.mass * k, inertia=tuple(k * x for x in link.inertia),
@@ -76,7 +76,7 @@ def test_each_state_is_that_of_its_robot(name, function, code, monkeypatch, wors
 
 
 def test_variants_differ():
-    """Else the test above would compare one robot with itself."""
+    """Otherwise the test above would compare one robot with itself."""
     models, (q, v, a, _) = variants_of("universal"), state(model_of("universal"), 2, (COUNT,))
     tau = ld.Variants(models).inverse_dynamics(q[0], v[0], np.broadcast_to(a[0], a.shape))
     assert np.abs(tau - tau[0])[1:].min() > 1e-6
@@ -115,7 +115,7 @@ def test_one_state_was_computed_for_robot_0_alone_where_that_had_a_line_for_it(f
 
 
 def in_turn(robot, key):
-    """Three robots: one without, one with passive forces or an armature in the first coordinate, one in the last."""
+    """Return three robots: without passive forces and armature, with them at the first coordinate, and at the last one."""
     model = ld.build(robot)
     zero = dict.fromkeys(model.v_names, 0.0)
     bare = model.with_changes(damping=zero, friction=zero, armature=zero, stiffness=zero)
@@ -145,7 +145,7 @@ def test_what_acts_in_one_robot_may_be_zero_in_another(key, first, code, monkeyp
 @pytest.mark.parametrize("function", ["forward_dynamics_derivatives", "hybrid_dynamics_derivatives"])
 @pytest.mark.parametrize("key", ["damping", "armature"])
 def test_derivatives_of_bases_with_and_without_passive_forces(key, function, monkeypatch, worst):
-    """Only those of a base without them have a closed form: one code computes both."""
+    """Bases without passive forces have a closed form. One code computes both."""
     monkeypatch.setattr("liedyn.dynamics.variants.compile_entry_point", lambda *_: pytest.fail("generic kernels"))
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     models = in_turn(ROBOTS["free"], key)
@@ -194,7 +194,7 @@ def test_rollouts_with_what_acts_in_one_robot_alone(name, key, first, worst):
 
 @pytest.fixture
 def names(monkeypatch):
-    """Names of the generated code that is built or loaded during a test, by entry point."""
+    """Return the names of generated code that is built or loaded during a test, by entry point."""
     found, load_or_build = {}, compile_cache.load_or_build
 
     def named(place, name, make):
@@ -224,7 +224,7 @@ def test_other_numbers_of_other_constants_use_other_code(names):
 
 
 def test_threads_and_remainders(monkeypatch):
-    """Gravity forces are linear in gravity: 1003 robots, of which three threads compute blocks of eight."""
+    """Gravity forces are linear in gravity. Three threads compute blocks of eight of 1003 robots."""
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     monkeypatch.setattr(calls, "chunks", lambda count, bodies: [0, 8, 504, count])
     model, (q, *_) = model_of("universal"), state(model_of("universal"), 2, (1003,))
@@ -249,7 +249,7 @@ def test_warnings_of_a_training_loop_are_computed_once_for_the_same_variants(mon
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))],
                          ids=["copy", "deepcopy", "pickle"])
 def test_copies_of_used_variants_compute_the_same(duplicate):
-    """A pickled copy had the blocks of its constants at another alignment, and generated code crashed."""
+    """A pickled copy had its constants at another alignment, and generated code crashed."""
     robots = variants_of("universal")
     variants = ld.Variants(robots)
     q, v, a, _ = state(model_of("universal"), 2, (COUNT,))

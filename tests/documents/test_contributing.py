@@ -12,7 +12,7 @@ _FILE = re.compile(r"# ([\w/.]+\.(?:yaml|csv|py))\n")
 
 
 def sections() -> dict[str, list[Block]]:
-    """The blocks of each section that has some, by its title."""
+    """Return the blocks of each section that has some, by its title."""
     found: dict[str, list[Block]] = {}
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     for block in blocks(PAGE):
@@ -27,7 +27,7 @@ def test_the_sections_are_found():
 
 @pytest.mark.parametrize("title", sections())
 def test_examples_run(tmp_path, title):
-    """A block whose first line is `# NAME` is written to that file before the others run. A section needs no other one."""
+    """A block whose first line is `# NAME` is written to that file before the others run. Sections are independent."""
     (tmp_path / "robots").symlink_to(ROOT / "robots")
     script = []
     for block in sections()[title]:

@@ -16,7 +16,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 def run(notebook: nbformat.NotebookNode, folder: Path) -> str:
-    """The text that the cells print."""
+    """Return the text that the cells print."""
     NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
     return "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", []))
 

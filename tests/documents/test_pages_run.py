@@ -47,7 +47,7 @@ _FILE = re.compile(r"# ([\w/.]+\.(?:yaml|csv))\n")
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The current folder, with the example files, which the package has when it is installed."""
+    """Change to a folder with the example files, which an installed package contains."""
     copy_examples(tmp_path)
     monkeypatch.setattr(webbrowser, "open", lambda address: True)
     monkeypatch.chdir(tmp_path)
@@ -88,13 +88,13 @@ def run_line(line: str) -> None:
 
 
 def run_inline(words: list[str]) -> None:
-    """A command in a line of text: for a tenth of a second, and over results that are there."""
+    """Run a command of a line of text: a simulation for a tenth of a second, others over existing results."""
     options = {option for parameter in COMMANDS[words[0]].params for option in parameter.opts}
     run(words + ["-S", "duration=0.1"] * (words[0] == "simulate") + ["--force"] * ("--force" in options))
 
 
 def run(words: list[str]) -> command_line.Said:
-    """Pictures of simulations are left to other tests."""
+    """Run a command without pictures of simulations, which other tests check."""
     for word in words:
         stand_in(word)
     pictures = words[0] == "simulate" and not {"--no-plots", "--dry-run", "--print-config"} & set(words)
@@ -103,7 +103,7 @@ def run(words: list[str]) -> command_line.Said:
 
 
 def stand_in(name: str) -> None:
-    """Make a file of the reader, if this is one that is not there: a copy, or a motion of a tenth of a second."""
+    """Create a file of the reader if it is missing: a copy, or a motion of a tenth of a second."""
     source = STAND_INS.get(name)
     if source is None or os.path.exists(name):
         return

@@ -18,7 +18,7 @@ SCHEMAS = {kind: Draft202012Validator(json_schema(keys)) for kind, keys in KINDS
 
 @pytest.fixture
 def made_by(monkeypatch):
-    """What the site has at the marks of all its pages."""
+    """Return the texts that the site inserts at the marks of all pages."""
     monkeypatch.syspath_prepend(str(DOCS))
     marks = importlib.import_module("site_pages.marks")
     return {name_of(page): marks.made_by(page.read_text(encoding="utf-8")) for page in PAGES}
@@ -162,7 +162,7 @@ def test_every_page_has_one_place_in_the_site():
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any(block.language == "yaml" for block in blocks(page))], ids=name_of)
 def test_yaml_is_valid_for_a_kind_of_file(page):
-    """What is shown may be a part of a file: the keys that must be given are added."""
+    """A document may show a part of a file: the required keys are added."""
     for block in (block for block in blocks(page) if block.language == "yaml"):
         given = yaml.safe_load(block.text)
         added = {"scenario": {"robot": "a", "duration": 1}, "robot": {"links": {}}, "loops": {}, "columns": {},

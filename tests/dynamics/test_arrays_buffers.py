@@ -90,7 +90,7 @@ def test_what_is_dropped_is_taken_again(call):
 
 @EVERY
 def test_other_sizes_have_other_memory(call):
-    """One state more, in the same eights, is the same size for some: the numbers are right all the same."""
+    """Another number of states may need the same memory in blocks of eight. Results must be right in each case."""
     for count in (19, 20, 25, 8, 19, 1, 40):
         given = states(5, count)
         for x, y in zip(call(*given), call(*(np.repeat(x, 2, axis=0) for x in given)), strict=True):

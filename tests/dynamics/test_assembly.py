@@ -27,7 +27,7 @@ def at(*xyz):
 
 
 def revolute(name, parent, child, x=0.0, *limits, **given):
-    """About z, at x on the parent."""
+    """Return a joint about z, at x on the parent."""
     return Joint(name, "revolute" if limits else "continuous", parent, child, at(x, 0, 0), Z,
                  coordinates=(Coordinate(*limits),) if limits else (), **given)
 
@@ -42,7 +42,7 @@ def four_bar(ground=1.0, crank=0.4, coupler=1.1, rocker=0.8, limits=()) -> Robot
 
 
 def freudenstein(angle, ground=1.0, crank=0.4, coupler=1.1, rocker=0.8) -> list[float]:
-    """Both angles of the rocker: K1 cos psi - K2 cos phi + K3 = cos(phi - psi) (F. Freudenstein, 1955), solved for tan(psi/2)."""
+    """Return both angles of the rocker: K1 cos psi - K2 cos phi + K3 = cos(phi - psi) (F. Freudenstein, 1955)."""
     K1, K2 = ground / crank, ground / rocker
     K3 = (ground**2 + crank**2 - coupler**2 + rocker**2) / (2 * crank * rocker)
     c, s = math.cos(angle), math.sin(angle)
@@ -93,7 +93,7 @@ def test_slider_crank_against_its_closed_form(angle, worst):
 
 @pytest.mark.parametrize("name", ["delta", "stewart"])
 def test_the_nearest_configuration_to_the_guess(name, worst):
-    """Least movement within the limits, as SciPy's SLSQP finds it. A leg of the platform is at one."""
+    """The movement is minimal within the limits, as by SciPy's SLSQP. One leg of the platform is at its limit."""
     from scipy import optimize
     model = ld.load(ROBOTS / f"{name}.yaml")
     rng, unit = np.random.default_rng(2), coordinate_scales(model)
@@ -116,7 +116,7 @@ def test_the_nearest_configuration_to_the_guess(name, worst):
 
 
 def test_the_end_is_quadratic():
-    """From a guess that is off by 0.1, seven steps reach rounding."""
+    """From a guess that is off by 0.1, seven iterations reach rounding."""
     found = ld.assemble(ld.build(four_bar()), [0.7, -0.6, 1.2], fixed=["crank"])
     assert found.iterations <= 7 and found.residual < 1e-15
 
@@ -126,7 +126,7 @@ def test_the_end_is_quadratic():
     ("bricard", 1, 1),
     ("andrews", 1, 9), ("delta", 3, 0), ("stewart", 6, 0), ("n_four_bar", 1, 6), ("rolling_disc", 3, 0), ("hand", 10, 0)])
 def test_mobility_of_our_robots(name, degrees, redundant, worst):
-    """Known answers; Bennett's linkage and Bricard's move though counting forbids it."""
+    """Known results. Bennett's linkage and Bricard's move although counting constraints forbids it."""
     model = ld.load(ROBOTS / f"{name}.yaml")
     found = ld.assemble(model)
     assert worst("residual after assembly [rad | m]", found.residual) <= CLOSED
@@ -137,7 +137,7 @@ def test_mobility_of_our_robots(name, degrees, redundant, worst):
 
 
 def limits_of(model):
-    """Places in q and in v of the coordinates that may have limits, and these."""
+    """Return indices in q and in v of the coordinates that may have limits, and the limits."""
     places = [(joint.q.start + k, joint.v.start + k) for joint in model.joints if joint.screws is not None
               for k in range(joint.q.stop - joint.q.start)]
     q, v = (list(x) for x in zip(*places, strict=True)) if places else ([], [])
@@ -145,7 +145,7 @@ def limits_of(model):
 
 
 def test_redundant_rows_follow_from_those_before_them():
-    """Two equal closures: the second is redundant, whole."""
+    """All equations of the second of two equal closures are redundant."""
     robot = four_bar()
     twice = replace(robot, loops=(*robot.loops, replace(robot.loops[0], name="again")))
     found = ld.assemble(ld.build(twice), [0.7, -0.6, 1.2])
@@ -154,7 +154,7 @@ def test_redundant_rows_follow_from_those_before_them():
 
 
 def test_a_parallelogram_in_line_is_singular():
-    """All bars along x: two branches of motion meet there."""
+    """All bars lie along x, where two branches of motion intersect."""
     model = ld.build(four_bar(1.0, 0.5, 1.0, 0.5))
     here, beside = ld.mobility(model, [0.0, 0.0, 0.0]), ld.mobility(model, [0.4, -0.4, 0.4])
     assert (here.degrees, here.rank, here.generic_rank, here.singular, here.rigid) == (2, 1, 2, True, False)
@@ -172,7 +172,7 @@ def test_singular_windows_of_bars_in_a_line():
 
 
 def test_a_dead_structure_gives_way_to_the_first_order_only():
-    """Three bars in a line between two pins, as long together as the distance. A little longer, and it moves."""
+    """Three bars between two pins lie in a line of exactly their length. If they are a little longer, they move."""
     shaky = ld.mobility(ld.build(four_bar(2.0, 0.6, 0.9, 0.5)), [0.0, 0.0, math.pi])
     assert (shaky.degrees, shaky.rigid, shaky.singular) == (2, True, True)
     longer = ld.assemble(ld.build(four_bar(2.0, 0.6, 0.95, 0.5)), [0.1, -0.1, 3.0]).mobility
@@ -193,14 +193,14 @@ def test_an_immobile_structure():
 # limits, flips, turns ------------------------------------------------------------------------------------------------
 
 def test_limits_choose_the_branch():
-    """The rocker may not go below: the guess of the lower branch is brought back."""
+    """Limits of the rocker exclude the lower branch: its guess leads to the upper one."""
     model = ld.build(four_bar(limits=(0.1, 3.0)))
     found = ld.assemble(model, [0.7, -0.7, -1.5], fixed=["crank"])
     assert 0.1 <= found.q[2] <= 3.0 and min(apart(found.q[2], x) for x in freudenstein(0.7)) < 1e-12
 
 
 def test_a_joint_at_its_limit_is_kept_there_and_named():
-    """Nearest to a guess beyond the limit: the rocker stays at it, and the others make up for it."""
+    """For a guess beyond the limit, the rocker stays at the limit and the other joints close the loop."""
     psi = max(map(wrapped, freudenstein(0.7)))
     model = ld.build(four_bar(limits=(psi - 0.4, psi + 0.1)))
     found = ld.assemble(model, [0.7, -0.5, psi + 1.5])
@@ -221,13 +221,13 @@ def test_opposite_axes_are_no_solution():
 
 
 def test_whole_turns_are_taken_back():
-    """A guess of several turns stays within half a turn of itself."""
+    """The result for a guess of several turns is within half a turn of the guess."""
     found = ld.assemble(ld.build(four_bar()), [0.7 + 20 * math.pi, -0.7, 1.5], fixed=["crank"])
     assert found.q[0] == 0.7 + 20 * math.pi and abs(found.q[2] - 1.5) < math.pi and abs(found.q[1] + 0.7) < math.pi
 
 
 def test_couplings_and_mimics_are_met():
-    """A gear of two joints and a mimic; what is left is nearest to the guess: x = g + c (…)/(c.c)."""
+    """A gear of two joints and a mimic: the result is nearest to the guess, x = g + c (…)/(c.c)."""
     joints = (revolute("j", "world", "a"), revolute("k", "a", "b"), revolute("l", "b", "c", mimic=Mimic("k", -2.0, 0.5)))
     model = ld.build(Robot("r", (link("a"), link("b"), link("c")), joints,
                            couplings=(Coupling("gear", (("j", "", 1.0), ("k", "", -3.0)), 0.25),)))
@@ -238,7 +238,7 @@ def test_couplings_and_mimics_are_met():
 
 
 def test_rolling_touches_the_plane_by_going_down_only():
-    """Assembly may slip: the disc comes to the height of its radius, and does not turn for it."""
+    """Assembly may slip: the disc moves to the height of its radius without rotation."""
     model = ld.load(ROBOTS / "rolling_disc.yaml")
     q = model.neutral()
     q[2] = 0.3
@@ -248,7 +248,7 @@ def test_rolling_touches_the_plane_by_going_down_only():
 
 
 def test_a_driven_closure_is_where_its_motion_has_it():
-    """A point of the crank is taken to a point on its circle."""
+    """A point of the crank is moved to a point on its circle."""
     model = ld.build(Robot("r", (link("a"),), (revolute("j", "world", "a"),),
                            loops=(Loop("hand", "ball", "world", "a", Pose(), at(0.5, 0, 0), driven=True),)))
     T = np.eye(4)
@@ -260,7 +260,7 @@ def test_a_driven_closure_is_where_its_motion_has_it():
 
 # far guesses ---------------------------------------------------------------------------------------------------------
 def rod_between_sliders() -> Robot:
-    """Two sliders along x; a rod of 0.5 m between points that are 0.3 m apart across x: 0.4 m along it."""
+    """Two sliders along x, and a rod of 0.5 m between points that are 0.3 m apart across x: 0.4 m along it."""
     joints = tuple(Joint(name, "prismatic", "world", name, axes=((1.0, 0.0, 0.0),)) for name in "ab")
     rod = Loop("rod", "distance", "a", "b", at(0, 0, 0), at(0, 0.3, 0), length=0.5)
     return Robot("rod", (link("a"), link("b")), joints, loops=(rod,))
@@ -268,7 +268,7 @@ def rod_between_sliders() -> Robot:
 
 @pytest.mark.parametrize("far", [10.0, 1e3, -1e3, 1e6])
 def test_sliders_far_apart_meet_halfway(far):
-    """The nearest configuration moves both sliders by the same length. Rounding of a position is 1e-16 of it."""
+    """The nearest configuration moves both sliders by the same length. Positions round to 1e-16 of it."""
     found = ld.assemble(ld.build(rod_between_sliders()), [0.0, far])
     half = abs(far) / 2
     np.testing.assert_allclose(np.sign(far) * found.q, [half - 0.2, half + 0.2], rtol=0, atol=1e-12 + 1e-15 * half)
@@ -289,7 +289,7 @@ def test_free_bodies_far_apart(kind, far):
 
 
 def test_a_far_loop_that_cannot_close_is_still_refused():
-    """A rod shorter than its ends are apart across the sliders: 0.3 m are left of 0.1 m."""
+    """A rod is shorter than the distance of its ends across the sliders: 0.3 m instead of 0.1 m remain."""
     robot = rod_between_sliders()
     short = replace(robot, loops=(replace(robot.loops[0], length=0.1),))
     with pytest.raises(ld.ComputationError, match=r'distance loop "rod" cannot be closed: .* is 0\.2 m'):
@@ -299,7 +299,7 @@ def test_a_far_loop_that_cannot_close_is_still_refused():
 # errors -----------------------------------------------------------------------------------------------------
 
 def test_a_loop_that_cannot_close_is_named_with_what_is_left():
-    """Bars too short by 0.1 m: they lie in a line, and that is left."""
+    """Bars that are too short by 0.1 m lie in a line, with that residual."""
     model = ld.build(four_bar(2.0, 0.4, 1.0, 0.5))
     with pytest.raises(ld.ComputationError) as caught:
         ld.assemble(model, [0.1, 0.2, 3.0])
@@ -314,7 +314,7 @@ def test_a_loop_that_cannot_close_within_the_limits():
 
 
 def tilted(robot, angle, kind) -> Robot:
-    """With the axis of the crank turned about x."""
+    """Return the linkage with the axis of the crank rotated about x."""
     c, s = math.cos(angle), math.sin(angle)
     crank = replace(robot.joints[0], origin=Pose((1.0, 0.0, 0.0, 0.0, c, -s, 0.0, s, c)))
     return replace(robot, joints=(crank, *robot.joints[1:]), loops=(replace(robot.loops[0], type=kind, axes=Z),))
@@ -334,14 +334,14 @@ def test_axes_that_are_nearly_parallel_are_the_reason(angle, kind):
 
 
 def test_the_reason_is_named_where_the_search_ends_at_an_outer_position():
-    """What is left in the plane is 3 % of the tilt."""
+    """The residual in the plane is 3 % of the tilt."""
     with pytest.raises(ld.ComputationError, match=r"not parallel \(angle 3\.7e-06 rad"):
         ld.assemble(ld.build(tilted(four_bar(coupler=0.9, rocker=0.6), 1.5708 - math.pi / 2, "revolute")), [1.0, -0.6, 1.7])
 
 
 @pytest.mark.parametrize("kind", ["prismatic", "weld"])
 def test_axes_in_the_plane_of_a_loop_that_are_nearly_in_it(kind):
-    """A slider along x whose frame is turned out of the plane: the mean axis of the hinges is the normal."""
+    """The frame of a slider along x is rotated out of the plane: the mean axis of the hinges is the normal."""
     robot = four_bar()
     joints = (*robot.joints[:2], Joint("slide", "prismatic", "world", "c", axes=((1.0, 0.0, 0.0),)))
     knee = replace(robot.joints[1], name="wrist", parent="b", child="d", origin=at(1.1, 0, 0))
@@ -362,7 +362,7 @@ def test_a_cylindrical_loop_and_a_ball_joint_close_with_axes_that_are_not_parall
     ([0.1, 0.2, 3.0], (), {"coupler": 0.5, "crank": 0.4, "ground": 2.0, "rocker": 1.0}),
     ([0.7, 0.0, 0.0], ("crank", "knee", "rocker"), {})])
 def test_other_reasons_are_not_taken_for_axes_that_are_not_parallel(guess, fixed, given):
-    """Bars that are too short, and joints that are kept fixed, with a tilt beside."""
+    """Bars that are too short, and fixed joints, are combined with a tilt."""
     with pytest.raises(ld.ComputationError, match="check lengths and frames"):
         ld.assemble(ld.build(tilted(four_bar(**given), 1e-6, "revolute")), guess, fixed=fixed)
 
@@ -402,7 +402,7 @@ def test_wrong_arguments():
 
 
 def test_the_same_seed_gives_the_same_answer():
-    """From all bars in a line, where the first start has no direction to go."""
+    """All bars start in a line, where the first iteration has no direction."""
     model = ld.build(four_bar())
     first, second = (ld.assemble(model, [0.0, 0.0, 0.0], seed=7) for _ in range(2))
     np.testing.assert_array_equal(first.q, second.q)

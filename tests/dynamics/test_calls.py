@@ -54,7 +54,7 @@ def same(function, model, given, expected):
 
 @pytest.mark.parametrize("name", [name for name in CALLS if not name.startswith(("link_", "jacobian"))])
 def test_a_batch_of_one_stays_one_after_another(name, monkeypatch):
-    """And one state one state, whichever came before: a line is kept for the next call of its shape."""
+    """A batch of one and one state have separate functions, in any order of calls."""
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     (which, function), model = CALLS[name], ld.build(model_of("universal").description)
     states = [state(model, 1)[k] for k in which]
@@ -83,7 +83,7 @@ def test_arguments_are_left_alone_and_results_are_new(which, function, size):
 @EVERY
 @SIZES
 def test_lists_and_other_arrays_are_accepted(which, function, size):
-    """Read-only, strided, Fortran-ordered, not aligned, of another byte order; lists."""
+    """Lists, and arrays that are read-only, strided, in Fortran order, not aligned or of another byte order."""
     model = model_of(NAME)
     given = arrays(which, size)
     expected = [x.copy() for x in results(function(model, *given))]
@@ -176,7 +176,7 @@ MASKED = "has masked values (remove these states, or fill the array: "
 @pytest.mark.parametrize("label", CALLS)
 @SIZES
 def test_masked_values_are_refused(label, size):
-    """They came back as if they had been given: what a masked array hides, NumPy's conversion shows."""
+    """They counted as numbers: NumPy's conversion exposes the values under a mask."""
     which, function = CALLS[label]
     model = model_of(NAME)
     for k in range(len(which)):
@@ -236,7 +236,7 @@ def test_nan_and_infinity_are_refused_with_coordinate_and_state(label, bad):
 
 @pytest.mark.parametrize("label", CALLS)
 def test_quaternions_must_be_of_unit_norm(label):
-    """Never repaired silently. Rounding of single precision is beyond it, too."""
+    """They are never normalized silently. Rounding of single precision exceeds the tolerance, too."""
     which, function = CALLS[label]
     model = model_of(NAME)
     joints = [joint for joint in model.joints if joint.type in ("ball", "free")]
@@ -390,7 +390,7 @@ def test_overflow_is_an_error_and_never_nan(label, size):
 
 
 def test_fast_calls_fall_back_for_any_other_argument():
-    """A compiled entry takes contiguous float64 only; everything else goes the general way, without compiling."""
+    """A compiled entry point takes contiguous float64 only; other arguments are converted, without compilation."""
     from liedyn.kernels.hybrid_dynamics import hybrid_batch
     from liedyn.kernels.newton_euler import inverse_batch
     model = model_of("universal")
@@ -411,7 +411,7 @@ def test_fast_calls_fall_back_for_any_other_argument():
 
 
 def test_batch_calls_may_start_from_any_thread_before_anything_is_compiled():
-    """A fresh process whose first calls come from eight threads at once: each compiles or loads once, all agree."""
+    """The first calls of a new process come from eight threads: each compiles or loads once, and all agree."""
     code = """
 import numpy as np, liedyn as ld
 from concurrent.futures import ThreadPoolExecutor

@@ -66,7 +66,7 @@ def test_one_state_takes_the_way_that_a_batch_of_one_has_left(name, monkeypatch)
 @LINES
 @pytest.mark.parametrize("ctypes_only", [False, True])
 def test_a_batch_of_one_beside_one_state_is_a_batch(ctypes_only, monkeypatch):
-    """Also where an argument is overwritten; an out of the other shape is an error."""
+    """Also if an argument is overwritten. An `out` of the other shape is an error."""
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     if ctypes_only:
         monkeypatch.setattr(python_call, "is_supported", lambda: False)
@@ -97,7 +97,7 @@ def test_options_are_looked_up_and_not_inspected(model, monkeypatch):
 
 
 def test_one_robot_of_others_is_not_computed_as_the_model():
-    """Functions for one state that the model has left are those of its own numbers."""
+    """Functions for one state that the model has cached are those of its own numbers."""
     model, heavy = ld.build(ARM), ld.build(ARM).with_changes(mass={"lower": 3.0})
     for x in (Q, Q[None]):
         ld.inverse_dynamics(model, x, V, A), ld.mass_matrix(model, x)

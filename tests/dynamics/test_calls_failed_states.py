@@ -54,7 +54,7 @@ def fields(result):
 
 
 def assert_same_but(found, expected, failed):
-    """The same type; NaN, False or nothing at the states that failed."""
+    """Assert the same type, with NaN, False or None at the states that failed."""
     assert type(found) is type(expected)
     for x, y in zip(fields(found), fields(expected), strict=True):
         if np.ndim(y) and np.shape(y)[:1] != (N,) and np.shape(x) == np.shape(y):
@@ -77,7 +77,7 @@ def test_functions_that_take_batches_have_it():
 
 @EVERY
 def test_states_that_can_be_computed_are_not_lost(name):
-    """One NaN among thousands of states raised, and all others were lost."""
+    """One NaN among thousands of states raised an error, and all other results were lost."""
     function, model, states = case(name)
     given = arguments_of(function, states)
     expected = function(model, **given)
@@ -104,7 +104,7 @@ def test_a_batch_without_failures_is_as_ever(name):
 
 @EVERY
 def test_batches_of_no_states(name):
-    """Two functions ended in NumPy's error about a shape, two in one of ours."""
+    """Two functions ended in an error of NumPy about a shape, two in one of liedyn."""
     function, model, states = case(name)
     given = arguments_of(function, states)
     expected = fields(function(model, **given))
@@ -211,7 +211,7 @@ def test_a_wrench_or_a_drive_that_is_not_finite_fails_its_state_only():
 
 
 def test_directions_of_one_state_fail_one_by_one():
-    """The results of the state itself have its axes, whatever becomes of its directions."""
+    """The results of the state have its axes, whether its directions fail or not."""
     q, v, a, _ = state(TREE, 4)
     dq = np.random.default_rng(4).normal(size=(5, TREE.nv))
     tau, dtau = ld.inverse_dynamics_directional(TREE, q, v, a, dq=dq)

@@ -52,7 +52,7 @@ def test_results_are_written_to_out(name, lead, code):
 @pytest.mark.parametrize("lead", [(), (9,)])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_out_may_lie_anyhow(name, lead, code):
-    """Every other number of a larger array."""
+    """`out` is every second number of a larger array."""
     function, given = FUNCTIONS[name], state(MODEL, 1, lead)
     expected = function(*given)
     wide = [np.zeros((*x.shape[:-1], 2 * x.shape[-1]))[..., ::2] for x in arrays(expected)]

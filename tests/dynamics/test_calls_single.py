@@ -37,7 +37,7 @@ def case(label, name=NAME):
 
 @EVERY
 def test_it_takes_the_short_way_and_finds_the_same(label, monkeypatch):
-    """Bitwise: the line is one. A result is the caller's own."""
+    """Results are bitwise equal, and they belong to the caller."""
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     model, function, x = case(label, "universal")
     expected = function(model, *(list(y) for y in x))
@@ -50,7 +50,7 @@ def test_it_takes_the_short_way_and_finds_the_same(label, monkeypatch):
 
 @EVERY
 def test_what_is_no_plain_array_goes_the_long_way(label):
-    """Read-only, strided, of another type, with leading axes."""
+    """Read-only, strided, of another type, or with leading axes."""
     model, function, x = case(label)
     expected = function(model, *x)
     frozen = [y.copy() for y in x]
@@ -80,7 +80,7 @@ def test_wrong_states_are_named(label):
 
 @EVERY
 def test_a_thread_of_its_own(label):
-    """Scratch belongs to a thread: a fresh one has none, and one that worked on a small robot too little."""
+    """Each thread has its workspace: a new one has none, and that of a small robot is too small."""
     model, function, x = case(label)
     expected, found = function(model, *x), []
 

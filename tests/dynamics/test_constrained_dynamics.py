@@ -63,7 +63,7 @@ def test_results_are_not_overwritten_by_the_next_call():
 
 
 def test_copies_of_a_model_that_has_computed():
-    """What is kept with a model for the next call, compiled functions among it, does not go into copies."""
+    """The cache of a model, with compiled functions, is not copied."""
     model, q, v, _, tau = states("closed twice")
     expected = [ld.constrained_forward_dynamics(model, q[0], v[0], tau[0]).a for _ in range(2)][-1]
     for other in pickle.loads(pickle.dumps(model)), copy.deepcopy(model):
@@ -85,7 +85,7 @@ def test_broadcasting_lists_and_views():
 
 
 def test_many_states_on_all_cores():
-    """Enough for threads, not a multiple of eight."""
+    """So many that threads are used, and not a multiple of eight."""
     model, q, v, _, tau = states("every kind, looped", size=(517,))
     out = ld.constrained_forward_dynamics(model, q, v, tau)
     for k in (0, 7, 8, 300, 511, 512, 516):
@@ -106,7 +106,7 @@ def test_external_wrenches_by_name():
 # stabilization ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", [name for name in LOOPED if name.startswith(("closure", "driven"))])
 def test_baumgarte(name, worst):
-    """A a + gamma + 2 f (A v - u) + f^2 residual = 0, at a configuration that is open, with a velocity that opens it further."""
+    """A a + gamma + 2 f (A v - u) + f^2 residual = 0, at an open configuration with a velocity that opens it further."""
     case, f = looped_of(name), 7.0
     model, constraint_motion = case.model, case.constraint_motion
     _, v, _, tau = anywhere(case, 4)
@@ -150,7 +150,7 @@ def test_prescribed_accelerations_that_contradict():
 
 @pytest.mark.parametrize("name", LOOPED)
 def test_every_contradiction_is_seen(name):
-    """All prescribed, one row of A off by 1e-3: refused; by rounding of the accelerations: not."""
+    """With all coordinates prescribed, an error of 1e-3 in one equation raises; rounding of the accelerations does not."""
     case = looped_of(name)
     model, constraint_motion = case.model, case.constraint_motion
     q, v, _, tau = motion(case, 6)
@@ -166,7 +166,7 @@ def test_every_contradiction_is_seen(name):
 
 
 def test_a_drive_that_contradicts():
-    """A body welded to the ground and driven away from it."""
+    """A body that is welded to the ground is driven away from it."""
     loops = (Loop("hold", "weld", WORLD, "root"), Loop("tool", "weld", WORLD, "root", driven=True))
     model = ld.build(replace(ROBOTS["a lone body"], loops=loops))
     q, zero = model.neutral(), np.zeros(6)
@@ -229,7 +229,7 @@ def test_leading_axes_that_do_not_fit():
 
 
 def test_a_tree_that_cannot_move_is_refused():
-    """A massless link at the end: as in forward dynamics of the open tree."""
+    """A massless link at the end is an error, as in forward dynamics of the open tree."""
     model, q, v, _, tau = states("closed twice", size=())
     assert "too large for double precision" in refused(ld.ComputationError, ld.constrained_forward_dynamics, model, q, 1e200 * v,
                                                        tau)
@@ -237,7 +237,7 @@ def test_a_tree_that_cannot_move_is_refused():
 
 @pytest.mark.parametrize("rows", [(0,), (1, 0), (5, 0)])
 def test_a_pfaffian_of_no_rows_constrains_nothing(rows):
-    """Ended in NumPy's error about stacks of nothing."""
+    """It ended in an error of NumPy about empty stacks."""
     model = model_of("universal")
     q, v, _, tau = state(model, 1, (5,))
     out = ld.constrained_forward_dynamics(model, q, v, tau, pfaffian=lambda q: np.zeros((*rows, model.nv)))
@@ -248,7 +248,7 @@ def test_a_pfaffian_of_no_rows_constrains_nothing(rows):
 @pytest.mark.parametrize("name", ["universal", "closed twice"])
 @pytest.mark.parametrize("lead", [(4,), (2, 3)])
 def test_pfaffian_constraints_with_a_wrench_of_each_state(name, lead):
-    """A batch is its states one at a time. The axes of wrenches count as axes of the batch."""
+    """A batch equals its single states. The axes of wrenches count as axes of the batch."""
     model, q, v, _, tau = states(name) if name in LOOPED else (model := model_of(name), *state(model, 1, (N,)))
     q, v, tau, link = q[0], v[0], tau[0], model.link_names[-1]
     rng = np.random.default_rng(8)

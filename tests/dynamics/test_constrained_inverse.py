@@ -17,13 +17,13 @@ CRITERIA = ("unique", "least_constraint_force", "least_torque")
 
 
 def obeyed(model, q, v, a, out, **options):
-    """How far tau, lambda are from the equation of motion, of its largest force."""
+    """Return the residual of the equation of motion for tau and lambda, relative to its maximum force."""
     needed = ld.inverse_dynamics(model.spanning_tree(), q, v, a, **options)
     return relative(out.tau + ld.constraint_forces(model, q, out.multipliers), needed, np.abs(out.tau).max())
 
 
 def program(model, q, v, a, mask, criterion, tau_p=None, weights=1.0, **options):
-    """tau of the dense quadratic program."""
+    """Return tau of the dense quadratic program."""
     A, _ = reference.equations(model, q)
     tau_r = ld.inverse_dynamics(model.spanning_tree(), q, v, a, **options)
     w = (weights, 0.0) if criterion == "least_torque" else (0.0, 1.0)
@@ -79,7 +79,7 @@ def test_redundant_a_five_bar_of_three_motors(worst):
 
 
 def test_fully_actuated_a_four_bar(worst):
-    """(65), (66); and lambda = 0 where constraint forces are the least. Checks: K2 (65), (66)."""
+    """Checks: K2 (65), (66). lambda = 0 if constraint forces are minimal."""
     model, q = n_bar(4)
     q, v, a, _ = n_bar_motion(model, q, 2)
     every = np.ones(4, dtype=bool)
@@ -99,7 +99,7 @@ def test_fully_actuated_a_four_bar(worst):
 @pytest.mark.parametrize("closure, n", [("weld", 3), ("revolute", 2)])
 @pytest.mark.parametrize("actuated", [(0,), (0, 1), (1,)])
 def test_immobile_a_truss(closure, n, actuated, worst):
-    """n = m: the constraints carry everything, and tau = 0 is the least."""
+    """n = m: the constraints carry all loads, and the minimum is tau = 0."""
     model, q = n_bar(n, closure)
     zero = np.zeros(n)
     mask = mask_of(model, *actuated)
@@ -119,7 +119,7 @@ def test_immobile_a_truss(closure, n, actuated, worst):
 
 
 def test_under_actuated_a_five_bar_of_one_motor():
-    """m < n_p: no solution, except for motions that passive joints make by themselves."""
+    """m < n_p: there is no solution, except for motions of the passive joints without forces."""
     model, q = five_bar()
     q, v, a, tau = n_bar_motion(model, q, 3)
     with pytest.raises(ld.ComputationError) as caught:
@@ -138,7 +138,7 @@ def test_under_actuated_a_five_bar_of_one_motor():
 
 
 def test_a_singular_configuration():
-    """A four-bar stretched out on a line has a second degree of freedom there: one motor does not hold it, two do."""
+    """A four-bar in a line has a second degree of freedom: one motor does not hold it, two do."""
     model, q = n_bar(4, q=np.zeros(4))
     zero = np.zeros(4)
     with pytest.raises(ld.ComputationError, match="the mechanism has 2 degrees of freedom in this configuration"):
@@ -150,7 +150,7 @@ def test_a_singular_configuration():
 
 
 def test_motors_in_the_wrong_place():
-    """As many motors as degrees of freedom, at joints that the constraints bind to each other: no solution."""
+    """As many motors as degrees of freedom, but at joints whose motions the constraints couple: there is no solution."""
     model, _ = n_bar(5)
     geared = ld.build(replace(model.description, loops=(), couplings=(
         *_gear("g1", "pin0", "pin1"), *_gear("g2", "pin2", "pin3"))))
@@ -166,7 +166,7 @@ def _gear(name, one, other):
 
 # dependent rows ---------------------------------------------------------------------------------------------------
 def test_closed_twice_is_as_closed_once(worst):
-    """tau is judged, not lambda: a closure once more shares the multipliers in halves, and changes no force of motors."""
+    """tau is compared, not lambda: a repeated closure halves the multipliers and changes no torque."""
     once, q = five_bar()
     twice, _ = n_bar(5, repeated=2)
     q, v, a, _ = n_bar_motion(once, q, 5)
@@ -178,7 +178,7 @@ def test_closed_twice_is_as_closed_once(worst):
 
 
 def test_passive_springs_and_wrenches(worst):
-    """They are part of the balance at passive joints."""
+    """They contribute to the balance of passive joints."""
     model, q = five_bar()
     q, v, a, _ = n_bar_motion(model, q, 6)
     F = np.random.default_rng(6).standard_normal((5, 6))
@@ -322,7 +322,7 @@ def test_a_motion_that_breaks_a_constraint():
 
 
 def test_names_of_coordinates():
-    """A joint of several coordinates is actuated whole, or by a coordinate."""
+    """All coordinates of a joint are actuated, or one of them."""
     case = looped_of("cylindrical, looped")
     q, v, _, tau = motion(case, 4)
     a = ld.constrained_forward_dynamics(case.model, q, v, tau).a

@@ -61,7 +61,7 @@ def test_forces_of_multipliers(name, worst):
 
 # drives -----------------------------------------------------------------------------------------------------------
 def test_a_drive_by_parts():
-    """Pose, twist, rate: what is left out is zero, a closure that is not named is at rest."""
+    """Pose, twist and rate: omitted ones are zero, and a closure that is not named is at rest."""
     case = looped_of("driven")
     model, q, v = case.model, case.q, np.ones(case.model.nv)
     T, V, dV = case.constraint_motion["loop0"]
@@ -96,7 +96,7 @@ def test_a_batch_of_drives():
 
 
 def test_a_drive_in_the_axes_of_the_file():
-    """A slide that is driven along x of frame A, whatever the closure's axis is: the residual is the way that frame A went."""
+    """A slide is driven along x of frame A, for any axis of the closure: the residual is the displacement of frame A."""
     robot = ROBOTS["a lone body"]
     for axis in ((0, 0, 1), (1, 0, 0), (0.6, -0.8, 0)):
         model = ld.build(replace(robot, loops=(Loop("tool", "revolute", WORLD, "root", Pose(), Pose(), (axis,), driven=True),)))
@@ -139,7 +139,7 @@ def test_configurations_are_closed_by_the_shortest_way(name, size, worst):
 
 
 def holonomic(model, q, constraint_motion):
-    """A of what binds configurations."""
+    """Return the rows of A that constrain configurations."""
     A, _ = reference.equations(model, q, constraint_motion)
     for one, loop in zip(model.constraints, model.description.loops, strict=False):
         if loop.type == "rolling":
@@ -177,7 +177,7 @@ def test_what_is_closed_stays():
 
 @EVERY
 def test_velocities_are_projected(name, worst):
-    """v - M^-1 A^T (A M^-1 A^T)^+ (A v - u), dense; once more changes nothing; in a batch as alone."""
+    """v - M^-1 A^T (A M^-1 A^T)^+ (A v - u), dense. A second projection has no effect; a batch equals single states."""
     case = looped_of(name)
     model, constraint_motion = case.model, case.constraint_motion
     v = np.random.default_rng(6).standard_normal((N, model.nv))
@@ -245,7 +245,7 @@ def test_drives_that_are_refused():
 
 
 def test_what_cannot_be_closed():
-    """A rod that is too short: the constraint that stays open is named."""
+    """A rod is too short: the error names the constraint that stays open."""
     rod = Loop("rod", "distance", WORLD, "link2", Pose.from_xyz_rpy((50.0, 0, 0), (0, 0, 0)), length=0.3)
     model = ld.build(replace(ROBOTS["revolute"], loops=(rod,)))
     text = refused(ld.ComputationError, ld.project_configuration, model, ld.random_configuration(model, np.random.default_rng(1)))

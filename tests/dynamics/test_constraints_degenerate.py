@@ -14,7 +14,7 @@ PLACE = pytest.mark.parametrize("place", PLACES)
 
 
 def close(found, expected, lengths=1.0, tolerance=1e-9):
-    """Relative to the largest, in units of each coordinate. Rounding of positions a kilometre away is 1e-13 of a lever arm."""
+    """Compare relative to the maximum, in units of each coordinate. Positions a kilometre away round to 1e-13 of a lever arm."""
     found, expected = np.asarray(found) / lengths, np.asarray(expected) / lengths
     assert np.abs(found - expected).max() <= tolerance * max(np.abs(expected).max(), 1.0)
 
@@ -46,7 +46,7 @@ def test_velocities_are_projected_in_the_metric_of_the_mass_matrix(name, place, 
 @PLACE
 @EVERY
 def test_configurations_are_projected_in_every_unit(name, place):
-    """Back to a closed configuration from one that is off by a thousandth."""
+    """A configuration that is off by a thousandth is projected to a closed one."""
     case = placed(name, place)
     off = ld.integrate(case.model, case.q, 1e-3 * case.lengths * np.cos(np.arange(case.model.nv)))
     q = ld.project_configuration(case.model, off)
@@ -66,7 +66,7 @@ def test_mobility(name, place):
 @PLACE
 @EVERY
 def test_impulses(name, place):
-    """A joint that stops at once; twice, since the second time its row follows from the others or is at rest."""
+    """A joint stops suddenly; the second time, its row depends on others or is at rest."""
     case = placed(name, place)
     v, unit = projected(case, case.v), np.eye(case.model.nv)[:1]
     A = clear_rounding(case.model, ld.constraint_jacobian(case.model, case.q))
@@ -82,7 +82,7 @@ def test_impulses(name, place):
 @PLACE
 @EVERY
 def test_derivatives_of_accelerations_by_joint_forces(name, place):
-    """The inverse mass matrix of the motions that the constraints leave."""
+    """They are the inverse mass matrix of the motions that the constraints allow."""
     case = placed(name, place)
     d, v = dense(case), projected(case, case.v)
     W = np.linalg.inv(d.M)
@@ -94,7 +94,7 @@ def test_derivatives_of_accelerations_by_joint_forces(name, place):
 @PLACE
 @EVERY
 def test_inverse_dynamics_gives_the_forces_back(name, place):
-    """All joints actuated, the least torque: what has no effect on the motion is left out. The derivatives are those at home."""
+    """All joints are actuated with minimum torque. Forces without effect on the motion are not part of it."""
     case, home = placed(name, place), placed(name, "home")
     v = projected(case, case.v)
     a, _ = motion(case, v)

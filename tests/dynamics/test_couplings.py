@@ -41,7 +41,7 @@ def close(x, y, tolerance=1e-11):
 
 
 def masks(model, G, independent):
-    """Return masks: nothing, one driver, one follower, all, every second coordinate."""
+    """Return masks: none, one driver, one follower, all, every second coordinate."""
     nv = model.nv
     followers = np.setdiff1d(np.arange(nv), independent)
     driver = independent[np.flatnonzero(G[followers[0]])[0]] if G[followers[0]].any() else independent[0]
@@ -240,7 +240,7 @@ def test_forces_with_a_reference_velocity_are_those_of_the_tree(name):
 
 
 def test_a_follower_on_another_axis_changes_what_is_identifiable_as_by_hand():
-    """Two wheels about parallel axes, geared 1:2: only I1 + 4 I2 is seen."""
+    """Two wheels about parallel axes, geared 1:2: only I1 + 4 I2 is identifiable."""
     links = tuple(Link(name, 1.0, (0.0, 0.0, 0.0), (0.1, 0.0, 0.0, 0.1, 0.0, 0.3)) for name in "ab")
     joints = (Joint("p", "continuous", "world", "a", axes=((0.0, 0.0, 1.0),)),
               Joint("q", "continuous", "world", "b", axes=((0.0, 0.0, 1.0),), mimic=Mimic("p", 2.0)))
@@ -404,7 +404,7 @@ def test_mimics_are_couplings_and_redundant_ones_change_nothing():
 
 @pytest.mark.parametrize("multiplier", [0.0, 1e-6, 1e3])
 def test_any_ratio_is_possible(multiplier):
-    """Zero: the follower is at rest."""
+    """With ratio zero, the follower is at rest."""
     model = coupled_robot(3)
     first = next(joint.name for joint in model.description.joints if joint.mimic)
     model = changed(model, joints=tuple(replace(joint, mimic=replace(joint.mimic, multiplier=multiplier)) if joint.name == first
@@ -495,7 +495,7 @@ def test_forces_are_those_in_a_hundred_digits_reduced_by_hand(seed, code):
 
 
 def parameters_of(model):
-    """The parameters without passive forces."""
+    """Return the parameters without those of passive forces."""
     p = ld.inertial_parameters(model)
     return np.where([name.startswith(("damping.", "friction.")) for name in p.names], 0.0, p.values)
 
