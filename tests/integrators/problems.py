@@ -9,7 +9,7 @@ from liedyn.model.links import Link, Pose
 
 
 def free_motion(model, q, v) -> InitialValueProblem:
-    """No motors, no external forces."""
+    """Return a problem without motors and external forces."""
     from liedyn.simulation.name_binding import v_to_q_indices
     nv, none, ints = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
     schedule = InputSchedule(np.full(nv, TORQUE, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.full(nv, -1, dtype=np.int64),
@@ -24,7 +24,7 @@ def link(name, mass=1.0, com=(0.05, -0.02, 0.1), inertia=(0.05, 0.0, 0.0, 0.08, 
 
 
 def floating_robot(gravity=(0.0, 0.0, -9.81)):
-    """A free base with a revolute and a ball joint: every kind of chart."""
+    """Return a free base with a revolute and a ball joint: every kind of chart."""
     limits = (Coordinate(-10.0, 10.0, 50.0, 50.0),)
     joints = (Joint("arm", "revolute", "body", "arm", Pose(translation=(0.2, 0.0, 0.1)), ((0.0, 1.0, 0.0),), coordinates=limits),
               Joint("wrist", "ball", "arm", "hand", Pose(translation=(0.0, 0.0, 0.3))))
@@ -33,7 +33,7 @@ def floating_robot(gravity=(0.0, 0.0, -9.81)):
 
 
 def turning_state(model):
-    """Off the origin, and fast enough that rotations matter."""
+    """Return a state away from the origin, with velocities at which rotations matter."""
     q = model.neutral()
     q[:3] = 0.3, -0.2, 1.0
     u = np.array([0.2, -0.4, 0.1, 0.8])

@@ -59,7 +59,7 @@ joints:
 
 
 def off(model, ours, theirs, k=-1):
-    """Largest differences in q, v and the multipliers, relative to the size of each."""
+    """Return the maximum differences of q, v and the multipliers, relative to the maximum of each."""
     size = lambda x: max(np.abs(x).max(initial=0.0), 1e-6)      # noqa: E731 - at rest, rounding moves by 1e-16
     return np.array([np.abs(ld.difference(model, theirs.q[k], ours.q[k])).max() / size(theirs.q),
                      np.abs(ours.v[k] - theirs.v[k]).max() / size(theirs.v),
@@ -83,7 +83,7 @@ def test_second_order(write, worst, name):
 
 
 def test_the_first_step_knows_the_multipliers(write):
-    """The shifted first alpha: without it lambda begins with an error of first order (measured: 1.5 after ten steps, rising)."""
+    """Without the shifted first alpha, lambda starts with an error of first order (measured: 1.5 after ten steps, rising)."""
     robot, scenario, _ = CASES["five-bar"]
     problem = prepare(write(robot, scenario)).problem
     times = np.array([0.0, 0.02])
@@ -93,7 +93,7 @@ def test_the_first_step_knows_the_multipliers(write):
 
 
 def test_balance_of_the_record(write, worst):
-    """What is recorded obeys the equations of motion with its own multipliers; prescribed coordinates have their forces."""
+    """The recorded rows satisfy the equations of motion with their multipliers; prescribed coordinates have their forces."""
     robot, scenario, _ = CASES["prescribed and driven by forces"]
     problem = prepare(write(robot, scenario)).problem
     record, _ = solve(problem, np.linspace(0, 0.5, 6), alpha(1e-3))
@@ -108,7 +108,7 @@ def test_balance_of_the_record(write, worst):
 
 
 def test_stiff_springs(write, worst):
-    """A pendulum on a stiff spring, 3e4 times faster than it swings: as a rigid one, at steps of many oscillations."""
+    """A pendulum on a spring 3e4 times faster than its swing moves as a rigid one, with steps of many oscillations."""
     def pendulum(stiffness, joint):
         return f"""
 links: {{arm: {{mass: 0.1, inertia: [0.001, 0.001, 0.001]}}, bob: {{mass: 1, inertia: [0.01, 0.01, 0.01]}}}}
@@ -131,7 +131,7 @@ joints:
 
 
 def test_breaks_and_damping(write):
-    """A force that jumps; rho of 0 damps, of 1 does not, both are of second order."""
+    """The force jumps. Motion is damped with rho = 0 and not with rho = 1; both are of second order."""
     scenario = CASES["five-bar"][1] + "external_forces: [{link: tool, wrench: [0, 0, 0, 1, 0, 0], from: 0.1}]\n"
     problem = prepare(write("five_bar", scenario)).problem
     times = np.array([0.0, 0.05, 0.25])
@@ -143,7 +143,7 @@ def test_breaks_and_damping(write):
 
 
 def test_an_open_tree_stays_open(write):
-    """Without ties a model's constraints do not act."""
+    """The constraints of a model do not act in a problem without constraints."""
     problem = replace(prepare(write("five_bar", CASES["five-bar"][1])).problem, constraints=None)
     record, _ = solve(problem, np.array([0.0, 0.2]), alpha(1e-3))
     truth, _ = solve(problem, np.array([0.0, 0.2]), TIGHT)
@@ -160,7 +160,7 @@ def test_errors(write):
 
 
 def test_a_break_at_an_output_but_for_rounding_is_no_step():
-    """The step between them, of 3e-17 s, did not converge."""
+    """The step of 3e-17 s between them did not converge."""
     scenario = {"robot": "robots/five_bar.yaml", "duration": 0.2, "joints": {"left": {"torque": "0.1*step(t-0.15)"}},
                 "integrator": {"method": "generalized_alpha"}}
     rough, fine = (ld.run_scenario({**scenario, "output_step": step}) for step in (0.05, 0.1))

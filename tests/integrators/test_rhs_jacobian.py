@@ -49,7 +49,7 @@ FRAMES = "world", "local"
 
 
 def differences(run, y):
-    """And how far they may be off."""
+    """Return the Jacobian by differences, and its possible error."""
     def rates(h, k):
         return run.evaluate_trial(TIME, y + h * np.eye(y.size)[k])[1][:-1]
     found = [extrapolated_derivative(lambda h, k=k: rates(h, k), 0.02) for k in range(y.size)]
@@ -58,7 +58,7 @@ def differences(run, y):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_jacobian_is_that_of_the_rates_on_random_trees(seed):
-    """Every kind of joint, drive and law, off the anchor of the chart: 0.3 rad and 0.3 m from it."""
+    """Every kind of joint, drive and law, at 0.3 rad and 0.3 m from the anchor of the chart."""
     model = ld.build(zoo.random_robot(seed, 5, base="floating" if seed % 3 == 0 else "fixed"))
     rng = np.random.default_rng(seed)
     problem = compile_schedule(scenario_for(model, rng), model).problem
@@ -74,7 +74,7 @@ def test_jacobian_is_that_of_the_rates_on_random_trees(seed):
 
 
 def test_jacobian_without_laws_is_by_differences():
-    """A problem that cannot tell what its laws answer: forward differences, good to the root of a rounding."""
+    """A problem without derivatives of its laws gets forward differences, accurate to the root of a rounding."""
     model = ld.build(zoo.random_robot(3, 4, springs=False))
     rng = np.random.default_rng(3)
     exact = free_motion(model, ld.random_configuration(model, rng), np.zeros(model.nv))
@@ -88,7 +88,7 @@ def test_jacobian_without_laws_is_by_differences():
 
 
 def test_jacobian_of_a_state_beyond_all_numbers_is_finite():
-    """'array must not contain infs or NaNs': a trial too far keeps the Jacobian of before."""
+    """A trial step that diverged caused 'array must not contain infs or NaNs'; it keeps the previous Jacobian."""
     model = ld.build(zoo.random_robot(1, 4))
     problem = free_motion(model, model.neutral(), np.zeros(model.nv))
     run = SolverStepper(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("Radau"))
@@ -100,7 +100,7 @@ def test_jacobian_of_a_state_beyond_all_numbers_is_finite():
 
 @pytest.mark.parametrize("n", [3, 6], ids=["ball", "free"])
 def test_chart_slopes_to_the_end_of_a_chart(n):
-    """Up to turns of 1.6 rad, where the solver begins a new chart; P' by differences of P v."""
+    """Up to rotations of 1.6 rad, where the solver begins a new chart; P' by differences of P v."""
     rng = np.random.default_rng(0)
     for _ in range(20):
         x, v = rng.standard_normal(n), rng.standard_normal(n)
@@ -117,7 +117,7 @@ def test_chart_slopes_to_the_end_of_a_chart(n):
 
 @pytest.mark.parametrize("name", ["four_bar", "five_bar", "delta", "gripper", "hand", 0, 1, 2, 3])
 def test_jacobian_of_a_constrained_robot_with_an_expression_is_exact(name):
-    """In directions in which its constraints allow motion; others are projected after each step."""
+    """In directions that the constraints allow; each step projects the others."""
     path = ROBOTS / f"{name}.urdf" if name == "gripper" else ROBOTS / f"{name}.yaml"
     model = ld.load(path) if isinstance(name, str) else coupled_robot(name, "floating" if name % 2 else "fixed")
     rng = np.random.default_rng(5)

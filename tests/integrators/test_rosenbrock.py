@@ -26,7 +26,7 @@ INERTIA = 0.01 + 0.25
 
 @pytest.fixture(params=["auto", "generic"])
 def code(request, monkeypatch):
-    """By lines and by loops."""
+    """Use generated code, then generic kernels."""
     monkeypatch.setenv("LIEDYN_CODE", request.param)
 
 
@@ -87,7 +87,7 @@ def test_order_five_on_a_floating_robot(code):
 
 
 def test_order_five_under_a_law_of_time_and_state(scenario, code):
-    """df/dt is no zero, and the law's answer to the state is part of the Jacobian."""
+    """df/dt is not zero, and the derivative of the law with respect to the state is part of the Jacobian."""
     given = scenario(PENDULUM % "damping: 2.0", joints={"j": {"torque": "3*sin(5*t) - 4*v(j)*cos(t)"}})
     exact = run_scenario(given, {"integrator": {"method": "dop853", "rtol": 1e-13, "atol": 1e-14}})
     errors = [np.abs(run_scenario(given, {"integrator": {"method": "rodas5p", "rtol": 0.1, "atol": 10, "max_step": h}}).v[-1]
@@ -117,7 +117,7 @@ def test_stiff_damping_costs_no_steps(scenario, damping):
 
 
 def test_a_stiff_servo_follows_its_target(scenario):
-    """A pd law whose rates are 1e3 and 1e6 per second; its target moves."""
+    """A pd law with rates of 1e3 and 1e6 per second has a moving target."""
     given = scenario(PENDULUM % "damping: 0.1",
                      joints={"j": {"torque": {"pd": {"kp": 2.6e8, "kd": 2.6e5, "target": "0.3*sin(4*t)"}}}})
     run = run_scenario(given, {"integrator": {"method": "rodas5p", "rtol": 1e-6, "atol": 1e-8}})
@@ -156,7 +156,7 @@ def test_a_trial_too_far_for_a_line_is_shortened_before_loops_go_on(monkeypatch,
 @pytest.mark.parametrize("failure, reason", [(NOT_FINITE, "no longer finite soon after"),
                                              (SINGULAR, "articulated inertia vanishes")])
 def test_no_step_begins_where_the_rates_cannot_be_evaluated(monkeypatch, failure, reason):
-    """An accepted state may be where no trial state was: the run ends there, for the reason that its evaluation has."""
+    """An accepted state may be outside the range of the trial states: the run ends there with the reason of its evaluation."""
     robot, times, jacobian = torque_free_body(), [], RightHandSideJacobian.__call__
 
     def failing(self, t, y):

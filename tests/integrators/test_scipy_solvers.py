@@ -15,7 +15,7 @@ joints: {x: {type: prismatic, parent: world, child: block, axis: [1, 0, 0], limi
 
 @pytest.mark.parametrize("method", [*SCIPY_METHODS, *ROSENBROCK])
 def test_a_jump_at_the_end_is_not_in_the_last_row(tmp_path, method):
-    """The force jumps at 0.2 s, where the row shows it, and at the end, where it does not: the run ends before."""
+    """The force jumps at 0.2 s, which a row shows, and at the end, after the run."""
     (tmp_path / "slider.yaml").write_text(SLIDER)
     run = ld.run_scenario({"robot": str(tmp_path / "slider.yaml"), "duration": 0.5, "output_step": 0.1,
                            "integrator": {"method": method}, "joints": {"x": {"torque": "1 + step(t - 0.2) + 4*step(t - 0.5)"}}})

@@ -19,7 +19,7 @@ EXACT = Options("dopri5", rtol=1e-13, atol=1e-14)
 
 @pytest.fixture(autouse=True, params=["auto", "generic"])
 def code(request, monkeypatch):
-    """By lines and by loops."""
+    """Use generated code, then generic kernels."""
     monkeypatch.setenv("LIEDYN_CODE", request.param)
 
 
@@ -34,7 +34,7 @@ def robot():
 
 
 def test_rk4_has_order_four_on_a_floating_robot(robot):
-    """Halving the step divides the error by 16; on quaternions taken additively it would be less."""
+    """Half the step divides the error by 16. Adding to quaternions would reduce the order."""
     problem, times = free_motion(robot, *turning_state(robot)), np.array([0.0, 1.0])
     reference = solve(problem, times, EXACT)[0]
     errors = [end_error(robot, solve(problem, times, Options("rk4", step=h))[0], reference) for h in (0.04, 0.02, 0.01, 0.005)]
@@ -43,7 +43,7 @@ def test_rk4_has_order_four_on_a_floating_robot(robot):
 
 
 def test_dopri5_has_order_five_on_a_floating_robot(robot):
-    """With the step held by max_step and the tolerances open."""
+    """The step is fixed by max_step and large tolerances."""
     problem, times = free_motion(robot, *turning_state(robot)), np.array([0.0, 1.0])
     reference = solve(problem, times, EXACT)[0]
     errors = [end_error(robot, solve(problem, times, Options("dopri5", rtol=1.0, atol=1.0, max_step=h))[0], reference)
@@ -98,7 +98,7 @@ def test_scipy_and_ours_agree_to_their_tolerances(robot, method):
 
 
 def test_charts_are_renewed_when_a_body_turns_many_times(robot):
-    """Ten turns of a fast top through SciPy's solver: the chart alone ends at one."""
+    """A fast top makes ten turns with SciPy's solver; one chart ends within one turn."""
     body = torque_free_body()
     v = np.array([0.1, 0.0, 12.0, 0.0, 0.0, 0.0])
     times = np.linspace(0, 6, 7)
@@ -108,7 +108,7 @@ def test_charts_are_renewed_when_a_body_turns_many_times(robot):
 
 
 def test_torque_free_body_keeps_its_momentum_and_quaternion():
-    """60 s of tumbling about the unstable axis at rk4, 1 ms."""
+    """The body tumbles for 60 s about the unstable axis, with rk4 and 1 ms."""
     body = torque_free_body()
     q, v = body.neutral(), np.array([0.01, 2.0, 0.02, 0.1, 0.2, -0.1])
     record = solve(free_motion(body, q, v), np.linspace(0, 60, 121), Options("rk4", step=1e-3))[0]
@@ -127,7 +127,7 @@ def test_momentum_of_a_floating_robot_without_gravity():
 
 
 def test_outputs_fall_on_their_times_whatever_the_step(robot):
-    """Steps of 3 ms and outputs every 10 ms: parts of equal length between outputs."""
+    """Steps of 3 ms and outputs every 10 ms: steps between outputs are equal."""
     problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 0.5, 51)
     fine = solve(problem, times, EXACT)[0]
     coarse = solve(problem, times, Options("rk4", step=3e-3))[0]
@@ -169,7 +169,7 @@ def test_a_motion_beyond_1e12_is_an_error_with_the_time(method, end, is_lost):
 
 @pytest.mark.parametrize("code", [BAD_SIGNAL, SINGULAR, NOT_FINITE])
 def test_a_motion_that_is_lost_names_the_joint_of_the_largest_force(robot, code):
-    """A gain of 1e300 on one joint blamed another: velocities, and then the other joints' forces, are NaN everywhere."""
+    """A gain of 1e300 on one joint was attributed to another, since velocities and then other forces are NaN everywhere."""
     problem = free_motion(robot, *turning_state(robot))
     work, worst = problem.workspace(), len(robot.v_names) - 2
     work.v[:], work.tau[:], work.tau[worst] = np.nan, np.nan, -np.inf
@@ -181,7 +181,7 @@ def test_a_motion_that_is_lost_names_the_joint_of_the_largest_force(robot, code)
 
 
 def test_a_run_continues_the_same_over_chunks(robot, monkeypatch):
-    """The loop returns now and then for progress: that must not show."""
+    """The loop returns regularly for progress, which must have no effect."""
     problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 1, 21)
     whole = solve(problem, times, Options("dopri5"))[0]
     monkeypatch.setattr("liedyn.integrators.solve._FIRST_CHUNK", 1)
@@ -193,7 +193,7 @@ def test_a_run_continues_the_same_over_chunks(robot, monkeypatch):
 
 
 def test_the_loop_makes_no_difference_between_a_start_now_and_later(robot):
-    """Autonomous dynamics: a run of 1 s is a run of 0.4 s and one of 0.6 s."""
+    """With autonomous dynamics, a run of 1 s equals a run of 0.4 s and one of 0.6 s."""
     problem = free_motion(robot, *turning_state(robot))
     whole = solve(problem, np.array([0.0, 0.4, 1.0]), EXACT)[0]
     later = replace(problem, q=whole.q[1].copy(), v=whole.v[1].copy())
@@ -203,7 +203,7 @@ def test_the_loop_makes_no_difference_between_a_start_now_and_later(robot):
 
 @pytest.mark.parametrize("method", ["dopri5", "dop853", "rodas5p", "RK45", "Radau", "BDF"])
 def test_the_first_step_is_the_same_at_any_time(method):
-    """Autonomous dynamics: it depends on the state and on the time that remains."""
+    """With autonomous dynamics, it depends on the state and on the remaining time."""
     body, v = torque_free_body(), np.array([10.0, 20.0, 30.0, 0.0, 0.0, 0.0])
     problem, steps = free_motion(body, body.neutral(), v), []
     for t in (0.0, 2.0**20):

@@ -24,7 +24,7 @@ def model_of(tmp_path_factory, text):
 
 @pytest.fixture(scope="module")
 def linkage(tmp_path_factory):
-    """A four-bar whose crank turns: model, and its problem with the constraints kept by projection."""
+    """Return a four-bar with a moving crank, and its problem whose constraints are projected."""
     model = model_of(tmp_path_factory, FOUR_BAR)
     q = ld.assemble(model, [1.0, -0.5, 1.5], fixed=["crank"]).q
     v = ld.project_velocity(model, q, [4.0, 0.0, 0.0], prescribed=[True, False, False])
@@ -33,7 +33,7 @@ def linkage(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pendulum(tmp_path_factory):
-    """A free body on a ball closure, quickly turning: charts that are no vector spaces."""
+    """Return a fast free body on a ball closure: its charts are not vector spaces."""
     model = model_of(tmp_path_factory, HANGING.replace(", driven: true", ""))
     q = ld.assemble(model, fixed=[]).q
     v = ld.project_velocity(model, q, [1.5, -2.0, 3.0, 0.0, 0.0, 0.0])
@@ -46,7 +46,7 @@ def end_error(model, record, reference):
 
 
 def largest_error(model, problem, options, ends=(0.6, 0.8, 1.0)):
-    """Over several lengths of the run: at a single one the error may change its sign with the step."""
+    """Return the maximum over several durations: at a single one, the error may change its sign with the step."""
     times = [np.array([0.0, end]) for end in ends]
     return max(end_error(model, solve(problem, t, options)[0], solve(problem, t, EXACT)[0]) for t in times)
 
@@ -55,7 +55,7 @@ def largest_error(model, problem, options, ends=(0.6, 0.8, 1.0)):
 @pytest.mark.parametrize("method, order, steps", [("rk4", 4, (1 / 50, 1 / 100, 1 / 200)),
                                                   ("dopri5", 5, (1 / 25, 1 / 50, 1 / 100))])
 def test_projection_keeps_the_order(request, name, method, order, steps, worst):
-    """Position and velocity end on the constraints, and the error still falls with the order of the method."""
+    """Position and velocity satisfy the constraints, and the error decreases with the order of the method."""
     model, problem = request.getfixturevalue(name)
     options = [Options(method, h, 1.0, 1.0, h) for h in steps]
     errors = [largest_error(model, problem, one) for one in options]
@@ -66,7 +66,7 @@ def test_projection_keeps_the_order(request, name, method, order, steps, worst):
 
 
 def test_constraint_forces_have_the_order_of_the_state(linkage):
-    """Multipliers are functions of the state: theirs is the same order, at least."""
+    """Multipliers are functions of the state, so they have at least its order."""
     _, problem = linkage
     times = np.array([0.0, 1.0])
     reference = solve(problem, times, EXACT)[0].multipliers[-1]
@@ -86,7 +86,7 @@ def test_scipy_goes_back_onto_the_constraints(pendulum, method):
 
 
 def test_the_drift_that_is_told_is_that_before_a_projection(linkage):
-    """One step with projection starts as one without, and goes back."""
+    """One step with projection starts as one without, and returns to the constraints."""
     _, problem = linkage
     step = np.array([0.0, 0.02]), Options("rk4", 0.02)
     free = solve(replace(problem, constraints=ConstraintOptions(NO_DRIVES, 0.0)), *step)[0].residual[-1, 0]
@@ -96,7 +96,7 @@ def test_the_drift_that_is_told_is_that_before_a_projection(linkage):
 
 
 def test_without_projection_the_drift_has_the_order_too(linkage):
-    """And is no rounding: a linkage leaves its constraints, which a body on a ball, whose charts are turns about it, does not."""
+    """It is not rounding for a linkage. A body on a ball closure, whose charts are rotations about it, has no drift."""
     _, problem = linkage
     drifts = [solve(replace(problem, constraints=ConstraintOptions(NO_DRIVES, 0.0)), np.array([0.0, 1.0]),
                     Options("rk4", h))[0].residual[-1, 0]
@@ -105,7 +105,7 @@ def test_without_projection_the_drift_has_the_order_too(linkage):
 
 
 def test_energy_of_conservative_mechanisms_over_a_long_run(linkage, pendulum, worst):
-    """20 s at rk4, 1 ms: the energy keeps to 1e-8 of what is exchanged, the residual to rounding."""
+    """In 20 s with rk4 and 1 ms, the energy is constant to 1e-8 of the exchanged energy, the residual to rounding."""
     for name, (model, problem) in (("linkage", linkage), ("pendulum", pendulum)):
         record, _ = solve(problem, np.linspace(0, 20, 201), Options("rk4", 1e-3))
         kinetic, potential = ld.energy(model, record.q, record.v)

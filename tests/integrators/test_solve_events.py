@@ -27,7 +27,7 @@ def run(scenario, robot, method, step=1e-3, **keys):
 
 
 def assert_second_order(scenario, robot, method, **keys):
-    """Times of events and final state against dop853, with a quarter of the error for half of the step."""
+    """Compare times of events and the final state with dop853: half the step gives a quarter of the error."""
     exact, errors = run(scenario, robot, "dop853", None, **keys), []
     for step in (4e-3, 2e-3):
         found = run(scenario, robot, method, step, **keys)
@@ -41,7 +41,7 @@ def assert_second_order(scenario, robot, method, **keys):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_ball_bounces_at_the_times_of_the_closed_form(scenario, method, worst):
-    """Parabolas, of which both methods make no error; the last step before a bounce has another length each time."""
+    """Both methods are exact for parabolas. The last step before each bounce has another length."""
     found = run(scenario, BALL, method, 7e-3, duration=3, output_step=0.1, initial={"q": {"z": 1.0}}, events=bounce(0.8))
     fall = math.sqrt(2 / G)
     times = fall + 2 * fall * np.cumsum([0, *(0.8**k for k in range(1, len(found.events)))])
@@ -53,7 +53,7 @@ def test_a_ball_bounces_at_the_times_of_the_closed_form(scenario, method, worst)
 
 
 def test_hard_stops_of_the_variational_method(scenario):
-    """A ball on the lower limit of its joint: the same closed form; impacts are named after the stop."""
+    """A ball on the lower limit of its joint has the same closed form. Impacts are named after the stop."""
     stopped = BALL | {"joints": {"z": BALL["joints"]["z"] | {"limits": {"lower": 0, "upper": 9}}}}
     found = run(scenario, stopped, "variational", 7e-3, duration=3, output_step=0.1, initial={"q": {"z": 1.0}},
                 limits={"mode": "hard", "restitution": 0.8})
@@ -68,7 +68,7 @@ def test_hard_stops_of_the_variational_method(scenario):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_value_that_is_passed_for_less_than_a_step(scenario, method):
-    """The apex is 0.5 mm above the value: within 0.02 s of a step of 0.1 s."""
+    """The apex is 0.5 mm above the value, for 0.02 s of a step of 0.1 s."""
     height = 0.5
     found = run(scenario, BALL, method, 0.1, duration=0.9, output_step=0.9, initial={"v": {"z": math.sqrt(2 * G * height)}},
                 events={"pass": {"when": "q(z)", "value": height - 5e-4, "do": "record"}})
@@ -78,7 +78,7 @@ def test_a_value_that_is_passed_for_less_than_a_step(scenario, method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_impacts_that_accumulate_end_in_rest(scenario, method):
-    """The coordinate at rest does not move until `set` gives it a speed; then it flies on a parabola."""
+    """The coordinate at rest moves only after `set` gives it a speed; then it follows a parabola."""
     found = run(scenario, BALL, method, 2e-3, duration=2, output_step=0.05, initial={"q": {"z": 0.2}},
                 events=bounce(0.4) | {"up": {"at": 1.5, "do": {"set": {"v": {"z": 2.0}}}}})
     fall = math.sqrt(0.4 / G)
@@ -89,7 +89,7 @@ def test_impacts_that_accumulate_end_in_rest(scenario, method):
 
 
 def bounce_height(speed, t):
-    """Height of a ball that flies up, and bounces with the restitution 0.4."""
+    """Return the height of a ball that is thrown up and bounces with restitution 0.4."""
     flight = 2 * speed / G
     return speed * t - G * t * t / 2 if t < flight else bounce_height(0.4 * speed, t - flight)
 
@@ -128,7 +128,7 @@ def test_switches_of_the_state_and_sampled_torques(scenario, method):
 
 
 def test_an_impact_of_a_mechanism(scenario):
-    """Also the velocities before the impact obey the loop: the row before it shows no drift."""
+    """Velocities before the impact satisfy the loop, too: the row before it has no drift."""
     keys = {"duration": 0.8, "output_step": 0.1, "initial": {"q": {"knee": -1.3694, "rocker": -1.7722}, "v": {"crank": 4}},
             "joints": {"crank": {"torque": "0.02*sin(5*t)"}},
             "events": {"hit": {"when": "q(crank)", "value": 0.6, "direction": "rising",
@@ -146,7 +146,7 @@ def test_an_impact_of_a_mechanism(scenario):
 
 @pytest.mark.parametrize("prescribe", [{"velocity": "2*sin(t)"}, {"acceleration": 0}])
 def test_variational_rejects_phases_with_prescribed_motion(scenario, prescribe):
-    """An acceleration of zero too, unless the joint is at rest."""
+    """Also of a zero acceleration, unless the joint is at rest."""
     with pytest.raises(ScenarioError, match=r"variational does not support prescribed motions: expected another "
                                             r"integrator\.method, got 'hinge'"):
         run(scenario, PENDULUM, "variational", initial={"q": {"hinge": 1.0}},
@@ -156,7 +156,7 @@ def test_variational_rejects_phases_with_prescribed_motion(scenario, prescribe):
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "rodas5p", "Radau", "LSODA"])
 def test_row_before_a_jump_has_the_forces_before_it(scenario, method):
-    """A force that jumps at 0.5 s carries an event over its value there: the rows around it are of both sides."""
+    """A force that jumps at 0.5 s triggers an event there: the two rows show both sides."""
     found = run(scenario, BALL, method, None, duration=1, output_step=0.1, joints={"z": {"torque": f"{G} + 4*step(t - 0.5)"}},
                 events={"lift": {"when": "q(z) + step(t - 0.5)", "value": 0.5, "do": "record"}})
     assert [(event.name, event.t) for event in found.events] == [("lift", 0.5)]

@@ -38,7 +38,7 @@ def motion(problem, times, step=STEP):
 
 
 def discrete_lagrangian(model, q0, q1, h):
-    """By public functions: the energy of both ends at the constant velocity between them."""
+    """Return L_d from public functions: the energy at both ends with the constant velocity between them."""
     v = ld.difference(model, q0, q1) / h
     (k0, p0), (k1, p1) = (ld.energy(model, q, v) for q in (q0, q1))
     return 0.5 * h * (k0 - p0 + k1 - p1)
@@ -72,7 +72,7 @@ def test_second_order_against_another_method(scenario):
 
 
 def test_momenta_of_symmetries_are_kept(scenario, worst):
-    """A free robot without gravity: linear and angular momentum in the world."""
+    """Linear and angular momentum in the world of a free robot without gravity are constant."""
     problem = problem_of(scenario, TREE.replace("[0.5, -1, -9.81]", "[0, 0, 0]"))
     found = motion(problem, np.linspace(0, 4, 9), 4e-3)
     momentum = ld.momentum(problem.model, found.q, found.v)
@@ -80,7 +80,7 @@ def test_momenta_of_symmetries_are_kept(scenario, worst):
 
 
 def test_energy_stays_near_its_value(scenario):
-    """Twenty thousand steps of a chaotic motion: no drift, where the same steps of rk4 lose much."""
+    """Twenty thousand steps of a chaotic motion have no drift, whereas the same steps of rk4 have a large one."""
     moving = {"v": {"swing": 9, "twist": [3, -1, 4], "slide": 1}}
     problem = problem_of(scenario, TREE.replace("floating", "fixed"), initial=moving)
     times, drift = np.linspace(0, 200, 4001), {}

@@ -21,7 +21,7 @@ class Step:
 
 @pytest.mark.parametrize("depth", [1e-1, 1e-3, 1e-6, 1e-9])
 def test_a_shallow_dip_anywhere_in_a_step_is_found(depth, worst):
-    """Of a curve that is no parabola; the time between its roots is about the root of the depth."""
+    """The curve is not a parabola. The time between its roots is about the root of the depth."""
     rng = np.random.default_rng(6)
     for _ in range(200):
         place, bent, skew = rng.uniform(0.02, 0.98), rng.uniform(0.5, 2), rng.uniform(-0.5, 0.5)
@@ -40,7 +40,7 @@ def test_a_shallow_dip_anywhere_in_a_step_is_found(depth, worst):
 
 
 def test_the_first_of_several_is_found():
-    """A dip of one event before another is beyond at the end; and three roots in a step."""
+    """One event has a dip before another is beyond its value at the end; one has three roots in a step."""
     one, other = (lambda x: (x - 0.3)**2 - 1e-4), (lambda x: 0.9 - x)
     assert 0.29 < Step(other, one).beyond() < 0.31
     three = Step(lambda x: -(x - 0.11) * (x - 0.14) * (x - 0.8))
@@ -55,12 +55,12 @@ def test_where_nothing_is_beyond_it_is_soon_known(y):
 
 
 def test_what_begins_at_zero_is_not_beyond_there():
-    """An event that has just been: a rounding on the wrong side."""
+    """After an event, its value is a rounding on the wrong side."""
     assert Step(lambda x: x - 1e-17).beyond() is None
     assert Step(lambda x: x * (x - 0.4)).beyond() <= 0.4
 
 
 def test_what_is_infinitely_far_is_passed_over(recwarn):
-    """A time since an event that has not happened."""
+    """The time since an event that has not occurred is infinite."""
     step = Step(lambda x: np.inf, lambda x: (x - 0.4)**2 - 1e-6)
     assert abs(step.beyond() - 0.4) < 1e-3 and not recwarn.list

@@ -45,7 +45,7 @@ def test_gymnasium_accepts_one_environment():
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_episodes_are_those_of_single_environments(mode):
-    """Each starts where it is told, so that random numbers play no role: the same sequences, through several episodes."""
+    """All start from given states, so that random numbers have no effect: several episodes are equal."""
     starts = np.random.default_rng(3).uniform(-0.3, 0.3, 2)
 
     def initial(rng, n):
@@ -171,7 +171,7 @@ def test_errors_of_arguments(options, error, message):
 
 
 def test_a_mechanism_starts_from_its_initial_states():
-    """It was an error, since it is open in the neutral configuration."""
+    """A mechanism that is open in the neutral configuration was an error."""
     model = ld.load("robots/five_bar.yaml")
     q = ld.assemble(model, [-2, 1.3, -1, -1.5]).q
     env = RobotVectorEnv(model, 3, dt=1e-3, joints=["left", "right"], reward=lambda q, v, a: q[:, 0],

@@ -140,7 +140,7 @@ def no_exchange(*_):
 
 
 def stands(folder) -> str:
-    """The one whole result in the folder, with nothing next to it."""
+    """Return the only complete result in the folder, and check that nothing else is there."""
     assert os.listdir(folder) == ["arm"] and os.listdir(folder / "arm") == ["run.json"]
     return (folder / "arm" / "run.json").read_text()
 
@@ -150,7 +150,7 @@ def stands(folder) -> str:
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("step", range(4))
 def test_an_interrupt_at_a_rename_leaves_the_old_or_the_new_result(tmp_path, monkeypatch, exchange, error, after, step):
-    """Ctrl-C between two renames lost both."""
+    """An interrupt between two renames lost both results."""
     fill(tmp_path / "arm", "old")
     steps = []
 
@@ -248,7 +248,7 @@ except UsageError as error:
 
 @contextlib.contextmanager
 def writers(path, kind, count):
-    """Processes that are all about to finish the same result: `finish` lets one and gives its status and message."""
+    """Start processes that are about to write the same result. `finish` continues one and returns its status and message."""
     started = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True) for _ in range(count)]
     try:
@@ -338,7 +338,7 @@ def test_a_full_disk_while_writing_is_told(tmp_path):
 
 
 def test_a_full_disk_in_a_folder_names_the_folder(tmp_path):
-    """Its file was told, by the hidden name of the folder in the making."""
+    """The message named a file in the hidden temporary folder."""
     with pytest.raises(UsageError) as told, open_folder(tmp_path / "arm", mark="run.json") as part, \
             open_output(part / "x.csv"):
         raise OSError(28, "No space left on device")

@@ -66,7 +66,7 @@ def test_a_file_next_to_the_csv_is_the_default(log):
 
 
 def test_a_file_that_liedyn_wrote_needs_no_map(log):
-    """Also if it replaces the log that the map next to it is of."""
+    """Also if it replaces the log whose map is next to it."""
     Path("log.columns.yaml").write_text(YAML)
     trajectory = read_trajectory(log)
     trajectory.save("log.csv", force=True)
@@ -157,7 +157,7 @@ def test_columns_with_names_of_a_trajectory_need_no_entry(log):
 
 
 def test_columns_that_are_not_used_may_contain_anything(log):
-    """Text, no value, no name, equal names; a missing value of a column in use and a short row remain errors."""
+    """Text, no value, no name, equal names. A missing value of a used column and a short row remain errors."""
     Path("log.csv").write_text(",stamp,x,x,pos\n0,0,a,,1\n1,1,,nan,2\n")
     assert read_trajectory(log, columns="t=stamp,q.a=pos").mapping.ignored == ("column 1", "x", "x")
     for row, words in (("2,2,,,", "log.csv:4: pos: a value is missing"), ("2,2,,3", "log.csv:4: the row has the wrong number")):
@@ -273,7 +273,7 @@ def test_a_file_with_the_sign_of_an_entry_in_its_name(log):
 
 @pytest.mark.parametrize("title", ["base_deg", "base [deg]", "base (deg)", "Base.deg", "baseDeg"])
 def test_units_of_titles_are_converted(tmp_path, title):
-    """However the title is written, and with a sign and an offset. A factor converts by itself, and so does a stated unit."""
+    """For every form of a title, with a sign and an offset. An explicit factor or unit takes precedence."""
     (tmp_path / "log.csv").write_text(f"t,{title},v_deg_per_s\n0,90,180\n1,45,90\n")
     name = title.split(" ")[0]
     trajectory = read_trajectory(tmp_path / "log.csv", columns={"q.j": f"-({name} - 90)", "v.j": "v_deg_per_s"})

@@ -159,7 +159,7 @@ def test_a_method_that_cannot_integrate_contacts_is_refused(read):
 @pytest.mark.parametrize("height, warnings", [(0.0, ["tip starts with a penetration of 0.01 m and a force of 1e+03 times the "
                                                      "weight"]), (0.011, [])])
 def test_a_contact_that_begins_deep_is_noted(tmp_path, height, warnings):
-    """Linear, m g at 1e-5 m: a thousand times the weight at 0.01 m."""
+    """The force is linear, m g at 1e-5 m: a thousand times the weight at 0.01 m."""
     robot = {"links": {"tip": {"mass": 2.0}}, "joints": {
         "z": {"type": "prismatic", "parent": "world", "child": "tip", "axis": [0, 0, 1]}}}
     (tmp_path / "robot.yaml").write_text(yaml.safe_dump(robot))
@@ -181,7 +181,7 @@ def test_links_that_cannot_touch(pattern, robot, message, bound):
 
 
 def test_a_key_in_a_mapping_next_to_which_it_belongs_has_a_hint(tmp_path):
-    """`at` in a sphere was an unknown key without a hint; also keys of a link in its shape."""
+    """`at` in a sphere, and keys of a link in its shape, were unknown keys without a hint."""
     (tmp_path / "robot.yaml").write_text(ROBOT)
     (tmp_path / "s.yaml").write_text("robot: robot.yaml\nduration: 1\ncontacts:\n"
                                      "  links: {left_foot: {sphere: {radius: 0.1, at: [0, 0, 0]}}}\n")

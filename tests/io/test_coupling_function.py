@@ -37,7 +37,7 @@ def test_an_empty_function_is_one_of_the_driver(tmp_path):
 
 
 def test_a_driver_with_any_name(tmp_path):
-    """Also one that is no name of Python."""
+    """Also a name that is not an identifier of Python."""
     path = write(tmp_path, "function: 2*q")
     text = path.read_text().replace("cam:", "arm/cam-1:").replace("driver: cam", 'driver: "arm/cam-1"')
     path.write_text(text.replace("2*q", '"2*arm/cam-1 + q"'))

@@ -93,7 +93,7 @@ def test_refused(file, read, kind):
 
 @pytest.mark.parametrize("read", [trajectory, gain, sweep], ids=lambda read: read.__name__)
 def test_decimal_commas(file, read):
-    """A sweep took 0 and 1 for 0,5 and 1,5."""
+    """A sweep read 0,5 and 1,5 as 0 and 1."""
     file.write_text(content(read, "0,5", "1,5"))
     with pytest.raises(InputError, match=r"table.csv:2: the row has the wrong number of values.*: expected 2, got 3 \(write "
                                          r"numbers "
@@ -144,7 +144,7 @@ NAMES = ["a,b", 'say "hi"', "a\\b", " x ", "=1", "größe", "a;b"]
 
 
 def test_names_of_a_gain_are_those_that_were_written(file):
-    """Quoted names were cut at their commas."""
+    """Quoted names were split at their commas."""
     titles = [title_cell(f"q.{name}", "rad") for name in NAMES]
     with file.open("w", encoding="utf-8", newline="") as out:
         write_table(out, [("K", [f"tau.{name}" for name in NAMES]), *zip(titles, np.eye(len(NAMES)), strict=True)])

@@ -87,7 +87,7 @@ def test_the_derivatives_of_a_circle_are_those_of_a_revolute_joint(pair):
 
 
 def test_a_run_on_a_circle_is_that_of_a_revolute_joint(pair, tmp_path):
-    """With steps of equal length; the rest is the error of the integrator in other coordinates."""
+    """With equal steps; the difference is the error of the integrator in other coordinates."""
     runs = [ld.run_scenario({"robot": str(tmp_path / name), "duration": 1, "integrator": {"method": "dop853", "rtol": 1e-12,
                                                                                          "atol": 1e-13},
                              "initial": {"q": {"hinge": 0.7, "wrist": -0.4}, "v": {"hinge": 1.3, "wrist": 0.8}}})
@@ -217,7 +217,7 @@ def test_a_table_of_a_curve_in_degrees_is_a_warning(tmp_path):
 
 
 def test_a_curve_of_python_is_that_of_a_file(tmp_path):
-    """By functions and by a table; limits, damping and a mimic are those of the coordinate."""
+    """By functions and by a table. Limits, damping and a mimic belong to the coordinate."""
     origin = Pose.from_xyz_rpy([0.2, 0.1, 0.3], [1.2, 0.3, -0.5])
     arguments = {"origin": origin, "damping": 0.1, "armature": 0.02, "stiffness": 3, "rest": 0.2,
                  "limits": {"lower": -7, "upper": 7, "velocity": 4, "effort": 9}}

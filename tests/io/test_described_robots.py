@@ -13,7 +13,7 @@ URDF, MJCF = ROOT / "robots" / "double_pendulum.urdf", ROOT / "robots" / "hopper
 
 @pytest.fixture
 def descriptions(tmp_path, monkeypatch):
-    """A function that makes the package of (name, text of its module)."""
+    """Return a function that creates the package of (name, text of its module)."""
     def make(**modules: str) -> None:
         folder = tmp_path / "packages" / "robot_descriptions"
         folder.mkdir(parents=True)

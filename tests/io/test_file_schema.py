@@ -31,7 +31,7 @@ SCHEMAS = {kind: json_schema(keys) for kind, keys in KINDS.items()}
 
 
 def declared(value) -> dict[int, Schema]:
-    """All mappings with known keys within a value."""
+    """Return all mappings with known keys within a value."""
     if isinstance(value, Schema):
         return {id(value): value} | {k: v for key in value.keys for k, v in declared(key.value).items()}
     if isinstance(value, List | Named):
@@ -54,7 +54,7 @@ def test_schemas_are_schemas_and_their_titles_are_unique(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_meanings_of_keys_can_be_read_alone(kind):
-    """Templates, schemas and editors show a meaning without the table and the text around it."""
+    """Templates, schemas and editors show a meaning without the rest of the table."""
     meanings = [(key.name, key.meaning) for keys in declared(KINDS[kind]).values() for key in keys.keys]
     elsewhere = re.compile(r"\bsee (below|above)\b|\b(laws|keys|rows) (above|below)\b|\bthese (laws|keys)\b|^the same (of|and)\b")
     assert not [entry for entry in meanings if elsewhere.search(entry[1])]
@@ -197,7 +197,7 @@ NEEDS = {"coupling.follower": {"driver": "shoulder", "function": "q"}, "coupling
 
 
 def example_of(value):
-    """The simplest value: what must be given, by the examples of the keys."""
+    """Return the simplest value: the required keys with their examples."""
     if isinstance(value, OneOf):
         return example_of(value.values[0])
     if isinstance(value, Named):
@@ -210,7 +210,7 @@ def example_of(value):
 
 
 def beside(keys: Schema, key: Field | None) -> dict:
-    """A mapping with this key and what it needs, by the examples of the keys."""
+    """Return a mapping with this key and the keys that it requires, from the examples of the keys."""
     found = dict(NEEDS.get(f"{keys.title}.{key.name}", {})) if key else {}
     if keys.kind:
         kinds = key.kinds if key else ()
@@ -226,7 +226,7 @@ def beside(keys: Schema, key: Field | None) -> dict:
 
 
 def keys_with_places(keys: Schema, embed=lambda x: x, path=(), seen=None):
-    """Each key of a file once: its mapping, its path, and what makes a whole file of a mapping in the place of this one."""
+    """Return each key of a file once: its mapping, its path, and a function that wraps such a mapping into a complete file."""
     seen = set() if seen is None else seen
     if id(keys) in seen:
         return
@@ -239,7 +239,7 @@ def keys_with_places(keys: Schema, embed=lambda x: x, path=(), seen=None):
 
 
 def mappings_in(value, example):
-    """Mappings with known keys that a value may be or hold, with what wraps one, and the way to it."""
+    """Return the mappings with known keys that a value may be or contain, with a function that wraps one, and the path to it."""
     if isinstance(value, Schema):
         yield value, (lambda x: x), ()
     elif isinstance(value, OneOf):

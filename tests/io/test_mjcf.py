@@ -29,7 +29,7 @@ ROUNDING = 1e-13 if NEW else 1e-5
 
 @pytest.fixture
 def pair(tmp_path, monkeypatch):
-    """pair(text, seed): both models of a text. MuJoCo writes a log into the current folder."""
+    """Return pair(text, seed): both models of a text. MuJoCo writes a log into the current folder."""
     monkeypatch.chdir(tmp_path)
 
     def of(text: str, seed: int = 0) -> MuJoCoPair:
@@ -108,7 +108,7 @@ def placed(model, q, link, where):
 
 
 def projector(A):
-    """On the velocities that the rows forbid."""
+    """Return the projector onto the velocities that the rows forbid."""
     _, s, V = np.linalg.svd(A)
     V = V[:np.sum(s > 1e-9 * s[0])]
     return V.T @ V
@@ -169,7 +169,7 @@ def test_the_hopper(pair):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_keyframes_are_states_of_mujoco(seed, pair):
-    """A key with quaternions of any norm, and one without qpos: poses and velocities of all bodies."""
+    """A key has quaternions of any norm, another has no qpos: poses and velocities of all bodies agree."""
     text, rng = random_mjcf(seed), np.random.default_rng(seed)
     plain = mujoco.MjModel.from_xml_string(text)
     qpos, qvel = ((" ".join(map(repr, rng.standard_normal(n).tolist()))) for n in (plain.nq, plain.nv))
@@ -266,7 +266,7 @@ def read(tmp_path, text: str, name="robot.xml"):
 
 
 def test_names_that_are_made_up_differ_from_given_ones(tmp_path):
-    """Bodies are numbered as in MuJoCo; links of joints next to the body's origin have the joint's name."""
+    """Bodies are numbered as in MuJoCo. Links of joints away from the body's origin have the joint's name."""
     robot = read(tmp_path, """<mujoco><worldbody><body><joint pos="0 0 1"/><geom size="1"/>
         <body name="body1_joint"><joint name="x" pos="1 0 0"/><joint name="y"/><geom size="1"/><site name="x"/></body>
         </body></worldbody></mujoco>""")
@@ -278,7 +278,7 @@ def test_names_that_are_made_up_differ_from_given_ones(tmp_path):
 
 
 def test_no_link_is_called_world(tmp_path):
-    """Links of joints and sites have other names there."""
+    """Links of joints and sites with this name are renamed."""
     robot = read(tmp_path, arm('<site name="world"/>', joint='<joint name="world" pos="1 0 0"/>'))
     assert [link.name for link in robot.links] == ["world_", "a", "world__"]
     ld.build(robot)
@@ -313,7 +313,7 @@ RANGES = [('gear="-3" ctrlrange="-1 2" forcerange="-5 .5"', ""), ('gear="2" ctrl
 @pytest.mark.parametrize("others", ["", '<motor joint="i" gear="1.5" ctrlrange="-.1 2"/>'])
 @pytest.mark.parametrize("motor, joint", RANGES)
 def test_limits_of_forces_against_mujoco(tmp_path, motor, joint, others):
-    """The largest force that any control gives."""
+    """They are the maximum forces of all controls."""
     mujoco = pytest.importorskip("mujoco")
     text = arm(joint=f'<joint name="i" axis="1 0 0" {joint}/>', rest=f'<actuator><motor joint="i" {motor}/>{others}</actuator>')
     model, found = mujoco.MjModel.from_xml_string(text), []
@@ -375,7 +375,7 @@ def test_shapes_for_pictures(tmp_path):
 
 
 def test_mjcf_through_yaml(tmp_path):
-    """Springs, ball joints and constraints, too; the same robot."""
+    """Springs, ball joints and constraints are preserved: the robot is the same."""
     model = ld.build(read(tmp_path, random_mjcf(1, constraints=True)))
     warnings = ld.save(model, tmp_path / "robot.yaml")
     other = ld.load(tmp_path / "robot.yaml")
@@ -491,7 +491,7 @@ TENDON = '<tendon><fixed stiffness="30" springlength="0"><joint joint="j" coef="
     ("plugins", arm(TWO.format("") + '<plugin plugin="p"/>'), arm(TWO.format(""))),
 ])
 def test_parts_that_are_left_out_on_request(tmp_path, pair, part, text, without):
-    """Without the request, they are an error; with it, the robot is that of MuJoCo without the part, and a warning names it."""
+    """By default they are an error. On request, the robot is that of MuJoCo without the part, and a warning names it."""
     both = pair(without)
     (tmp_path / "robot.xml").write_text(text)
     with pytest.raises(ModelError, match=rf"\(--ignore {part} leaves it out; ignore=\[\"{part}\"\] in Python\)") as error:
@@ -508,7 +508,7 @@ def test_parts_that_are_left_out_on_request(tmp_path, pair, part, text, without)
 
 
 def test_all_parts_that_are_not_computed_are_in_one_error(tmp_path):
-    """They were one error after another."""
+    """Each of them was a separate error."""
     parts = {"fluid": "forces of a fluid", "gravcomp": "compensation of gravity", "tendons": "a tendon with stiffness"}
     (tmp_path / "robot.xml").write_text(arm(TWO.format(' gravcomp="0.5"'), head='<option density="1.2"/>', rest=TENDON))
     for ignored in ([], ["gravcomp"]):

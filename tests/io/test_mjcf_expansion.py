@@ -41,7 +41,7 @@ HEAD = '<default><joint damping="1"/><geom density="7"/></default>'
 
 @pytest.fixture
 def pair(tmp_path, monkeypatch):
-    """pair(bodies, rest): both models of a file, which may attach `hand`. MuJoCo writes a log into the current folder."""
+    """Return pair(bodies, rest): both models of a file, which may attach `hand`. MuJoCo writes a log into the current folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "parts" / "shapes").mkdir(parents=True)
     (tmp_path / "parts" / "hand.xml").write_text(HAND)
@@ -86,7 +86,7 @@ def test_bodies_move_as_those_of_mujoco(name, pair):
 
 
 def test_references_follow_the_copies(pair):
-    """Elements of which a part is not copied are left out, as by MuJoCo, and counted."""
+    """Elements of which a part is not copied are omitted, as by MuJoCo, and counted."""
     rest = """<tendon><fixed name="t"><joint joint="p" coef="2"/></fixed></tendon>
     <equality><joint name="lock" joint1="p"/><tendon tendon1="t"/><connect body1="pole" body2="base" anchor="0 0 0"/></equality>
     <actuator><motor joint="p" ctrlrange="-2 2"/><motor joint="p1" ctrlrange="-1 1"/></actuator>

@@ -20,7 +20,7 @@ KINDS = ("legacy", "exact", "convex", "shell")
 
 
 def stone(seed, shift=(0.1, -0.2, 0.3)):
-    """Return a mesh that is closed, but not convex."""
+    """Return a closed mesh that is not convex."""
     rng = np.random.default_rng(seed)
     mesh = trimesh.creation.icosphere(2, 0.1)
     mesh.vertices = mesh.vertices * rng.uniform(0.5, 2, 3) + 0.012 * rng.standard_normal(mesh.vertices.shape) + shift
@@ -53,7 +53,7 @@ def attributes(mesh):
 
 @pytest.fixture
 def compared(tmp_path, monkeypatch, worst):
-    """compared(mesh, geom, head): mass properties of the body of ours and MuJoCo's."""
+    """Return compared(mesh, geom, head): mass properties of the body in liedyn and in MuJoCo."""
     monkeypatch.chdir(tmp_path)
 
     def of(mesh, geom='<geom type="mesh" mesh="m"/>', head=""):
@@ -107,7 +107,7 @@ def test_the_first_object_of_a_file_counts_and_all_points_for_the_hull(tmp_path,
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_with_quadrilaterals(tmp_path, compared, kind):
-    """That are not flat, so that the diagonal matters."""
+    """They are not flat, so that the diagonal matters."""
     points = trimesh.creation.box((0.1, 0.2, 0.3)).vertices + 0.02 * np.random.default_rng(1).standard_normal((8, 3))
     faces = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
     (tmp_path / "m.obj").write_text("".join(f"v {x!r} {y!r} {z!r}\n" for x, y, z in points.tolist())
@@ -146,7 +146,7 @@ def test_static_meshes_count_in_a_total_mass(tmp_path, monkeypatch):
                                   "so_arm_description/meshes/so100/Upper_Arm.stl"])
 @pytest.mark.parametrize("kind", ["legacy", "convex", "shell"])
 def test_installed_meshes(compared, file, kind):
-    """Files of robots by several programs."""
+    """Files of robots that several programs have written."""
     compared(f'<mesh name="m" file="{INSTALLED / file}" inertia="{kind}"/>')
 
 

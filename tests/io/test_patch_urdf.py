@@ -65,7 +65,7 @@ def source(tmp_path):
 
 
 def changed_lines(source, text):
-    """Return the lines of the file that are no longer there, and the new ones."""
+    """Return the removed lines of the file, and the new ones."""
     lines = [*difflib.ndiff(source.read_text(encoding="utf-8").splitlines(), text.splitlines())]
     return tuple([line[2:].strip() for line in lines if line.startswith(sign)] for sign in ("- ", "+ "))
 
@@ -171,7 +171,7 @@ def test_other_paths_of_meshes_stay(source, tmp_path, path):
 
 
 def test_another_order_of_links_is_written_anew(source, tmp_path):
-    """The file kept its order, so that rows of `link_poses` were those of other links."""
+    """The file kept its order, so that rows of `link_poses` belonged to other links."""
     robot = load_description(source)
     ld.save(replace(robot, links=robot.links[::-1]), tmp_path / "new.urdf")
     assert ld.load(tmp_path / "new.urdf").link_names == ld.build(replace(robot, links=robot.links[::-1])).link_names
@@ -202,7 +202,7 @@ def test_a_file_that_cannot_be_used_is_replaced_with_a_warning(source, tmp_path,
 
 
 def test_a_robot_of_another_file_with_the_same_names_is_that_robot(tmp_path, source):
-    """The source is a hint only: what is read back decides."""
+    """The source is a hint only: the robot that the file gives is compared."""
     other = replace(ld.load_description("robots/double_pendulum.urdf"), source=str(source))
     ld.save(other, tmp_path / "new.urdf")
     found, expected = ld.load(tmp_path / "new.urdf").description, ld.build(other).description
@@ -217,7 +217,7 @@ def test_a_robot_without_a_source_is_written_anew(tmp_path):
 
 
 def renamed(robot: Robot, names: dict[str, str]) -> Robot:
-    """The robot with other names of links."""
+    """Return the robot with other names of links."""
     def name(old: str) -> str:
         return names.get(old, old)
     return replace(robot, links=tuple(replace(link, name=name(link.name)) for link in robot.links),
@@ -225,7 +225,7 @@ def renamed(robot: Robot, names: dict[str, str]) -> Robot:
 
 
 def test_renamed_links_keep_their_meshes(source, tmp_path):
-    """They were written anew, without meshes and collision shapes, and without a message."""
+    """They were written without meshes and collision shapes, and without a message."""
     robot = renamed(load_description(source), {"base": "foot", "upper": "thigh", "lower": "shin"})
     assert ld.save(robot, tmp_path / "new.urdf") == ()
     gone, new = changed_lines(source, (tmp_path / "new.urdf").read_text(encoding="utf-8"))
@@ -236,7 +236,7 @@ def test_renamed_links_keep_their_meshes(source, tmp_path):
 
 
 def test_shapes_of_links_renamed_with_all_their_joints_are_reported(source, tmp_path):
-    """Nothing in the text tells that the link is the same one. A link that is removed is not reported."""
+    """The text does not show that the link is the same one. A removed link is not reported."""
     robot = load_description(source)
     new = renamed(robot, {"upper": "thigh"})
     new = replace(new, joints=tuple(replace(joint, name=f"new_{joint.name}", mimic=None) for joint in new.joints),

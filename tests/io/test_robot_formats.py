@@ -24,7 +24,7 @@ ROD = Link("rod", 1.0, (0.0, 0.0, -0.5), (0.1, 0.0, 0.0, 0.1, 0.0, 0.001))
 
 
 def read_pendulum(path: Path) -> Robot:
-    """{"mass": ...}"""
+    """Read {"mass": ...}."""
     mass = json.loads(path.read_text(encoding="utf-8"))["mass"]
     return Robot(path.stem, (replace(ROD, mass=mass),), (Joint("hinge", "continuous", "world", "rod", axes=((0.0, 1.0, 0.0),)),),
                  source=str(path), visuals={"rod": LinkVisuals((Shape("sphere", (0.1,), Pose()),))})
@@ -75,7 +75,7 @@ def test_only_formats_with_keys_take_overrides(pendulum):
 
 
 def test_a_format_of_an_installed_package_is_found(tmp_path):
-    """By an entry point, when a file has an unknown ending."""
+    """By an entry point, if a file has an unknown ending."""
     info = tmp_path / "other-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
@@ -91,7 +91,7 @@ def test_a_format_of_an_installed_package_is_found(tmp_path):
 
 
 def test_texts_name_all_formats():
-    """Of commands, and of the documents."""
+    """In commands and in the documents."""
     helps = [main.help, *(main.get_command(None, name).help for name in ("info", "convert"))]
     for one in FORMATS.values():
         name = one.title.rpartition(" ")[2]
@@ -139,7 +139,7 @@ def test_actuated_joints_of_an_mjcf_file_are_those_of_its_actuators(tmp_path):
 
 @pytest.mark.parametrize("ending", ["yaml", "urdf"])
 def test_actuated_joints_are_written(ending, tmp_path):
-    """Joints that become several ones in a URDF have a motor at each."""
+    """Each joint of a URDF that is part of an actuated joint has a motor."""
     for name, expected in (("five_bar", ("left", "right")), ("stewart", tuple(f"leg_{k}" for k in range(1, 7)))):
         path = tmp_path / f"{name}.{ending}"
         ld.save(ld.load(ROOT / f"robots/{name}.yaml"), path, lossy=True)

@@ -220,7 +220,7 @@ def test_a_file_of_constraints_has_no_other_keys(tmp_path):
                                          ("talos_full_v2.urdf", 12), ("talos_reduced.urdf", 0), ("tiago_pro.urdf", 10),
                                          ("alex_psyonic_hands.urdf", 0)])
 def test_mimics_of_real_robots(file, count):
-    """Those of fixed joints bind nothing; those of Alex's hands follow joints that its file has not: warnings."""
+    """Mimics of fixed joints have no effect. Those of Alex's hands follow joints that its file lacks: warnings."""
     path, = REAL.rglob(file)
     model = ld.load(path)
     assert len(model.constraints) == model.nc == count
@@ -233,7 +233,7 @@ def test_mimics_of_real_robots(file, count):
 
 @pytest.fixture
 def folders(tmp_path):
-    """arm/arm.urdf, and another arm.urdf above it."""
+    """Create arm/arm.urdf, and another arm.urdf in its parent folder."""
     for folder in (tmp_path / "arm", tmp_path):
         folder.mkdir(exist_ok=True)
         write(folder, URDF, "arm.urdf")
@@ -242,7 +242,7 @@ def folders(tmp_path):
 
 @pytest.mark.parametrize("robot", ["../arm/arm.urdf", "./arm.urdf", "{}/arm/arm.urdf"])
 def test_a_path_to_the_robot_is_followed(folders, robot):
-    """Any path with a slash ended in `ValueError: Invalid name`."""
+    """Every path with a slash ended in `ValueError: Invalid name`."""
     path = write(folders / "arm", f"robot: {robot.format(folders)}\n" + ROD, "loops.yaml")
     assert len(ld.load(path).description.loops) == 1
     assert len(ld.load(folders / "arm" / "arm.urdf").description.loops) == 1

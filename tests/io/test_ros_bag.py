@@ -24,7 +24,7 @@ TAU = Q * 3
 
 
 def joint_bag(form="sqlite3", t=T, *, log=None, **arrays):
-    """A bag of joint states; arrays: q, v, tau (N, 2)."""
+    """Write a bag of joint states; arrays: q, v, tau (N, 2)."""
     bag, values = Bag(form), {"q": Q, "v": V, "tau": TAU} | arrays
     for k, stamp in enumerate(ns(t)):
         bag.joints(stamp, NAMES, *(values[key][k] for key in ("q", "v", "tau")), log=None if log is None else log[k])
@@ -66,7 +66,7 @@ def test_joints_in_another_order_are_matched_by_name(tmp_path):
 
 @pytest.mark.parametrize("missing", [np.zeros((len(T), 0)), np.full((len(T), 2), np.nan)])
 def test_positions_only(tmp_path, missing):
-    """Empty arrays, or NaN as ros2_control writes it."""
+    """Other arrays are empty, or NaN as ros2_control writes them."""
     trajectory = ld.read_trajectory(joint_bag(v=missing, tau=missing).write(tmp_path / "bag"))
     assert list(trajectory.columns) == ["q.shoulder", "q.elbow"] and not trajectory.warnings
 
@@ -88,7 +88,7 @@ def test_efforts_that_some_messages_lack_are_not_read(tmp_path):
 
 
 def test_efforts_that_some_joints_lack_leave_those_of_the_others(tmp_path):
-    """A gripper without effort took those of the arm away."""
+    """A gripper without efforts removed those of the arm."""
     tau = TAU.copy()
     tau[:, 1] = np.nan
     with pytest.warns(ld.LiedynWarning, match="efforts are missing: elbow"):
@@ -175,7 +175,7 @@ def test_one_joint_in_two_sets_of_joints(tmp_path):
 # --- floating base ---------------------------------------------------------------------------------------------------
 
 def base_motion(t):
-    """Pose (N, 7) and body twist (N, 6) of a base that turns about its z axis while it moves on a circle and up."""
+    """Return pose (N, 7) and body twist (N, 6) of a base that rotates about its z axis while it moves on a circle and up."""
     w = 0.7
     p = np.column_stack([np.cos(w * t), np.sin(w * t), 0.1 * t])
     tilt = Rotation.from_rotvec([0.3, -0.2, 0.1])
@@ -214,7 +214,7 @@ def test_a_map_gives_the_base_the_name_of_another_free_joint(tmp_path):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_transforms_are_composed(tmp_path, form):
-    """odom -> footprint moves, footprint -> base_link is static. Velocities of the joints alone are not read."""
+    """odom -> footprint moves, footprint -> base_link is static. Velocities without those of the base are not read."""
     pose, _ = base_motion(T)
     bag, offset = joint_bag(form), np.array([0.1, 0.0, 0.3, 0.0, 0.0, np.sin(0.2), np.cos(0.2)])
     bag.transform(START, "footprint", "base_link", pose[-1], topic="/tf_static")             # the last one is valid
@@ -239,7 +239,7 @@ def test_transforms_are_composed(tmp_path, form):
 
 
 def test_orientations_are_interpolated_along_the_rotation(tmp_path):
-    """A base that turns at a constant rate is exact between its samples."""
+    """A base that rotates at a constant rate is exact between its samples."""
     bag, coarse = joint_bag(), T[::5]
     pose, twist = base_motion(coarse)
     for k, stamp in enumerate(ns(coarse)):
@@ -253,7 +253,7 @@ def test_orientations_are_interpolated_along_the_rotation(tmp_path):
 
 @pytest.mark.parametrize("lower", [-np.pi, 0.0])
 def test_angles_that_wrap_are_interpolated_through_no_jump(tmp_path, lower):
-    """They were interpolated through the jump: -0.0166 between 3.075 and -3.108."""
+    """They were interpolated across the jump: -0.0166 between 3.075 and -3.108."""
     bag, t = Bag(), np.arange(400) * 0.01
     angles = np.column_stack([3 + 5 * t, 3 - 5 * t])
     wrapped = (angles - lower) % (2 * np.pi) + lower
@@ -270,7 +270,7 @@ def test_angles_that_wrap_are_interpolated_through_no_jump(tmp_path, lower):
 
 
 def test_other_jumps_than_those_of_full_turns_remain(tmp_path):
-    """A jump of 5 is none by a full turn, and so are those of velocities."""
+    """A jump of 5 is not a full turn, and velocities do not wrap."""
     bag, q, v = Bag(), np.where(T < 0.5, 0.0, 5.0), np.where(T < 0.5, 0.0, 2 * np.pi)
     for k in range(len(T)):
         bag.joints(ns(T)[k], ["x"], [0.0], [0.0], topic="/a")
@@ -321,7 +321,7 @@ def test_stamps_that_are_zero(tmp_path):
 
 @pytest.mark.parametrize("first", [-500, -5])
 def test_stamps_that_are_negative(tmp_path, first):
-    """Those that pass zero were called zero; the others were used."""
+    """Stamps that cross zero were reported as zero; others were used."""
     bag = Bag()
     for k, stamp in enumerate(ns(T)):
         bag.joints((first + k) * 10**8, NAMES, Q[k], log=stamp)
@@ -429,7 +429,7 @@ def test_damaged_files(tmp_path, form, ending):
 @pytest.mark.parametrize("form", ["sqlite3", "mcap"])
 @pytest.mark.parametrize("mode", [CompressionMode.FILE, CompressionMode.MESSAGE])
 def test_compressed_bags_are_read_as_folders(tmp_path, form, mode):
-    """Without the folder, the error was of a recorder that was stopped, or of text that is not comma-separated."""
+    """A file without its folder caused errors about a stopped recorder, or about text that is not CSV."""
     folder = Path(joint_bag(form).write(tmp_path / "bag", compression=mode))
     assert np.array_equal(ld.read_trajectory(folder).columns["q.elbow"], Q[:, 1])
     file, = (file for file in folder.iterdir() if file.name != "metadata.yaml")

@@ -16,7 +16,7 @@ BOX = '<collision><origin xyz="0 0 1"/><geometry><box size="0.1 0.2 0.3"/></geom
 
 
 def urdf(*links):
-    """A chain of links with this content."""
+    """Return a chain of links with this content."""
     parts = [f'<link name="l{k}">{text}</link>' for k, text in enumerate(links)]
     parts += [f'<joint name="j{k}" type="continuous"><parent link="{"base" if not k else f"l{k - 1}"}"/><child link="l{k}"/>'
               '<origin xyz="0.1 0 0.2" rpy="1 0 0"/><axis xyz="0 1 0"/></joint>' for k in range(len(links))]
@@ -24,14 +24,14 @@ def urdf(*links):
 
 
 def solid(seed=0):
-    """Return a mesh that is closed and convex."""
+    """Return a closed convex mesh."""
     rng = np.random.default_rng(seed)
     return trimesh.convex.convex_hull(rng.standard_normal((30, 3)) * [0.1, 0.2, 0.15] + [0.3, 0, 0])
 
 
 @pytest.fixture
 def read(tmp_path):
-    """read(text): the description of a URDF, with 500 kg/m^3."""
+    """Return read(text): the description of a URDF, with 500 kg/m^3."""
     def of(text, density=500):
         (tmp_path / "robot.urdf").write_text(text)
         return ld.load_description(tmp_path / "robot.urdf", inertia_from_meshes=density)
@@ -136,7 +136,7 @@ def test_commands_and_scenarios(tmp_path, read):
 
 
 def test_trajectories_keep_the_model(tmp_path, read):
-    """A CSV of such a model names the model, not only the URDF, which has no masses."""
+    """A CSV of such a model names the model in addition to the URDF, which has no masses."""
     model = ld.build(read(urdf(BOX, INERTIAL), 1000))
     ld.trajectory_of(model, [0.0, 0.1], np.zeros((2, 2))).save(tmp_path / "motion.csv")
     assert mass(ld.load(tmp_path / "motion.model.yaml")) == pytest.approx(8)

@@ -250,7 +250,7 @@ NAMES = [" ", "  a b  ", "", "a,b", '"x"', "a;b", "=1+1", "+1", "-1", "@x", "a\\
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("prefix, unit", [("q.", "rad"), ("q.", ""), ("", "rad")])
 def test_a_column_is_read_back_under_its_name(tmp_path, name, prefix, unit):
-    """A joint called " " was written and not read back."""
+    """A joint called " " was written but not read."""
     if not prefix + name:
         return
     write_trajectory(tmp_path / "x.csv", {}, [0, 1], [(prefix + name, unit, [2, 3])])

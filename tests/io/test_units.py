@@ -33,7 +33,7 @@ def test_unknown_units(text):
 
 
 def test_decimal_fractions_round_as_their_text():
-    """300 ms is the number 0.3, bit for bit; 300 * 0.001 need not be."""
+    """300 ms is exactly the number 0.3, which 300 * 0.001 need not be."""
     for text, digits in (("ms", 3), ("us", 6), ("ns", 9), ("mm", 3), ("cm", 2), ("mA", 3)):
         unit, numbers = UNITS[text], np.arange(1, 5000)
         expected = [float(f"{number}e-{digits}") for number in numbers]

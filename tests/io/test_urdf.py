@@ -191,7 +191,7 @@ def numbers(element, key, default):
 
 
 def euler(roll, pitch, yaw):
-    """Rz(yaw) Ry(pitch) Rx(roll), multiplied out by numpy."""
+    """Return Rz(yaw) Ry(pitch) Rx(roll), multiplied by NumPy."""
     (sr, cr), (sp, cp), (sy, cy) = ((np.sin(x), np.cos(x)) for x in (roll, pitch, yaw))
     return (np.array([[cy, -sy, 0], [sy, cy, 0], [0, 0, 1]]) @ np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]])
             @ np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]]))

@@ -104,7 +104,7 @@ def test_missing_packages_and_arguments_of_other_files(file, monkeypatch):
 
 
 def test_an_argument_that_the_file_does_not_use_is_an_error(file):
-    """xacro ignores it: a misspelled mass was the default."""
+    """xacro ignores it: a misspelled mass had the default value."""
     with pytest.raises(ModelError, match=r"arm.urdf.xacro: the xacro file does not use this argument: expected "
                                          r"one of mass, got 'mas' \(did you mean mass\?\)"):
         ld.load(file, xacro_args={"mas": 3})

@@ -123,7 +123,7 @@ def test_further_lines_are_listed_up_to_a_limit():
                                   "\n", "-", "a=", "<!-- ", '"', "<a b=\""])
 @pytest.mark.parametrize("head", ["<robot>", "<robot a='1'b='", "\n<?xml ", "<!--", "<robot ", "text"])
 def test_time_is_linear(tmp_path, head, unit):
-    """A text of 300 kB would take more than a minute in quadratic time."""
+    """In quadratic time, a text of 300 kB would take more than a minute."""
     path, start = tmp_path / "r.urdf", time.process_time()
     path.write_text(head + unit * (300_000 // len(unit)))
     with pytest.raises(ld.ModelError):

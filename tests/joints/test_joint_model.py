@@ -13,7 +13,7 @@ CASES = [(kind, seed) for kind in MOVING for seed in range(3)]
 
 
 def lone_joint(kind, seed):
-    """A robot of one joint between two links."""
+    """Return a robot of one joint between two links."""
     rng = np.random.default_rng(seed)
     joint = random_joint(rng, "joint", kind, "root", "child")
     return ld.build(Robot("one", (random_link(rng, "root"), random_link(rng, "child")), (joint,))), joint
@@ -32,7 +32,7 @@ def unit(axis):
 
 
 def motion(joint: Joint, q):
-    """Motion (4, 4) of a joint by its definition."""
+    """Return the motion (4, 4) of a joint by its definition."""
     if joint.type == "free":
         return pose(Rotation.from_quat(q[3:]).as_matrix(), q[:3])
     if joint.type == "ball":
@@ -65,7 +65,7 @@ def origin(joint: Joint):
 
 
 def moved(kind, q, x):
-    """q (+) x of one joint, without liedyn."""
+    """Return q (+) x of one joint, without liedyn."""
     if kind == "ball":
         return (Rotation.from_quat(q) * Rotation.from_rotvec(x)).as_quat()
     if kind == "free":
@@ -131,7 +131,7 @@ def test_planar_joint_about_z_slides_along_x_and_y_of_its_frame():
 
 @pytest.mark.parametrize("axis", [(0.0, 0.0, 1.0), (0.0, 0.0, -1.0), (1e-9, 0.0, -1.0), (0.0, 1e-5, -1.0), (1e-300, 0.0, 1.0)])
 def test_axes_at_and_near_minus_z(axis):
-    """Where the shortest rotation from z is not unique, and next to it."""
+    """The shortest rotation from z is not unique there."""
     rng = np.random.default_rng(0)
     links = (random_link(rng, "root"), random_link(rng, "child"))
     model = ld.build(Robot("one", links, (Joint("joint", "helical", "root", "child", axes=(axis,), pitch=0.1),)))
@@ -152,7 +152,7 @@ def test_twist_of_a_joint_of_many_screws_needs_its_jacobian_and_its_rate():
 
 
 def test_reference_matrices_are_what_they_say():
-    """The reference of all these tests, on itself: exp against log, ad as the derivative of Ad."""
+    """The reference of these tests is tested: exp with log, ad as the derivative of Ad."""
     x = np.array([0.3, -0.5, 0.2, 1.0, 2.0, -0.4])
     np.testing.assert_allclose(log(exp(x)), x, atol=1e-14)
     np.testing.assert_allclose(skew(x[:3]) @ x[3:], np.cross(x[:3], x[3:]))

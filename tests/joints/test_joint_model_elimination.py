@@ -19,7 +19,7 @@ SINGULAR = {
 
 
 def robot_with(joint: dict, armature: float = 0.0):
-    """A compound joint between two simple ones."""
+    """Return a compound joint between two simple ones."""
     rng = np.random.default_rng(1)
     links = tuple(random_link(rng, name) for name in ("root", "first", "second", "third"))
     count = len(joint.get("screws", "abc"))
@@ -37,7 +37,7 @@ def at(model, x, size=()):
 
 
 def regular(model):
-    """A configuration away from the singular one: an offset that no sequence likes."""
+    """Return a configuration that is not singular for any sequence of angles."""
     return at(model, 0.7 + 0.2 * np.arange(model.nv - 2))
 
 
@@ -85,7 +85,7 @@ def test_rotors_make_it_regular(name):
 
 @pytest.mark.parametrize("name", ["euler, proper", "euler, gimbal lock"])
 def test_close_to_a_singular_position_the_answer_is_still_right(name):
-    """1e-3 rad away: cond(M) is 1e7 and the residual is rounding of the large accelerations."""
+    """At 1e-3 rad, cond(M) is 1e7 and the residual is rounding of the large accelerations."""
     joint, x = SINGULAR[name]
     model = ld.build(robot_with(joint))
     q, v, _, tau = at(model, np.add(x, [0, 1e-3, 0]))
@@ -103,7 +103,7 @@ def test_a_joint_that_is_singular_everywhere_has_a_warning():
 
 
 def test_singularity_is_judged_against_the_size_of_the_inertias():
-    """A microscopic and an astronomic robot are as regular as any; what vanishes is relative."""
+    """A microscopic and an astronomic robot are as regular as others: what vanishes is relative."""
     rng = np.random.default_rng(2)
     link = random_link(rng, "child")
     for scale in (1e-18, 1e-9, 1e9, 1e18):

@@ -46,7 +46,7 @@ def test_armature_stands_on_the_diagonal_of_the_mass_matrix():
 
 
 def test_springs_store_the_energy_that_they_take():
-    """Their part of the potential is what it costs, -force, along each coordinate."""
+    """The derivative of their potential energy with respect to each coordinate is minus the force."""
     robot = replace(random_robot(32, 8, types=("revolute", "prismatic", "universal", "screws")), gravity=(0.0, 0.0, 0.0))
     model = ld.build(robot)
     q, v = state(model, 4)[:2]

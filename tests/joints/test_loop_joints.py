@@ -26,14 +26,14 @@ def bodies(loops=()):
 
 @cache
 def pair(kind):
-    """Two free bodies with one closure, and where they stand so that it is closed."""
+    """Return two free bodies with one closure, and a closed configuration."""
     rng, model = np.random.default_rng([12, KINDS.index(kind)]), bodies()
     q = ld.random_configuration(model, rng)
     return bodies([random_closure(rng, kind, "tip", model, q, "a", "b")]), q
 
 
 def standing(model, T_ab, rng):
-    """q with frame B (of the file) at T_ab in frame A."""
+    """Return q with frame B (of the file) at T_ab in frame A."""
     loop, = model.description.loops
     T_a = pose(np.reshape(np.linalg.qr(rng.standard_normal((3, 3)))[0], (3, 3)), rng.uniform(-1, 1, 3))
     if np.linalg.det(T_a[:3, :3]) < 0:
@@ -61,7 +61,7 @@ def test_closed_wherever_it_is_free_to_go(kind, worst):
 
 @EVERY
 def test_rows_are_the_derivative_of_the_residual(kind, worst):
-    """By every coordinate of both bodies, where it is closed. What rolls is bound in its height only: the normal part of A."""
+    """For each coordinate of both bodies, in closed configurations. Rolling constrains the height only: the normal row of A."""
     model, q = pair(kind)
     A = ld.constraint_jacobian(model, q)
     if model.description.loops[0].type == "rolling":
@@ -74,7 +74,7 @@ def test_rows_are_the_derivative_of_the_residual(kind, worst):
 
 @EVERY
 def test_rows_and_bias_anywhere(kind, worst):
-    """Open too, A and gamma are those of the rows as they are written: gamma = dA/dt v."""
+    """In open configurations too, A and gamma are those of the equations: gamma = dA/dt v."""
     model, _ = pair(kind)
     rng = np.random.default_rng(14)
     for _ in range(5):
@@ -89,7 +89,7 @@ def test_rows_and_bias_anywhere(kind, worst):
 
 @EVERY
 def test_rank(kind):
-    """Rows do not depend on each other, at a generic pose; and a rigid motion of the pair breaks none."""
+    """The rows are independent at a generic pose, and a rigid motion of the pair violates none."""
     model, q = pair(kind)
     A = ld.constraint_jacobian(model, q)
     s = np.linalg.svd(A, compute_uv=False)
@@ -118,7 +118,7 @@ def test_misalignment_is_twice_the_sine_of_half_the_angle(kind, angle):
 
 @pytest.mark.parametrize("kind", ["weld", "ball", "universal", *AXIAL])
 def test_offsets_are_lengths_in_frame_b(kind):
-    """Aligned, but apart by p: what the closure does not leave free of R^T p."""
+    """Aligned frames at a distance p: the components of R^T p that the closure does not leave free."""
     model, _ = pair(kind)
     loop, rng = model.description.loops[0], np.random.default_rng(17)
     T = free_pose(rng, kind, loop.axes, 0.0, 0.0)
@@ -164,7 +164,7 @@ def test_length_and_height():
 
 
 def test_a_disc_rolls_along_a_plane(worst):
-    """About its axle at w it continues at r w; leaning over turns it about the point of contact."""
+    """With the rate w about its axle it moves at r w; tilting rotates it about the point of contact."""
     loop = Loop("wheel", "rolling", WORLD, "b", radius=0.25, axes=((0, 1, 0),))
     model = bodies([loop])
     q = np.r_[0, 0, 0, 0, 0, 0, 1, 0.3, -0.2, 0.25, 0, 0, 0, 1]
@@ -176,7 +176,7 @@ def test_a_disc_rolls_along_a_plane(worst):
 
 
 def test_where_a_closure_has_no_direction():
-    """Points of a rod that coincide, a disc flat on the plane, axes opposed: numbers stay finite."""
+    """Coincident points of a rod, a disc flat on the plane, opposite axes: numbers remain finite."""
     flat = exp(np.r_[0, 0, 0, 0, 0, 0.1])
     for kind in ("distance", "rolling", *AXIAL):
         model, _ = pair(kind)

@@ -14,7 +14,7 @@ MASK = slice(None, None, 3)
 
 
 def directions(model, seed, size):
-    """dq, …, wrenches and rates of three figures along the leading axes."""
+    """Return dq, …, wrenches and rates of three parameters along the leading axes."""
     rng = np.random.default_rng([seed, 7])
     out = {name: rng.standard_normal((*size, model.nv)) for name in MOVED}
     out["df_ext"] = rng.standard_normal((*size, len(model.link_names), 6))
@@ -56,7 +56,7 @@ def setting(count=None):
 
 @EVERY
 def test_eight_directions_of_a_state_equal_one_at_a_time(function):
-    """Also where their number is no multiple of eight. Bitwise: each lane is for itself."""
+    """Bitwise, also where their number is not a multiple of eight: lanes are independent."""
     model, states, F = setting()
     given = directions(model, 1, (19,))
     together = function(model, states, F, given)
@@ -67,7 +67,7 @@ def test_eight_directions_of_a_state_equal_one_at_a_time(function):
 
 @EVERY
 def test_directions_of_one_state_equal_those_of_the_state_repeated(function, worst):
-    """float64 states with directions on Lanes, and both on Lanes: rounding only (M: condition 1e4)."""
+    """float64 states with directions on Lanes, and both on Lanes, differ by rounding only (M: condition 1e4)."""
     model, states, F = setting()
     given = directions(model, 2, (9,))
     repeated = [np.repeat(x[None], 9, axis=0) for x in states]
@@ -117,7 +117,7 @@ def test_threads_do_not_matter(function, monkeypatch):
 
 @EVERY
 def test_directions_are_linear(function):
-    """The derivative along a sum is the sum of the derivatives, figures included."""
+    """The derivative along a sum is the sum of the derivatives, also for parameters."""
     model, states, F = setting()
     given = directions(model, 6, (2,))
     one, two = (function(model, states, F, row(given, k)) for k in range(2))
@@ -127,7 +127,7 @@ def test_directions_are_linear(function):
 
 
 def test_what_is_not_moved_changes_nothing():
-    """Zeros given and nothing given are the same."""
+    """Zero directions give the same result as omitted ones."""
     model, (q, v, a, _), F = setting()
     dq = directions(model, 7, ())["dq"]
     bare = ld.inverse_dynamics_directional(model, q, v, a, dq=dq, f_ext=F)

@@ -55,7 +55,7 @@ class Solved:
 @NUMBERS
 @EVERY
 def test_solutions_with_M(name, kind, worst):
-    """x_v = M_vv^-1 x_v, X_v = -M_vv^-1 X_v; prescribed rows stay."""
+    """x_v = M_vv^-1 x_v, X_v = -M_vv^-1 X_v; prescribed rows are unchanged."""
     model = robot(name)
     for mask in masks(model):
         s, w = Solved(model, mask, kind), ~mask
@@ -125,7 +125,7 @@ VANISHES = "a joint's articulated inertia vanishes in this configuration: its ac
 
 @pytest.fixture(scope="module")
 def gimbal():
-    """An Euler joint between two simple ones, in gimbal lock, and in another configuration."""
+    """Return an Euler joint between two simple ones, in gimbal lock and in another configuration."""
     rng = np.random.default_rng(1)
     links = tuple(random_link(rng, name) for name in ("root", "first", "second", "third"))
     model = ld.build(Robot("gimbal", links, (
@@ -170,7 +170,7 @@ def test_a_mask_that_leaves_an_inertia_makes_a_singular_joint_harmless(gimbal, h
 @pytest.mark.parametrize("states", [1, 11])
 @pytest.mark.parametrize("before", range(4))
 def test_a_mass_on_the_axis_at_the_end_of_a_tree_is_refused(before, states):
-    """Regular as a model; in one configuration the point mass stands on the axis that should move it."""
+    """The model is regular; in one configuration the point mass lies on the axis that moves it."""
     rng = np.random.default_rng(before)
     links = [random_link(rng, f"link{i}") for i in range(before + 1)]
     held = [Joint(f"joint{i}", "revolute", f"link{i}", f"link{i + 1}", random_pose(rng), axes=((0.0, 0.0, 1.0),))

@@ -15,7 +15,7 @@ EVERY = "every kind, floating"
 
 
 def matrix(kind, q):
-    """Pose of a ball or free joint."""
+    """Return the pose of a ball or free joint."""
     return pose(Rotation.from_quat(q[-4:]).as_matrix(), q[:3] if kind == FREE else [0, 0, 0])
 
 
@@ -40,7 +40,7 @@ def test_integrate_is_the_right_multiplied_exponential(name):
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_difference_undoes_integrate_and_the_other_way_round(name):
-    """Rotations of less than half a turn come back; any two configurations are joined."""
+    """Rotations below half a turn are recovered; any two configurations are connected."""
     model = model_of(name)
     q, x = state(model, 2, 20)[:2]
     x *= 0.9 * np.pi / np.maximum(np.pi, np.linalg.norm(x, axis=-1, keepdims=True))
@@ -64,7 +64,7 @@ def test_difference_takes_the_shorter_way():
 
 
 def test_quaternions_keep_unit_norm_over_many_steps():
-    """Brought back at each step: 4e-16 after ten thousand, where it would have drifted to 1e-13."""
+    """They are normalized at each step: 4e-16 after ten thousand, instead of a drift to 1e-13."""
     model = model_of("a lone body")
     q, x = state(model)[:2]
     for _ in range(10000):
@@ -73,7 +73,7 @@ def test_quaternions_keep_unit_norm_over_many_steps():
 
 
 def test_position_of_a_free_joint_far_from_the_origin():
-    """A step of 1e-6 m at 1e6 m survives as well as double precision lets it."""
+    """A step of 1e-6 m at 1e6 m is as accurate as double precision allows."""
     model = model_of("a lone body")
     q = model.neutral()
     q[:3] = 1e6
@@ -115,7 +115,7 @@ def test_kernels_agree_with_the_public_functions(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [0.0, 1e-9, 0.3, 1.0, 1.6])
 def test_chart_rate_makes_the_robot_move_at_v(kind, size):
-    """Along x + h dx the configuration q (+) x moves with the body twist v: differences of poses tell."""
+    """Along x + h dx, the configuration q (+) x moves with the body twist v, by differences of poses."""
     model = model_of(EVERY)
     q, x, v = state(model, 7)[:3]
     x *= size

@@ -16,7 +16,7 @@ ORDER = 5
 
 
 def table(x) -> tuple[Signals, int]:
-    """Signals with one, and how deep it is."""
+    """Return signals with one signal, and the depth of its stack."""
     i, f = (lambda *a: np.array(a, dtype=np.int64)), (lambda *a: np.array(a, dtype=float))
     if isinstance(x, Curve):
         return Signals(i(code.POLYNOMIAL), i(0), i(len(x.breaks)), x.breaks, x.coefficients.reshape(-1), i(), f()), 0
@@ -34,7 +34,7 @@ def series(x, t: float, order: int = ORDER) -> np.ndarray:
 
 
 def by_cauchy(text: str, t: float, radius: float = 0.25, n: int = 64) -> np.ndarray:
-    """Coefficients by Cauchy's integral on a circle in the complex plane."""
+    """Return coefficients by Cauchy's integral on a circle in the complex plane."""
     names = {name: getattr(cmath, name) for name in dir(cmath)} | {"atan2": lambda y, x: cmath.atan(y / x)}
     angles = 2 * np.pi * np.arange(n) / n
     f = np.array([eval(text, {"__builtins__": {}}, names | {"t": t + radius * cmath.exp(1j * a)}) for a in angles])
@@ -73,7 +73,7 @@ def test_series_are_the_taylor_coefficients(text, t):
                                   "sqrt(0*t)", "(t-1)**2", "abs(sin(t-1))"])
 @pytest.mark.parametrize("t", [0.7, 1.0])
 def test_the_first_three_are_the_jets_that_simulations_use(text, t):
-    """At t = 1 many of these have a corner: both take the branch just after."""
+    """At t = 1 many of these have a corner: both use the branch after it."""
     signals, depth = table(text)
     x, dx, ddx = evaluate_signal(signals, 0, t, np.zeros(0), np.zeros(0), np.zeros(3 * max(depth, 1)))
     np.testing.assert_allclose(series(text, t)[:3], [x, dx, ddx / 2], rtol=1e-13, atol=1e-14)

@@ -16,7 +16,7 @@ PLACE = Place("s.yaml", 1)
 
 
 def one(x) -> tuple[Signals, np.ndarray]:
-    """A table with one signal, and its stack."""
+    """Return a table with one signal, and its stack."""
     i, f = (lambda *a: np.array(a, dtype=np.int64)), (lambda *a: np.array(a, dtype=float))
     if isinstance(x, Curve):
         return Signals(i(code.POLYNOMIAL), i(0), i(len(x.breaks)), x.breaks, x.coefficients.reshape(-1), i(), f()), np.zeros(3)
@@ -32,7 +32,7 @@ def jet(text: str, t: float, q=(0.0,), v=(0.0,)) -> tuple[float, float, float]:
 
 
 def taylor(text: str, t: float, radius: float = 0.25, n: int = 64) -> tuple[float, float, float]:
-    """Value and derivatives by Cauchy's integral on a circle in the complex plane: independent of the jets."""
+    """Return value and derivatives by Cauchy's integral on a circle in the complex plane, independent of the jets."""
     names = {name: getattr(cmath, name) for name in dir(cmath)} | {"atan2": lambda y, x: cmath.atan(y / x)}
     angles = 2 * np.pi * np.arange(n) / n
     f = np.array([eval(text, {"__builtins__": {}}, names | {"t": t + radius * cmath.exp(1j * a)}) for a in angles])
@@ -127,7 +127,7 @@ def test_floor_near_zero():
 
 
 def test_quotients_are_rounded_once():
-    """As IEEE 754 says, so that t/t is 1: not a product with the reciprocal."""
+    """As IEEE 754 requires, so that t/t is 1: the quotient is not a product with the reciprocal."""
     rng = np.random.default_rng(5)
     for t in rng.uniform(0.1, 100.0, 200):
         assert jet("t/t", t)[0] == 1.0

@@ -41,7 +41,7 @@ from zoo import floats, random_pose, random_robot
 
 
 def varied(robot, rng):
-    """Another robot of the same tree: other masses, frames, axes' pitches, rotors, springs, gravity."""
+    """Return another robot of the same tree, with other masses, frames, pitches, rotors, springs and gravity."""
     links = tuple(replace(link, mass=link.mass * f, com=floats(np.array(link.com) + 0.02 * rng.standard_normal(3)),
                           inertia=floats(np.array(link.inertia) * f)) for link in robot.links for f in [rng.uniform(0.7, 1.5)])
     joints = []
@@ -56,7 +56,7 @@ def varied(robot, rng):
 
 @pytest.fixture(scope="module")
 def eight():
-    """Eight models, their states (8, n), and their constants side by side."""
+    """Return eight models, their states (8, n), and their constants as columns."""
     rng = np.random.default_rng(1)
     robot = random_robot(120, 12, base="floating")
     models = [ld.build(varied(robot, rng)) for _ in range(8)]
@@ -69,7 +69,7 @@ def eight():
 
 
 def lanes(x):
-    """(8, n) -> (n, 8)."""
+    """Transpose (8, n) to (n, 8)."""
     return np.ascontiguousarray(x.T)
 
 
@@ -168,7 +168,7 @@ def every_third(model): return np.arange(model.nv) % 3 == 0
 
 
 def directional(function):
-    """Along q, v and three figures whose rates are the same numbers in each model."""
+    """Return directions of q, v and three parameters whose rates are equal in each model."""
     def moved(model, q, v, *inputs):
         figures = {"gravity.x": 0.3, f"armature.{model.v_names[-1]}": 0.2, f"damping.{model.v_names[0]}": 0.1}
         return np.concatenate(function(model, q, v, *inputs, dq=0.3 * v, dv=0.1 * v, parameters=figures), axis=-1)
@@ -199,7 +199,7 @@ ENTRIES = {
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_entries_of_eight_robots(eight, name, monkeypatch):
-    """Compiled for constants (m, 8), the entry serves a batch of eight states, each of a separate model."""
+    """With constants (m, 8), an entry point computes eight states, each of a separate model."""
     module, function = ENTRIES[name]
     models, constants, *states = eight
     alone = [function(model, *(x[k] for x in states)) for k, model in enumerate(models)]
@@ -214,7 +214,7 @@ def test_entries_of_eight_robots(eight, name, monkeypatch):
 
 
 def test_one_singular_robot_among_eight_is_seen():
-    """The deficit of any lane counts."""
+    """The deficit of each lane counts."""
     from liedyn.model.description import Joint, Robot
     from liedyn.model.links import Link
     ball = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)

@@ -13,12 +13,12 @@ UPPER = np.triu_indices(3)
 
 
 def compact(X):
-    """(A, H, M) of a symmetric (6, 6)."""
+    """Return (A, H, M) of a symmetric (6, 6)."""
     return np.r_[X[:3, :3][UPPER], X[:3, 3:].ravel(), X[3:, 3:][UPPER]]
 
 
 def ten(X):
-    """(m, h, A) of a rigid body's (6, 6)."""
+    """Return (m, h, A) of a rigid body's (6, 6)."""
     return np.r_[X[3, 3], X[2, 4], X[0, 5], X[1, 3], X[:3, :3][UPPER]]
 
 

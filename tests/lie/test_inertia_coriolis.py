@@ -14,17 +14,17 @@ UPPER = np.triu_indices(3)
 
 
 def ten(I):
-    """(m, h, A) of a rigid body's (6, 6)."""
+    """Return (m, h, A) of a rigid body's (6, 6)."""
     return np.r_[I[3, 3], I[2, 4], I[0, 5], I[1, 3], I[:3, :3][UPPER]]
 
 
 def six(B):
-    """(6, 6) of B = (E, f), twelve numbers."""
+    """Return the matrix (6, 6) of B = (E, f), twelve numbers."""
     return np.block([[B[:9].reshape(3, 3), np.zeros((3, 3))], [-2 * skew(B[9:]), np.zeros((3, 3))]])
 
 
 def wrench(I, V):
-    """-ad*_V I V."""
+    """Return -ad*_V I V."""
     return -bracket(V).T @ I @ V
 
 
@@ -50,7 +50,7 @@ def samples():
 
 
 def run(kind):
-    """(I, V, X, T, C, numbers that came out) of each sample."""
+    """Return (I, V, X, T, C, results) of each sample."""
     given = samples()
     rows = [np.r_[ten(I), V, X, T[:3, :3].ravel(), T[:3, 3], C] for I, V, X, T, C in zip(*given, strict=True)]
     return zip(*given, evaluate(everything, rows, 45, kind), strict=True)

@@ -20,7 +20,7 @@ def body(name, mass=1.0, inertia=BALL):
 
 
 def chain(*joints, masses=None, **given):
-    """A chain of joints on links l0, l1, …; masses of the links after the root."""
+    """Return a chain of joints on links l0, l1, …; masses are those of the links after the root."""
     masses = masses or (0,) * (len(joints) - 1) + (1,)
     links = [body("l0")] + [body(f"l{k + 1}") if mass else Link(f"l{k + 1}") for k, mass in enumerate(masses)]
     made = [Joint(f"j{k + 1}", parent=f"l{k}", child=f"l{k + 1}", origin=OFFSET, **joint) for k, joint in enumerate(joints)]
@@ -32,7 +32,7 @@ def revolute(axis, **given):
 
 
 def computes(robot):
-    """Builds, and forward dynamics solves the equation of motion."""
+    """Check that the model is built and that forward dynamics solves the equation of motion."""
     model = ld.build(robot)
     rng = np.random.default_rng(0)
     q, (v, tau) = ld.random_configuration(model, rng), rng.standard_normal((2, model.nv))
@@ -120,7 +120,7 @@ POLAR = Robot("polar", (body("root"), Link("hub"), Link("arm"), body("hand")),
 
 
 def test_a_massless_arm_drawn_in_to_its_axis():
-    """Regular as a model, singular where the mass stands on the axis: an error there, whatever rounding leaves."""
+    """The model is regular. Where the mass is on the axis, the result is an error, for any rounding."""
     model = ld.build(POLAR)
     rng = np.random.default_rng(3)
     for _ in range(20):
@@ -133,7 +133,7 @@ def test_a_massless_arm_drawn_in_to_its_axis():
 
 
 def test_projections_refuse_what_has_no_inertia():
-    """The metric of the mass matrix is none there, though it is another joint that the constraint moves."""
+    """The mass matrix is not a metric there, although the constraint moves another joint."""
     geared = (Joint("left", "revolute", "root", "a", axes=(X,)), Joint("right", "revolute", "root", "b", axes=(Y,)))
     model = ld.build(replace(POLAR, links=(*POLAR.links, body("a"), body("b")), joints=(*POLAR.joints, *geared),
                              couplings=(Coupling("gear", (("left", "", 1.0), ("right", "", -2.0))),)))
@@ -153,7 +153,7 @@ def test_projections_refuse_what_has_no_inertia():
 
 
 def test_a_point_mass_has_no_inertia_about_itself():
-    """Two coordinates of a ball joint at a distance, none about the line to it; a hinge through it."""
+    """Two coordinates of a ball joint at a distance have inertia, rotation about the line to it has none; a hinge through it."""
     point = Link("l1", 1.0, (0.0, 0.0, 0.5))
     root = body("l0")
     singular(Robot("r", (root, point), (Joint("j1", "ball", "l0", "l1"),)), "j1", links=["l1"])
@@ -165,7 +165,7 @@ def test_a_point_mass_has_no_inertia_about_itself():
 
 
 def test_an_armature_is_an_inertia():
-    """Of the joint's own coordinate; a ball joint needs it on each that has none."""
+    """It acts on one coordinate; a ball joint needs it on each coordinate without inertia."""
     rotor = (Coordinate(armature=0.01),)
     computes(chain(revolute(X), revolute(Y, coordinates=rotor), masses=(1, 0)))
     computes(chain(revolute(X, coordinates=rotor), masses=(0,)))
@@ -174,7 +174,7 @@ def test_an_armature_is_an_inertia():
 
 
 def test_a_weld_brings_inertia():
-    """A massless link with a mass welded on it is no massless body."""
+    """A massless link with a mass welded to it is not a massless body."""
     robot = chain(revolute(X), masses=(0,))
     welded = Robot("r", (*robot.links, body("tool")), (*robot.joints, Joint("weld", "fixed", "l1", "tool", OFFSET)))
     computes(welded)
@@ -197,7 +197,7 @@ def test_joints_on_the_ground():
 
 @pytest.mark.parametrize("scale", [1e-15, 1e-6, 1e6, 1e15])
 def test_the_size_of_a_robot_does_not_matter(scale):
-    """Grams or megatons: what counts is whether an inertia vanishes against the others of its body."""
+    """Grams or megatons: an inertia vanishes relative to the others of its body."""
     robot = chain(revolute(X), revolute(Y))
     links = tuple(Link(x.name, x.mass * scale, x.com, tuple(value * scale for value in x.inertia)) for x in robot.links)
     model = ld.build(Robot("scaled", links, robot.joints))

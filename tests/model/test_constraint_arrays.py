@@ -42,7 +42,7 @@ def coupled(*terms, offset=0.0):
 
 
 def mimicking(**changed):
-    """The joints with one or more of them changed."""
+    """Return the joints with one or more of them changed."""
     return replace(TREE, joints=tuple(replace(j, **changed.get(j.name, {})) for j in JOINTS))
 
 
@@ -111,7 +111,7 @@ def test_errors_name_constraint_found_and_expected(robot, text):
 
 
 def test_the_ground_is_the_body_of_a_fixed_root():
-    """A loop from the ground to what is welded to it has nothing to act on; on a floating base it has."""
+    """A loop between the ground and a link welded to it has no effect; with a floating base it has one."""
     robot = Robot("r", TREE.links[:2], (revolute("j", "a", "b"),), loops=(Loop("tip", "weld", "world", "a"),))
     assert "one body" in refused(robot)
     assert ld.build(replace(robot, base="floating")).nc == 6
@@ -137,14 +137,14 @@ def test_a_model_without_constraints_has_empty_arrays():
 
 
 def test_constraints_leave_the_open_tree_as_it_is():
-    """The arrays of the tree are those without constraints, to the bit."""
+    """The arrays of the tree are bitwise those without constraints."""
     bare, bound = ld.build(TREE), ld.build(everything())
     for name in ("index", "constants", "lower", "upper", "link_pose"):
         np.testing.assert_array_equal(getattr(bare, name), getattr(bound, name))
 
 
 def everything():
-    """One closure of each type, couplings, a mimic."""
+    """Return one closure of each type, couplings and a mimic."""
     ends = [("b", "c"), ("world", "b2"), ("e", "d"), ("a", "d")]
     loops = tuple(Loop(f"l{k}", type, *ends[k % 4], FRAME, FRAME, length=0.5 * (type == "distance"),
                        radius=0.25 * (type == "rolling"), driven=k in (2, 5)) for k, type in enumerate(LOOP_TYPES))
@@ -173,7 +173,7 @@ def test_labels_of_equations_differ(kind):
 
 
 def arrays(model):
-    """`loop_index` and `loop_constants` taken apart after the description of the layout."""
+    """Return the parts of `loop_index` and `loop_constants` by the description of their layout."""
     index, c = model.loop_index, model.loop_constants
     nc, m, terms, driven, chains = index[:5]
     table = index[8:8 + 11 * nc].reshape(nc, 11).T
@@ -224,14 +224,14 @@ def test_layout_of_the_arrays():
 
 
 def body_of(model, coordinate):
-    """The body whose joint has a velocity coordinate."""
+    """Return the body whose joint has a velocity coordinate."""
     joint = next(joint for joint in model.joints if joint.v.start <= coordinate < joint.v.stop)
     return joint.body if joint.screws is None else joint.first_body + coordinate - joint.v.start
 
 
 @pytest.mark.parametrize("axis", [(0.0, 0.0, 1.0), (0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (0.6, 0.0, 0.8), (0.0, -1.0, 0.0)])
 def test_frames_are_turned_so_that_the_axis_is_z(axis):
-    """In their bodies, welded links included; both frames by the same rotation. What rolls: the plane stays, the axle turns."""
+    """In their bodies, also on welded links; both frames by the same rotation. Of rolling closures, the axle is rotated."""
     for loop in (Loop("tip", "revolute", "c", "b2", FRAME, Pose(), (axis,)),
                  Loop("tip", "rolling", "c", "b2", FRAME, Pose(), (axis,), radius=1.0)):
         model = ld.build(replace(TREE, loops=(loop,)))
@@ -271,7 +271,7 @@ def test_one_array_holds_all_four():
 
 
 def test_a_mimic_by_a_fixed_joint_binds_nothing():
-    """Real files have them: reduced robots."""
+    """Files of reduced robots contain them."""
     assert ld.build(mimicking(weld={"mimic": Mimic("ja")})).nc == 0
 
 

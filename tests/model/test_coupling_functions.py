@@ -43,7 +43,7 @@ def test_programs_give_exact_derivatives(text):
 
 
 def test_registers_are_used_again():
-    """A long sum needs few of them."""
+    """A long sum needs few registers."""
     text = " + ".join(f"sin({k}*q)" for k in range(1, 40))
     assert function_program(read_expression(text, "cam", None)).registers < 20
 

@@ -25,7 +25,7 @@ MIMIC = ", mimic: {joint: i, multiplier: 2}"
     (MIMIC, "{one: {terms: {i: -2, j: 1}, offset: 0.5}}", "j"),
     ("", "{one: {terms: {i: 1, j: 1}}, two: {terms: {j: 1, k: 1}}, three: {terms: {i: 1, k: -1}, offset: 1}}", "three")])
 def test_contradictory_couplings_are_an_error_of_the_file(mimic, couplings, name, tmp_path):
-    """`check` reported no warnings, and the error came with the first use."""
+    """`check` reported no warnings, and the error was raised at the first use."""
     path = tmp_path / "robot.yaml"
     path.write_text(ROBOT.format(mimic=mimic, couplings=couplings))
     with pytest.raises(ld.ModelError, match=f"the coupling {name} contradicts coupling"):
@@ -42,7 +42,7 @@ def test_contradictory_couplings_are_an_error_of_the_file(mimic, couplings, name
     ("{i: 3, j: -6.00003}", 0.3, "nearly repeats coupling one: the coefficient of i is 3, and 3.000015 follows from"),
     ("{i: 0.5, j: -1}", 0.0500000005, "contradicts coupling one: the offset is 0.0500000005, and 0.05 follows from")])
 def test_couplings_that_nearly_repeat_each_other_are_an_error(terms, offset, message, tmp_path):
-    """Both were independent for the elimination, so that the joints were at rest, and one for mobility."""
+    """The elimination took them as independent, so that the joints were at rest; mobility took them as one."""
     path = tmp_path / "robot.yaml"
     path.write_text(ROBOT.format(mimic="", couplings=f"{{one: {{terms: {{i: 1, j: -2}}, offset: 0.1}}, "
                                                      f"two: {{terms: {terms}, offset: {offset}}}}}"))
@@ -58,7 +58,7 @@ def test_several_couplings_that_nearly_give_another_are_named(tmp_path):
 
 
 def test_rounding_of_a_repeated_coupling_keeps_the_state(tmp_path):
-    """The initial state went to the intersection of both."""
+    """The initial state moved to the intersection of both."""
     path = tmp_path / "robot.yaml"
     path.write_text(ROBOT.format(mimic="", couplings="{one: {terms: {i: 1, j: -2}}, two: {terms: {i: 1, j: -2.000000000001}}}"))
     model = ld.load(path)
@@ -69,7 +69,7 @@ def test_rounding_of_a_repeated_coupling_keeps_the_state(tmp_path):
 
 
 def test_couplings_that_fix_joints_together_are_a_warning(tmp_path):
-    """A third, rounded to four digits, made a simulation immobile."""
+    """A third coupling, rounded to four digits, immobilized a simulation."""
     path = tmp_path / "robot.yaml"
     path.write_text(ROBOT.format(mimic=", mimic: {joint: i, multiplier: 0.3333}", couplings="{one: {terms: {i: 1, j: -3}}}"))
     warning, = ld.load(path).warnings
@@ -81,7 +81,7 @@ def test_couplings_that_fix_joints_together_are_a_warning(tmp_path):
 
 @pytest.mark.parametrize("terms", ["{i: 1, j: -628318.5}", "{i: 1, j: 3.0e-8}"])
 def test_equations_with_coordinates_of_their_own_are_independent(terms, tmp_path):
-    """Two gears of a large ratio on one joint nearly repeat each other except for the joints that follow."""
+    """Two gears of a large ratio on one joint are nearly equal except for the joints that follow."""
     path = tmp_path / "robot.yaml"
     path.write_text(ROBOT.format(mimic="", couplings=f"{{one: {{terms: {terms}}}, two: {{terms: {terms.replace('i', 'k')}}}}}"))
     model = ld.load(path)

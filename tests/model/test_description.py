@@ -96,7 +96,7 @@ def test_a_shape_gives_mass_and_inertia_by_mass_or_density(kind):
 
 
 def test_parts_of_a_body_together_are_the_body():
-    """A box of eight boxes, and a body of parts against links that are welded together."""
+    """A box of eight boxes, and a body of parts compared with welded links."""
     whole = ld.Link("a", density=800, shape=ld.Shape.box(0.2, 0.4, 0.6))
     parts = [ld.Shape.box(0.1, 0.2, 0.3, pose=[x, y, z]) for x in (-0.05, 0.05) for y in (-0.1, 0.1) for z in (-0.15, 0.15)]
     split = ld.Link("a", density=800, shapes=parts)
@@ -123,7 +123,7 @@ def test_shapes_are_drawn():
 # the same robots as from files ------------------------------------------------------------------------------------------
 
 def rebuilt(robot: ld.Robot) -> ld.Robot:
-    """The robot from the numbers of a description alone, written as a user writes them: lists and arrays, by keywords."""
+    """Return the robot from the numbers of a description, as a user writes them: lists and arrays, by keywords."""
     links = [ld.Link(link.name, mass=link.mass, com=list(link.com), inertia=symmetric_matrix(link.inertia))
              for link in robot.links]
     joints = []
@@ -306,7 +306,7 @@ SHAPE = ld.Shape.sphere(0.1)
     (lambda: ld.Robot("r", [HUB], bse="floating"), "Robot has no argument 'bse'; did you mean 'base'?"),
 ])
 def test_errors_name_the_element(describe, text):
-    """Some are raised by the constructor, others by `build`, with the same words."""
+    """The constructor raises some of them and `build` others, with the same words."""
     with pytest.raises(ld.LiedynError) as error:
         element = describe()
         kinds = {ld.Link: "links", ld.Joint: "joints", ld.Loop: "loops", ld.Coupling: "couplings", ld.Actuator: "actuators"}

@@ -41,7 +41,7 @@ def robot(seed=0, **more):
 
 
 def as_screws(described: ld.Robot) -> ld.Robot:
-    """The same robot with joints of type screws."""
+    """Return the same robot with joints of type screws."""
     def changed(joint):
         if joint.type not in ("spiral", "crank"):
             return joint
@@ -51,7 +51,7 @@ def as_screws(described: ld.Robot) -> ld.Robot:
 
 @pytest.mark.parametrize("name", JOINT_TYPES)
 def test_units_are_those_of_the_screws(name):
-    """And there are as many as labels."""
+    """There are as many units as labels."""
     if (one := JOINT_TYPES[name]).screws is None:
         return
     joint = zoo.random_joint(np.random.default_rng(3), "joint", name, "a", "b")

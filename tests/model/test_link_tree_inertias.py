@@ -20,7 +20,7 @@ def tree_and_inertias(model):
 
 
 def with_all_inertias(model):
-    """The robot whose J are its I."""
+    """Return the robot whose J are its I."""
     constants = model.constants.copy()
     tree = tree_views.py_func(model.index, constants)
     tree.J[:] = tree.I

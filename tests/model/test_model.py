@@ -29,7 +29,7 @@ def revolute(name, parent, child, **given):
 
 
 def tree(model):
-    """The views that kernels have, in plain Python."""
+    """Return the views of the kernels in plain Python."""
     return tree_views.py_func(model.index, model.constants)
 
 
@@ -44,7 +44,7 @@ def test_order_is_depth_first_in_document_order():
 
 
 def test_marks_of_children():
-    """The child that a backward pass meets first is the last one in order."""
+    """A backward pass reaches the last child first."""
     joints = (revolute("a", "root", "la"), revolute("b", "la", "lb"), revolute("c", "la", "lc"), revolute("d", "root", "ld"))
     model = ld.build(Robot("r", tuple(map(link, ("root", "la", "lb", "lc", "ld"))), joints))
     np.testing.assert_array_equal(tree(model).flags & HAS_CHILDREN, [HAS_CHILDREN, HAS_CHILDREN, 0, 0, 0])
@@ -132,7 +132,7 @@ def test_indices_by_name():
 
 
 def test_a_floating_base_whose_name_is_taken():
-    """The free joint of the root is called base, or floating_base where a joint is called so."""
+    """The free joint of the root is called base, or floating_base if a joint is called base."""
     robot = Robot("r", (link("a"), link("b")), (revolute("base", "a", "b"),), base="floating")
     with pytest.raises(ld.ModelError, match='"base"'):
         ld.build(robot)

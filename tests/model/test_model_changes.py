@@ -21,7 +21,7 @@ PENDULUM = ld.Robot("pendulum", (Link("upper", 1.0, (0.0, 0.0, -0.5), (0.1, 0.0,
 
 
 def changes_of(model, rng) -> dict:
-    """Every kind of change, to every link and joint that may have it."""
+    """Return every kind of change, for every link and joint that supports it."""
     robot = model.description
     links, joints = [link.name for link in robot.links], robot.joints
     moving = [joint for joint in joints if joint.labels]
@@ -43,7 +43,7 @@ def changes_of(model, rng) -> dict:
 
 
 def description_with(robot, changes: dict) -> ld.Robot:
-    """The same changes, by hand."""
+    """Return the description with the same changes, without `with_changes`."""
     links, joints = [], []
     for link in robot.links:
         given = {key: changes[key][link.name] for key in ("mass", "com", "inertia") if link.name in changes[key]}
@@ -96,7 +96,7 @@ def test_a_changed_copy_is_what_the_changed_description_gives(make, seed):
 
 
 def test_a_changed_copy_computes_with_its_own_numbers():
-    """By generic functions and after calls that left something in the cache of the first model."""
+    """With generic kernels, and after calls that filled the cache of the first model."""
     model = ld.build(PENDULUM)
     before = ld.gravity_force(model, [0.3])
     heavy = model.with_changes(mass={"hand": 2.0}, gravity=[0, 0, -1.62])

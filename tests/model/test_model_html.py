@@ -13,12 +13,12 @@ ROBOTS = sorted(path for path in (Path(__file__).parents[2] / "robots").iterdir(
 
 
 def parsed(model: ld.Model) -> ElementTree.Element:
-    """The HTML, which is also valid XML."""
+    """Return the HTML, which is also valid XML, as a tree."""
     return ElementTree.fromstring(model._repr_html_())
 
 
 def lines(root: ElementTree.Element) -> list[str]:
-    """The text of each link."""
+    """Return the text of each link."""
     return ["".join((item.find("details/summary") if item.find("details") is not None else item).itertext())
             for item in root.iter("li")]
 

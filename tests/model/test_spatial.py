@@ -13,7 +13,7 @@ EPS = np.finfo(float).eps
 
 
 def series(tt, first, derivative=False):
-    """sum_k (-tt)^k / (2k + first)!, or its derivative with respect to tt."""
+    """Return sum_k (-tt)^k / (2k + first)!, or its derivative with respect to tt."""
     return mp.fsum((-1)**k * (k * tt**(k - 1) if derivative else tt**k) / mp.factorial(2 * k + first)
                    for k in range(int(derivative), 80))
 

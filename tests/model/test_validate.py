@@ -177,7 +177,7 @@ def test_a_link_that_does_not_move_is_not_doubted_unless_the_base_floats():
 
 
 def test_welded_links_are_judged_as_one_body():
-    """An impossible inertia welded to a possible one that makes up for it is fine; only what moves counts."""
+    """An impossible inertia is valid if a welded one compensates for it: the moving body counts."""
     welded = replace(K, type="fixed", axes=(), coordinates=())
     plate = replace(C, inertia=(0.1, 0, 0, 0.1, 0, 0.3))
     assert found(replace(CHAIN, links=(A, B, plate), joints=(J, welded))) == []

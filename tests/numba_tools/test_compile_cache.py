@@ -27,7 +27,7 @@ def _cubed(x):
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """An empty cache, and nothing said yet."""
+    """Use an empty cache without earlier messages."""
     monkeypatch.setattr(compile_cache, "root", lambda: tmp_path)
     compile_cache._warn_once.cache_clear()
     yield tmp_path
@@ -35,7 +35,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def call() -> str:
-    """What a new process does with the cache, in this one: 'loaded' or 'compiled'."""
+    """Use the cache as a new process does, in this one: return 'loaded' or 'compiled'."""
     kernel = decorators.kernel(_cubed)
     assert kernel(2.0) == 8.0
     return "loaded" if sum(kernel.stats.cache_hits.values()) else "compiled"
@@ -66,7 +66,7 @@ def _garbled(content, k):
                                     (lambda content, k: os.urandom(5000), 0)],
                          ids=lambda d: f"{d[0].__name__} {d[1]}")
 def test_a_damaged_file_is_compiled_again(cache, caplog, damage):
-    """It used to end in a traceback of pickle, in every run from then on; garbled machine code was run."""
+    """Every later run ended in a traceback of pickle; damaged machine code was executed."""
     call()
     (kept,) = files(cache)
     change, k = damage
@@ -78,7 +78,7 @@ def test_a_damaged_file_is_compiled_again(cache, caplog, damage):
 
 
 def test_a_file_of_another_function_is_not_used(cache):
-    """Whole, but under a wrong name."""
+    """The file is complete but has a wrong name."""
     call()
     (kept,) = files(cache)
     other = decorators.kernel(_cubed)
@@ -101,7 +101,7 @@ def test_a_folder_where_a_file_should_be(cache, caplog):
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])
 @pytest.mark.parametrize("where", ["mkdir", "open", "replace"])
 def test_a_cache_that_cannot_be_written(cache, caplog, monkeypatch, number, where):
-    """A full disk used to end the run."""
+    """A full disk ended the run."""
     original = os.open
 
     def fail(*args, **options):
@@ -143,7 +143,7 @@ def test_a_disk_that_fills_while_a_file_is_written(cache, caplog, monkeypatch):
 
 
 def test_a_complete_cache_that_cannot_be_written_is_read(cache, caplog, monkeypatch):
-    """It used to be ignored."""
+    """It was ignored."""
     call()
 
     def fail(*args, **options):
@@ -215,7 +215,7 @@ def test_whose_folder_is_used(monkeypatch, owner, mode, refused):
 
 @pytest.fixture
 def prebuilt(cache, monkeypatch):
-    """What a wheel brings, next to an empty cache: code of `call` for the portable processor."""
+    """Create the content of a wheel, next to an empty cache: code of `call` for the portable processor."""
     folder = cache.parent / f"{cache.name}-prebuilt"
     monkeypatch.setattr(compile_cache, "PREBUILT", folder)
     original = CodeCache._path
@@ -268,7 +268,7 @@ def test_code_of_a_wheel_that_does_not_fit_is_compiled(cache, prebuilt, monkeypa
 
 
 def test_features_of_the_portable_processor():
-    """LLVM's names: a name that it does not know would exclude every processor."""
+    """They are names of LLVM: an unknown name would exclude every processor."""
     import llvmlite.binding as llvm
     if not llvm.get_process_triple().startswith("x86_64"):
         pytest.skip("names of x86-64")
@@ -279,7 +279,7 @@ def test_features_of_the_portable_processor():
 # Where it is
 
 def place(code="print(root())", **environment):
-    """The cache's root in a fresh interpreter, and what is said about it."""
+    """Return the cache's root in a new interpreter, and its messages."""
     env = {key: value for key, value in os.environ.items() if key not in ("LIEDYN_CACHE_DIR", "XDG_CACHE_HOME")} | environment
     done = subprocess.run([sys.executable, "-c", f"from liedyn.numba_tools.compile_cache import root\n{code}"], env=env,
                           capture_output=True, text=True, timeout=600, check=True)
@@ -310,7 +310,7 @@ def test_a_home_that_cannot_be_written(tmp_path):
 
 
 def test_a_user_without_home_gets_a_temporary_folder(tmp_path):
-    """It was a folder named ~ in the current one."""
+    """It was a folder named ~ in the current folder."""
     code = ("import os, pwd\ndef unknown(uid): raise KeyError(uid)\npwd.getpwuid = unknown\ndel os.environ['HOME']\n"
             "os.chdir(os.environ['TMPDIR'])\nprint(root())")
     found, said = place(code, TMPDIR=str(tmp_path))
@@ -362,7 +362,7 @@ def test_the_folder_of_a_process_outlives_its_forks(tmp_path):
 
 @pytest.fixture
 def small_package(tmp_path, monkeypatch):
-    """A package of two modules that import one another's sources, in place of liedyn's."""
+    """Create a package of two modules that import each other's sources, in place of liedyn's."""
     for name, text in {"kernels/algorithm.py": "from liedyn.lie.algebra import f\ndef g(): pass\n", "lie/algebra.py": "x = 1\n",
                        "lie/other.py": "y = 1\n", "kernels/__init__.py": "", "lie/__init__.py": ""}.items():
         path = tmp_path / "package" / name
@@ -441,7 +441,7 @@ def test_every_form_of_import_counts(small_package, statement):
 
 
 def test_no_import_of_a_source_is_missed():
-    """Only what looks like an import is parsed."""
+    """Only text that resembles an import is parsed."""
     for path in sorted(compile_cache._PACKAGE.rglob("*.py")):
         source = path.read_bytes()
         imports = {ast.dump(node) for node in compile_cache._statements(ast.parse(source))
@@ -474,7 +474,7 @@ def test_a_changed_source_two_imports_away_changes_the_result(tmp_path):
 
 
 def test_another_copy_of_the_sources_finds_the_same_code(small_package, monkeypatch):
-    """Neither the path nor the date of a file counts: a new clone or environment of the same version compiles nothing."""
+    """Path and date of a file do not count: a new clone or environment of the same version compiles nothing."""
     first = folder(small_package)
     copy = small_package.with_name("another name")
     small_package.rename(copy)
@@ -541,7 +541,7 @@ def end(process):
 
 
 def test_two_first_runs_at_once_and_another_processor(tmp_path):
-    """They share an empty cache; code for one processor is not loaded by another."""
+    """They share an empty cache. Code for one processor is not loaded by another."""
     both = [start(tmp_path), start(tmp_path)]
     both = [[int(x) for x in end(each).split()] for each in both]
     assert [hits + misses for hits, misses in both] == [1, 1]
@@ -662,7 +662,7 @@ thread.join()
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_child_forked_while_a_thread_compiles_can_compute(tmp_path):
-    """It used to wait for ever for the lock of a thread that it does not have."""
+    """It waited indefinitely for the lock of a thread that it does not have."""
     robot = Path(__file__).parents[2] / "robots/cart_pole.yaml"
     environment = os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK, robot], env=environment, capture_output=True, text=True,
@@ -684,7 +684,7 @@ def _without_meaning(x):
 
 
 def test_a_numba_that_keeps_nothing_compiles_all_the_same(cache, caplog, monkeypatch):
-    """Another version may have other insides."""
+    """Another version of Numba may have other internals."""
     monkeypatch.delattr(compile_cache.CompileResult, "_reduce")
     assert [call(), call()] == ["compiled", "compiled"]
     assert len(caplog.records) == 1 and CodeCache(_cubed).cache_path

@@ -20,7 +20,7 @@ PACKAGE = Path(liedyn.__file__).parent
 
 
 def imports_of(module: str) -> set[str]:
-    """Modules of liedyn that a module imports anywhere, by the syntax tree."""
+    """Return the modules of liedyn that a module imports, by the syntax tree."""
     tree = ast.parse(source_path(module).read_text(encoding="utf-8"))
     found = set()
     for node in ast.walk(tree):
@@ -41,14 +41,14 @@ COMPILED = [name for package in ("lie", "joints", "kernels", "integrators")
 
 
 def test_an_empty_list_of_cases_fails(pytestconfig):
-    """One looked for a package of another name, found nothing, and passed."""
+    """One list searched for a package of another name, was empty, and its tests passed."""
     assert pytestconfig.getini("empty_parameter_set_mark") == "fail_at_collect"
     assert {name.split(".")[0] for name in COMPILED} == {"lie", "joints", "kernels", "integrators"}
 
 
 @pytest.mark.parametrize("module", COMPILED)
 def test_the_cache_knows_every_source(module):
-    """What the cache finds by looking for import lines is what the syntax tree says: no compiled code from a stale source."""
+    """The imports that the cache reads are those of the syntax tree: no compiled code belongs to an outdated source."""
     expected, waiting = set(), [module]
     while waiting:
         name = waiting.pop()
@@ -60,7 +60,7 @@ def test_the_cache_knows_every_source(module):
 
 
 def entries():
-    """Every compiled function that Python calls."""
+    """Return every compiled function that Python calls."""
     found = {}
     for name in COMPILED:
         module = importlib.import_module(f"liedyn.{name}")
@@ -100,7 +100,7 @@ def test_an_allocation_in_compiled_code_is_refused():
 
 @pytest.mark.parametrize("decorator", [decorators.inline_kernel, decorators.internal_kernel])
 def test_what_only_compiled_code_calls_refuses_calls_from_python(decorator):
-    """It has no wrapper for them: a call would crash."""
+    """It has no wrapper for such calls, which would crash."""
     @decorator
     def twice(x):
         return 2.0 * x
@@ -117,7 +117,7 @@ def test_what_only_compiled_code_calls_refuses_calls_from_python(decorator):
 
 
 def test_a_failed_compilation_says_why_and_leaves_the_entry_shut():
-    """It used to end in a bare AssertionError."""
+    """It ended in an AssertionError without text."""
     entry = decorators.entry_point("f8(f8)")(_without_meaning)
     with pytest.raises(NumbaError, match="nothing_of_this_name"):
         decorators.compile_entry_point(entry)
@@ -130,7 +130,7 @@ def _without_meaning(x):
 
 
 def test_batches_allocate_nothing_but_their_results():
-    """Workspaces are kept, one a thread: what more a larger batch takes is less than a fifth of one array's row."""
+    """Workspaces are reused per thread: a larger batch takes less than a fifth of one array's row in addition."""
     model = model_of("every kind")
     cases = {count: state(model, 1, count) for count in (400, 8000)}
 

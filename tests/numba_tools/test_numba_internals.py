@@ -28,7 +28,7 @@ print(json.dumps([x.tolist() for x in out]))
 
 
 def test_they_are_not_taken_here():
-    """Else a version of Numba has moved what a piece leans on, and all runs slowly: the page of the seam says on what."""
+    """Otherwise a version of Numba has changed an internal that is used, and all runs are slow: the module names it."""
     assert not DISABLED and numba_internals.DISPATCHERS_FOUND and numba_internals.STACK_FOUND and numba_internals.VIEWS_FOUND
 
 

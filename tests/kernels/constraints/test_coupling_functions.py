@@ -27,7 +27,7 @@ def robot(function):
 
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_compute_what_the_program_says(name):
-    """Nine states fill a SIMD register and begin another one."""
+    """Nine states fill one SIMD register and start another."""
     model, program = ld.build(robot(CASES[name])), function_program(CASES[name])
     x = np.random.default_rng(3).uniform(-2.5 if name in TABLES else -1.4, 2.5, 9)
     q, v = np.column_stack([x, np.zeros(9)]), np.tile([1.0, 0.0], (9, 1))
@@ -52,7 +52,7 @@ def test_kernels_compute_what_the_program_says(name):
 
 
 def test_each_operation_has_a_kernel():
-    """Every operation of a program is one of the kernel: an unknown one would be a table."""
+    """Every operation of a program is one of the kernel: an unknown one would be taken for a table."""
     used = {int(code) for function in CASES.values() for code in function_program(function).code[:, 0]}
     assert used == set(range(len(OPERATIONS)))
 
