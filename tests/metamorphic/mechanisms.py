@@ -43,7 +43,7 @@ class Mechanism(NamedTuple):
 
 
 def coincident_axes() -> Robot:
-    """Equal bodies with a common centre: axes that intersect, coincide and are orthogonal, and links without mass."""
+    """Return equal bodies with a common centre: axes that intersect, coincide and are orthogonal, and links without mass."""
     axes = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (1.0, 0.0, 0.0))
     names = [f"L{k}" for k in range(6)]
     bare = {"L0", "L4"}                                          # the next body moves them
@@ -54,7 +54,7 @@ def coincident_axes() -> Robot:
 
 
 def tree_of_axes(name: str, axes, *, steps=(0.0, 0.0, 0.0), base: str = "fixed", slides=(), bare=()) -> Robot:
-    """A chain of equal bodies, links `bare` without mass; joints one step apart about or along `axes`."""
+    """Return a chain of equal bodies; links `bare` have no mass. Joints are one step apart and about or along `axes`."""
     links = [Link(f"L{k}") if k in bare else body(f"L{k}", 1.0, (0.1, 0.0, 0.2), (0.03, 0.03, 0.02)) for k in range(len(axes))]
     first = "root" if base == "floating" else WORLD
     if base == "floating":
@@ -96,7 +96,7 @@ def _degenerate(name: str) -> Mechanism:
 
 
 def with_elements(robot: Robot) -> Robot:
-    """A robot with a force element of each type."""
+    """Return a robot with a force element of each type."""
     links = [link.name for link in robot.links]
     a, b = Pose.from_xyz_rpy([0.1, -0.2, 0.1], [0.1, 0.2, 0.3]), Pose.from_xyz_rpy([0.3, 0.1, -0.2], [-0.4, 0.2, 0.3])
     numbers = [("spring", {"stiffness": 90, "free_length": 0.3, "preload": 2, "damping": (1, 3)}), ("damper", {"damping": 4}),
@@ -110,12 +110,12 @@ def with_elements(robot: Robot) -> Robot:
 
 
 def mimicking(seed: int, base: str) -> Mechanism:
-    """A random tree with a chain of two mimic joints."""
+    """Return a random tree with a chain of two mimic joints."""
     return Mechanism(replace(coupled_robot(seed, base).description, couplings=()))
 
 
 def coupled(seed: int, base: str) -> Mechanism:
-    """A random tree with a coupling of three coordinates and a chain of two."""
+    """Return a random tree with a coupling of three coordinates and a chain of two."""
     robot = coupled_robot(seed, base).description
     chain = tuple(Coupling(one.name, ((one.name, "", 1.0), (one.mimic.joint, "", -one.mimic.multiplier)), one.mimic.offset)
                   for one in robot.joints if one.mimic)
@@ -131,7 +131,7 @@ def looped(seed: int, base: str) -> Mechanism:
 
 
 def state_of(mechanism: Mechanism, model) -> State:
-    """A random state that satisfies the constraints."""
+    """Return a random state that satisfies the constraints."""
     rng = np.random.default_rng([SEED, 99])
     q = ld.random_configuration(model, rng) if mechanism.q is None else mechanism.q
     v, a, tau = (rng.standard_normal(model.nv) for _ in range(3))

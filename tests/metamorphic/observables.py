@@ -29,7 +29,7 @@ REGULAR = 1e-2
 
 
 def rates(*x):
-    """A quantity and its time derivatives, an order on each row."""
+    """Return a quantity and its time derivatives, one order per row."""
     return np.stack(x, axis=-2)
 
 
@@ -39,7 +39,7 @@ def reference(s):
 
 
 def joint_above(model, link):
-    """The joint that moves the link."""
+    """Return the joint that moves the link."""
     above, moving = {one.child: one for one in model.description.joints}, {one.name: one for one in model.joints}
     while link in above:
         if above[link].name in moving:
@@ -54,13 +54,13 @@ def motion_of_joint(model, s, link, result):
 
 
 def transmitted(model, s, link, **options):
-    """The wrench in the joint that moves the link."""
+    """Return the wrench in the joint that moves the link."""
     place = [one.name for one in model.joints].index(joint_above(model, link).name)
     return ld.joint_wrenches(model, s.q, s.v, s.a, f_ext=s.f_ext, **options)[..., place, :]
 
 
 def block_of(model, s, link):
-    """The closed form, and its block of the body that carries the link."""
+    """Return the closed form, and its block of the body that carries the link."""
     f = ld.closed_form(model, s.q)
     return f, f.links.index(joint_above(model, link).child)
 
@@ -71,7 +71,7 @@ def spatial_jacobian(model, s, link):
 
 
 def spatial(model, s, link):
-    """The pose of a link, its body twist with a derivative, a wrench with a derivative."""
+    """Return the pose of a link, its body twist with a derivative, and a wrench with a derivative."""
     wrench = s.f_ext[link]
     return (ld.link_pose(model, s.q, link), ld.link_twist_derivatives(model, s.q, rates(s.v, s.a), link),
             rates(wrench, 3 * wrench / s.time))
@@ -96,7 +96,7 @@ def reaching(model, s, link):
 
 
 def difference_of_energy(model, s, _):
-    """Of gravity and springs, which has no zero."""
+    """Return the difference of the energy of gravity and springs, whose zero is arbitrary."""
     return ld.energy(model, moved(model, s), s.v)[1] - ld.energy(model, s.q, s.v)[1]
 
 
@@ -107,7 +107,7 @@ def difference_by_regressor(model, s, _):
 
 
 def recorded(model, s):
-    """What is derived of a sampled motion."""
+    """Return what is derived from a sampled motion."""
     t = np.linspace(-1.0, 1.0, 41)
     q = ld.integrate(model, np.repeat(s.q[None], 41, axis=0), np.outer(np.sin(2 * t), s.step))
     return ld.motion_of(model, ld.trajectory_of(model, t * s.time, follow_couplings(model, q)[0]))
@@ -134,7 +134,7 @@ def closed_again(model, s, _):
 
 
 def actuated(model, s):
-    """All joints, by a criterion that is the same in all units."""
+    """Return the solution with all joints actuated, by a criterion that is the same in all units."""
     return {"actuated": np.ones(model.nv, bool), "criterion": "least_torque",
             "weights": 1 / np.sqrt(np.diag(ld.mass_matrix(model, s.q)))}
 
@@ -324,7 +324,7 @@ _KINEMATIC = ("energy:potential", "momentum", "momentum_regressor", "link_poses"
 
 
 def outcome(one: Observable, model, state, link) -> np.ndarray | str:
-    """The result, or the name of the error."""
+    """Return the result, or the name of the error."""
     try:
         return np.asarray(one.compute(model, state, link), float)
     except ld.ComputationError as error:
@@ -365,7 +365,7 @@ ELSEWHERE: dict[str, str] = {
 
 
 def within(found: dict, expected: dict, tolerance: float):
-    """Results by name: arrays within the tolerance, or the same errors."""
+    """Compare results by name: arrays within the tolerance, or the same errors."""
     wrong = {}
     for name, value in expected.items():
         if isinstance(value, str) or isinstance(found[name], str):

@@ -77,13 +77,13 @@ def twist_of(model, s, link):
 
 
 def common(old, new) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the velocities of joints that both models have."""
+    """Return the indices of the velocities of joints that both models have."""
     names = [name for name in old.v_names if name in new.v_names and not name.startswith("base.")]
     return np.array([old.v_names.index(n) for n in names], int), np.array([new.v_names.index(n) for n in names], int)
 
 
 def state_in(new, old, robot: Robot, s: State) -> State:
-    """The state in the other tree. Forces on joints that only one of the models has are zero."""
+    """Return the state in the other tree. Forces on joints that only one of the models has are zero."""
     q, v, tau = new.neutral(), np.zeros(new.nv), np.zeros(new.nv)
     known = {joint.name: joint for joint in old.joints}
     by_name = {one.name: one for one in connections(robot)}

@@ -30,7 +30,7 @@ def in_order(rng, entries: dict) -> dict:
 @pytest.mark.parametrize("limits", [{}, {"limits": {"mode": "hard", "restitution": 0.4}}])
 @pytest.mark.parametrize("name", RUN)
 def test_events_in_another_order(name, limits):
-    """At different times: simultaneous ones happen in the order of the file."""
+    """They occur at different times: simultaneous ones occur in the order of the file."""
     model, rng = ld.build(limited_chain()), np.random.default_rng([SEED, 40])
     q, v = np.array([0.27, -0.2]) + rng.uniform(-0.01, 0.01, 2), np.array([2.0, -3.0])
     run, *others = (simulate(model, q, v, 1.0, events=events, **limits)
@@ -42,7 +42,7 @@ def test_events_in_another_order(name, limits):
 
 
 def variants() -> list:
-    """Falling bodies of several masses with contacts, whose stiffness follows from the weight."""
+    """Return falling bodies of several masses with contacts, whose stiffness follows from the weight."""
     rng, models = np.random.default_rng([SEED, 41]), []
     for _ in range(5):
         robot = limited_chain()
@@ -111,7 +111,7 @@ def test_samples_of_a_sweep_do_not_depend_on_the_order_of_entries_and_outputs(tm
 
 @pytest.mark.parametrize("name", ["random tree", "random floating tree", "random loops", "five-bar"])
 def test_batches_on_one_and_two_threads(name, monkeypatch):
-    """Each state is computed individually: the same bits."""
+    """Each state is computed independently: results are bitwise equal."""
     monkeypatch.setattr(threads, "cores", lambda: 2)
     monkeypatch.setattr(threads, "_MIN_WORK_PER_THREAD", 1)
     threads._pool.cache_clear()

@@ -15,7 +15,7 @@ TOLERANCE = 1e-8
 
 
 def without_friction(robot):
-    """The speed that smooths Coulomb friction is a constant in SI units (`FRICTION_SPEED`)."""
+    """Remove friction: the speed that smooths it is a constant in SI units (`FRICTION_SPEED`)."""
     return replace(robot, joints=tuple(replace(one, coordinates=tuple(replace(c, friction=0.0) for c in one.coordinates))
                                        for one in robot.joints))
 

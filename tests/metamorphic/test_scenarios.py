@@ -20,7 +20,7 @@ MOVED = {name: TRANSFORMATIONS[name] for name in ("world rotated and moved", "wo
 
 
 def limited_chain() -> Robot:
-    """Two links that fall into hard limits."""
+    """Return two links that fall into hard limits."""
     links = body("a", 1.0, (0.3, 0.0, 0.0), (0.01, 0.03, 0.03)), body("b", 0.7, (0.2, 0.1, 0.0), (0.01, 0.02, 0.02))
     limits = (Coordinate(lower=-0.3, upper=0.3),)
     joints = (Joint("p", "revolute", WORLD, "a", at(), ((0.0, 1.0, 0.0),), coordinates=limits),
@@ -34,7 +34,7 @@ def simulate(model, q, v, time, **keys):
 
 
 def compare(maps, run, other):
-    """The rows of two runs."""
+    """Compare the rows of two runs."""
     by, scale = maps.by, np.abs(maps.matrices["v"]).sum(axis=1)
     assert run.t.shape == other.t.shape, f"{len(run.t)} rows and {len(other.t)}; repeat with LIEDYN_SEED={SEED}"
     off = ld.difference(maps.new, maps.configuration(run.q), other.q) / scale
@@ -73,7 +73,7 @@ def test_hard_limits(relation):
 
 @pytest.mark.parametrize("relation", TRANSFORMATIONS)
 def test_rigid_friction(relation):
-    """A chain that slides and sticks, and is released by its weight."""
+    """A chain slides and sticks, and its weight releases it."""
     robot, by = limited_chain(), TRANSFORMATIONS[relation]
     friction = Coordinate(friction=2.0, rigid_friction=1.0, static_friction=2.5, stribeck_speed=0.4)
     robot = replace(robot, joints=tuple(replace(joint, coordinates=(friction,)) for joint in robot.joints))
@@ -88,7 +88,7 @@ def test_rigid_friction(relation):
 
 @pytest.mark.parametrize("relation", MOVED)
 def test_contacts_with_tilted_planes(relation):
-    """A ball that slides and a ball that bounces at a corner of two planes; planes in another order."""
+    """One ball slides, another bounces in a corner of two planes; planes are in another order."""
     by = MOVED[relation]
     robot = Robot("ball", (body("ball", 2.0, (0.01, 0.0, 0.02), (0.02, 0.03, 0.01)),), (), "floating", (0.4, -3.0, -9.0))
     old, new = ld.build(robot), ld.build(by.change(robot))

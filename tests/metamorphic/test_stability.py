@@ -22,7 +22,7 @@ def heavy(name, com=(0.2, 0.0, -0.4)):
 
 
 def two(kind, axis, parents=(WORLD, WORLD), **figures):
-    """Two equal bodies, next to each other or one at the other."""
+    """Return two equal bodies, next to each other or one at the other."""
     return Robot("two", (heavy("a"), heavy("b")), (
         joint("one", kind, parents[0], "a", axis, **figures),
         joint("two", kind, parents[1], "b", axis, (0.5, 0.3, 0.0), **figures)), gravity=DOWN)

@@ -48,7 +48,7 @@ def test_results_do_not_depend_on_other_states_of_a_batch(name, size):
 @pytest.mark.parametrize("distance", [1e-15, 1e-12, 1e-9])
 @EVERY
 def test_states_moved_by_rounding_give_the_same_results(name, distance):
-    """Along the velocity, so that loops stay closed."""
+    """States are moved along the velocity, so that loops stay closed."""
     mechanism = MECHANISMS[name]()
     model = ld.build(mechanism.robot)
     here = state_of(mechanism, model)

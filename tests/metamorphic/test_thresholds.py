@@ -35,14 +35,14 @@ every_unit = pytest.mark.parametrize("units", UNITS.values(), ids=UNITS)
 
 
 def in_units(model, units):
-    """The model in other units, and the maps of its states."""
+    """Return the model in other units, and the maps of its states."""
     by = other_units(*units)
     new = ld.build(by.change(model.description))
     return new, by.maps(model, new)
 
 
 def sliders(lower: float = -np.inf, upper: float = np.inf) -> Robot:
-    """An arm that slides and turns, and a hand that slides along it."""
+    """Return an arm that slides and rotates, and a hand that slides along it."""
     links = (body("a", 1.0, (0.3, 0.0, 0.1), (0.01, 0.03, 0.03)), body("b", 0.7, (0.2, 0.1, 0.0), (0.01, 0.02, 0.02)),
              body("c", 0.4, (0.1, 0.0, 0.05), (0.01, 0.01, 0.02)))
     joints = (Joint("x", "prismatic", WORLD, "a", at(), ((1.0, 0.0, 0.0),), coordinates=(Coordinate(lower=lower, upper=upper),)),
@@ -54,7 +54,7 @@ def sliders(lower: float = -np.inf, upper: float = np.inf) -> Robot:
 # states off the constraints -------------------------------------------------------------------------------------------------
 @every_unit
 def test_a_state_off_its_constraints_is_not_linearized(units):
-    """By 1e-5 of an angle or of a speed; by 1e-9 it is."""
+    """An error of 1e-5 in an angle or a speed is rejected; 1e-9 is accepted."""
     model, _ = in_units(FOUR_BAR, units)
     v, rest = SPEED / units[2], np.zeros(3)
     ld.linearize(model, CLOSED + np.array([0.0, 1e-9, 0.0]), v * (1.0 + np.array([0.0, 1e-9, 0.0])), rest)
@@ -145,7 +145,7 @@ def test_a_run_with_accelerations_that_contradict_ends(units):
 
 @every_unit
 def test_constraints_of_a_function_are_judged_alike(units):
-    """One that follows from the robot's own, and one that contradicts what is prescribed."""
+    """One follows from those of the robot; another contradicts the prescribed motion."""
     model, _ = in_units(FOUR_BAR, units)
     v = SPEED / units[2]
     free = ld.constrained_forward_dynamics(model, CLOSED, v, np.zeros(3))
@@ -178,7 +178,7 @@ def test_residuals_are_told_in_lengths_of_the_loop(units):
 
 @every_unit
 def test_the_check_of_a_run_is_the_same_in_all_units(units):
-    """The residual of inverse dynamics is relative to forces that are of the size of the robot's own."""
+    """The residual of inverse dynamics is relative to forces of the magnitude of the robot's own."""
     model, maps = in_units(ld.build(sliders()), units)
     time, q = units[2], np.array([0.1, 0.4, 0.2])
     run = ld.simulate(model, {"duration": 0.1 * time, "output_step": 0.05 * time,
@@ -195,7 +195,7 @@ def balance_in_si() -> float:
 
 @every_unit
 def test_what_rounding_may_be_of_energies_is_the_same_in_all_units(units):
-    """Energies that are no more than it, of a body that hangs on its joints."""
+    """The energies of a body that hangs on its joints are no larger than rounding."""
     model, maps = in_units(ld.build(sliders()), units)
     q, energy = maps.configuration(np.array([0.1, 0.4, 0.2])), units[1] * units[0]**2 / units[2]**2
     force = ld.inverse_dynamics(model, q, np.zeros(3), np.zeros(3))
@@ -214,7 +214,7 @@ def test_what_rounding_may_be_of_energies_is_the_same_in_all_units(units):
 # motions --------------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("distance", [0.0, 1e6])
 def test_a_pose_that_contradicts_its_motion_is_refused_at_any_place(distance):
-    """An orientation is not relative to the distance from the origin."""
+    """The error of an orientation is not relative to the distance from the origin."""
     base = Robot("base", (body("a", 1.0, (0.0, 0.0, 0.0), (0.01, 0.02, 0.03)),), (), base="floating")
     model = ld.build(base)
     points = [{"t": t, "xyz": [distance, 0.0, 0.0], "rpy": [0.0, 0.0, angle]} for t, angle in ((0.0, 0.0), (1.0, 0.5))]
@@ -258,7 +258,7 @@ def test_a_slow_curve_of_rotations_is_as_smooth_as_a_fast_one(time):
 # derivatives, identification, plots --------------------------------------------------------------------------------------
 @every_unit
 def test_differences_are_as_sure_in_all_units(units):
-    """What derivatives are checked against: not one is off, and none is in doubt."""
+    """They verify derivatives: none deviates, and none is uncertain."""
     model, _ = in_units(ld.build(sliders()), units)
     rng, (length, mass, time) = np.random.default_rng(5), units
     reach = np.array([length, 1.0, length])
@@ -288,7 +288,7 @@ def test_parameters_are_identified_in_all_units(length):
 
 @every_unit
 def test_limits_that_an_assembly_reaches_are_told_alike(units):
-    """A slider that ends a millionth short of its limit is not at it."""
+    """A slider that ends a millionth before its limit is not at it."""
     links = [body(name, 1.0, (0.1, 0.0, 0.0), (0.01, 0.03, 0.03)) for name in "abc"]
     joints = (Joint("r", "revolute", WORLD, "a", at(), ((0.0, 0.0, 1.0),)),
               Joint("s", "revolute", "a", "b", at((0.1, 0.0, 0.0)), ((0.0, 0.0, 1.0),)),

@@ -25,7 +25,7 @@ agree = partial(within, tolerance=TOLERANCE)
 
 
 def closed_chain(seed: int, base: str, kind: str) -> Mechanism:
-    """Nine joints in a ring."""
+    """Return nine joints in a ring."""
     rng = np.random.default_rng([SEED, seed])
     robot = random_robot(SEED + seed, 9, base=base, types=SIMPLE, chain=True, springs=False, massless=False)
     model = ld.build(robot)
@@ -115,7 +115,7 @@ def test_a_loop_cut_at_another_joint(name):
 
 
 def signed(expected, robot, changed):
-    """Reactions of reversed connections act on their other link."""
+    """Change the sign of reactions of reversed connections, which act on their other link."""
     first = {one.name: one.b for one in connections(robot)}
     place = {j.parent: j.child for j in changed.joints if j.name.endswith("_place")}
     for joint in changed.joints:
@@ -126,7 +126,7 @@ def signed(expected, robot, changed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_another_root_link(seed):
-    """A floating tree of joints of one degree of freedom, each link its base once."""
+    """Each link of a floating tree of joints of one degree of freedom is its base once."""
     robot = random_robot(SEED + 20 + seed, 6, base="floating", types=SIMPLE, massless=False)
     robot = replace(robot, joints=tuple(replace(j, coordinates=tuple(replace(c, friction=0.0) for c in j.coordinates))
                                         for j in robot.joints))
@@ -219,7 +219,7 @@ def followed(seed: int, base: str, way: str):
 
 
 def eliminated(model) -> tuple[np.ndarray, np.ndarray, int]:
-    """q = G x + d with the joints that do not follow."""
+    """Return q = G x + d with the joints that do not follow."""
     G, d = np.eye(model.nv), np.zeros(model.nv)
     i, j, k = (model.v_index(f"joint{n}") for n in (0, 1, 4))
     G[j], G[k] = 0.7 * G[i], -1.3 * 0.7 * G[i]
@@ -267,14 +267,14 @@ def test_motions_of_mimic_joints_are_those_of_chained_couplings(way):
 
 
 def unbalanced(model, q, v, a, actuated):
-    """Forces that the multipliers of constrained inverse dynamics leave over, next to the sizes of all."""
+    """Return the residual forces of constrained inverse dynamics, and the sizes of all forces."""
     found, tree = ld.constrained_inverse_dynamics(model, q, v, a, actuated), model.spanning_tree()
     balance = ld.inverse_dynamics(tree, q, v, a) - found.tau - ld.constraint_jacobian(model, q).T @ found.multipliers
     return np.concatenate([balance, ld.inverse_dynamics(tree, q, v, a)])
 
 
 def with_factors(robot, factors):
-    """Couplings written with other factors, in turn."""
+    """Return couplings written with other factors, one after the other."""
     couplings = (replace(one, terms=tuple((*names, x * c) for *names, c in one.terms), offset=x * one.offset)
                  for one, x in zip(robot.couplings, cycle(factors), strict=False))
     return replace(robot, couplings=tuple(couplings))
@@ -283,7 +283,7 @@ def with_factors(robot, factors):
 @pytest.mark.parametrize("factors", [(1e-12,), (-1e-6,), (1e9,), (1e-9, 1e9), (1e9, 1.0, 1e-9)])
 @pytest.mark.parametrize("redundant", [False, True])
 def test_a_coupling_may_be_written_with_any_factor(factors, redundant):
-    """Also what is too far from it to count as obeying it."""
+    """A state that is too far from it to satisfy it is rejected for each factor."""
     robot = followed(33, "fixed", "chained couplings")
     if redundant:
         again = followed(33, "fixed", "couplings by the driver").couplings[0]

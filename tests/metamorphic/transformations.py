@@ -74,7 +74,7 @@ class Maps:
         return (q * lengths)[..., self.q]
 
     def q_units(self) -> list[str]:
-        """m for coordinates of position."""
+        """Return the units of coordinates of position: m."""
         units = []
         for joint in self.old.joints:
             v = list(self.old.v_units[joint.v])
@@ -188,7 +188,7 @@ def reversed_and_renamed() -> Transformation:
 
 
 def fixed_joints_inserted() -> Transformation:
-    """A massless link and a fixed joint, turned and moved, between each joint and its child."""
+    """Insert a massless link and a fixed joint, rotated and moved, between each joint and its child."""
     def change(robot: Robot) -> Robot:
         there = Rotation.from_euler("xyz", [0.3, -0.8, 1.1]).as_matrix()
         x = np.array([0.2, -0.1, 0.3])

@@ -44,12 +44,12 @@ class Row:
 
     @property
     def agrees(self) -> bool:
-        """Whether both compute the same."""
+        """Return whether both programs compute the same."""
         return self.difference <= PROMISED
 
     @property
     def explanation(self) -> str:
-        """Why they do not."""
+        """Return the reason of a disagreement."""
         if not np.isfinite(self.difference):
             return self.reason
         return f"{self.reason or 'differs'} by {self.difference:.1e}"

@@ -56,12 +56,12 @@ def forces_of(case):
 
 
 def by_block(x, truth, k):
-    """Largest error of order k, of the largest true value of its block."""
+    """Return the maximum error of order k, relative to the maximum true value of its block."""
     return max(float(np.abs(x[k, at] - truth[k, at]).max() / np.abs(truth[k, at]).max()) for at in BLOCKS.values())
 
 
 def test_the_data_are_as_described(model):
-    """No external wrenches in it; what is spatial says so; the model's joints stand in the data's order."""
+    """They contain no external wrenches; spatial quantities are named; the model's joints have the order of the data."""
     assert all(not np.any(case["inputs"]["Wapp"]) for case in DATA["cases"])
     assert model.v_names[6:] == tuple(f"joint{i}" for i in range(1, 7)) and model.nv == 12
     for i, Y in enumerate(DATA["model"]["Y"][1:], 1):

@@ -40,14 +40,14 @@ class State:
         self.v[:, model().v_index(joint)] = np.reshape(v, (COUNT, -1))
 
     def put_free(self, joint: str, R: Rotation, place, w, v) -> None:
-        """w and v in the world."""
+        """Return the state for w and v in the world."""
         self.put(joint, np.column_stack([place, R.as_quat()]), np.column_stack([R.inv().apply(w), R.inv().apply(v)]))
 
     def acceleration(self, joint: str) -> np.ndarray:
         return self.found.a[:, model().v_index(joint)]
 
     def free_acceleration(self, joint: str) -> tuple[np.ndarray, np.ndarray]:
-        """Angular acceleration and that of the origin, in the world."""
+        """Return the angular acceleration and the acceleration of the origin, in the world."""
         R = Rotation.from_quat(self.q[:, model().q_index(joint)][:, 3:])
         a, v = self.acceleration(joint), self.v[:, model().v_index(joint)]
         return R.apply(a[:, :3]), R.apply(a[:, 3:] + np.cross(v[:, :3], v[:, 3:]))
@@ -64,7 +64,7 @@ def pendulums() -> tuple[np.ndarray, np.ndarray]:
 
 
 def ends(left, right):
-    """The way from end to end in x, z, and its derivatives by the angles."""
+    """Return the distance between the ends in x and z, and its derivatives with respect to the angles."""
     way = np.array([0.4 - 0.5 * np.sin(right) + 0.5 * np.sin(left), 0.5 * np.cos(left) - 0.5 * np.cos(right)])
     return way, 0.5 * np.array([np.cos(left), -np.sin(left)]), 0.5 * np.array([-np.cos(right), np.sin(right)])
 
@@ -104,7 +104,7 @@ def state() -> State:
 
 
 def ratio(q):
-    """d(output) / d(input) of a Cardan joint."""
+    """Return d(output) / d(input) of a Cardan joint."""
     return np.cos(BETA) / (1 - np.sin(BETA)**2 * np.cos(q)**2)
 
 
@@ -120,14 +120,14 @@ def test_one_state_as_in_a_batch(state):
 
 
 def test_rows_that_follow_from_others():
-    """Shafts in bearings: a Cardan joint needs one of its four rows, an Oldham coupling's prismatic closure two of five."""
+    """Shafts are in bearings: one of four rows of a Cardan joint and two of five of an Oldham coupling are independent."""
     found = ld.constrained_forward_dynamics(model(), model().neutral(), np.zeros(35), np.zeros(35))
     needed = {part.name: int(found.independent[part.rows].sum()) for part in model().constraints}
     assert needed == {"rod": 1, "cross": 1, "oldham": 2, "slope": 3, "wire": 4, "screws": 6, "track": 3, "teeth": 1, "rack": 1}
 
 
 def test_pendulums_tied_by_a_rod(state):
-    """Lagrange's equations of the first kind, 3 by 3."""
+    """Lagrange's equations of the first kind, three by three."""
     angles = np.column_stack([state.q[:, model().q_index(name)] for name in ("left_bob", "right_bob")])
     rates = np.column_stack([state.v[:, model().v_index(name)] for name in ("left_bob", "right_bob")])
     found = np.column_stack([state.acceleration(name) for name in ("left_bob", "right_bob")])
@@ -156,7 +156,7 @@ def test_cardan_joint_turns_unevenly(state):
 
 
 def test_oldham_coupling_turns_evenly(state):
-    """The disc's centre runs round a circle of 5 cm through both shafts, twice as fast as they turn."""
+    """The disc's centre moves on a circle of 5 cm through both shafts, at twice their speed."""
     a = state.tau[:, model().v_index("lower_shaft")] / (0.002 + 0.003 + 0.001 + 0.4 * 0.05**2)
     assert relative(state.acceleration("lower_shaft"), a) < 1e-12
     assert relative(state.acceleration("upper_shaft"), a) < 1e-12

@@ -27,7 +27,7 @@ TYPES = {"weld": pin.ContactType.CONTACT_6D, "ball": pin.ContactType.CONTACT_3D}
 
 @cache
 def tree_of(name, base):
-    """Without its mimic joints, which Pinocchio's model does not have."""
+    """Return the robot without its mimic joints, which Pinocchio's model lacks."""
     robot = ld.load_description(file_of(name), base=base)
     robot = replace(robot, joints=tuple(replace(joint, mimic=None) for joint in robot.joints))
     return robot, ld.build(robot)
@@ -66,12 +66,12 @@ class Looped:
         return frame.parentJoint, frame.placement * pin.SE3(matrix(where))
 
     def _rows(self, loop):
-        """Frame B first: its contact forces are then along the axes of ours."""
+        """Frame B comes first: its contact forces are then along the axes of liedyn's."""
         return pin.RigidConstraintModel(TYPES[loop.type], self.bridge.pin, *self._frame(loop.b, loop.pose_b),
                                         *self._frame(loop.a, loop.pose_a), pin.LOCAL)
 
     def theirs(self, mu):
-        """(N, nv) accelerations in our coordinates."""
+        """Return the accelerations (N, nv) in the coordinates of liedyn."""
         bridge, out = self.bridge, []
         rows, data = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
         rows.extend([self._rows(loop) for loop in self.model.description.loops])
@@ -115,7 +115,7 @@ def test_accelerations(name, base, kinds, worst):
 
 @pytest.mark.parametrize("name", FLOATING)
 def test_closed_twice(name, worst):
-    """Dependent rows: Pinocchio iterates towards the least multipliers, ours takes off at once what is idle."""
+    """Rows are dependent: Pinocchio iterates towards the minimum multipliers, liedyn removes redundant rows."""
     seed = next(k for k in range(30) if well_conditioned(Looped(name, "floating", ["ball"], k)))
     case = Looped(name, "floating", ["ball"], seed, twice=True)
     off = relative(case.ours().a, case.theirs(1e-8))

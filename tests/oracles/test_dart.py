@@ -35,7 +35,7 @@ def isometry(T):
 
 # a skeleton of DART ------------------------------------------------------------------------------------------------
 def without_shapes(path) -> str:
-    """The URDF text less meshes, which dynamics does not need."""
+    """Return the URDF text without meshes, which dynamics does not need."""
     root = ET.parse(path).getroot()
     for link in root.iter("link"):
         for shape in [*link.findall("visual"), *link.findall("collision")]:
@@ -44,7 +44,7 @@ def without_shapes(path) -> str:
 
 
 def skeleton_of_urdf(path, base):
-    """DART's own reading; a fixed root is a free joint that is kept still."""
+    """Read the file with DART. A fixed root is a free joint that does not move."""
     loader = dart.utils.DartLoader()
     skeleton = loader.parseSkeletonString(without_shapes(path), dart.common.Uri(), dart.utils.DartResourceRetriever())
     root = skeleton.getRootJoint()
@@ -56,7 +56,7 @@ def skeleton_of_urdf(path, base):
 
 
 def skeleton_of_description(robot):
-    """Built joint by joint."""
+    """Build the skeleton joint by joint."""
     skeleton, bodies, links = dynamics.Skeleton(), {}, {link.name: link for link in robot.links}
 
     def add(kind, parent, child, origin):
@@ -144,7 +144,7 @@ class Pair:
         self.rate[joint.name] = inverse @ (dS @ v - theirs.getRelativeJacobianTimeDeriv() @ G @ v)
 
     def hybrid(self, prescribed: set[str]):
-        """DART's answer in our coordinates."""
+        """Return the result of DART in the coordinates of liedyn."""
         for joint, theirs in self.joints:
             G = self.G[joint.name]
             if joint.name in prescribed:

@@ -13,7 +13,7 @@ Q, V, A = np.random.default_rng(7).uniform(-2, 2, (3, 4))
 
 
 def expected(model):
-    """Mass matrix, and torques of the motion without damping and friction."""
+    """Return the mass matrix, and the torques of the motion without damping and friction."""
     return ld.mass_matrix(model, Q), ld.inverse_dynamics(model, Q, V, A, passive=False)
 
 

@@ -51,7 +51,7 @@ def kkt(M, G, right, b):
 
 
 def relative(locked) -> np.ndarray:
-    """Rows of p' that are locked joints' speeds."""
+    """Return the rows of p' that are speeds of locked joints."""
     return (np.eye(3) - np.eye(3, k=-1))[list(locked)]
 
 

@@ -47,7 +47,7 @@ def closed(name: str, q) -> np.ndarray:
 
 
 def four_bar_states(crank, rate, acceleration):
-    """q, v, a of robots/four_bar.yaml in its tree: crank, knee (relative), rocker."""
+    """Return q, v, a of robots/four_bar.yaml in its tree: crank, knee (relative), rocker."""
     one, two, three = known.four_bar(0.2, 0.1, 0.25, 0.25, crank, rate, acceleration, sign=-1)
     return [np.stack([one_, two_ - one_, three_], -1)
             for one_, two_, three_ in zip(*((x.q, x.v, x.a) for x in (one, two, three)), strict=True)]
@@ -60,7 +60,7 @@ def slider_crank_states(crank, rate, acceleration):
 
 
 def example(name: str) -> np.ndarray:
-    """A closed configuration of a robot, away from singular ones."""
+    """Return a closed configuration of a robot, away from singular ones."""
     angles = dict(zip(known.ANDREWS, known.ANDREWS_START, strict=True))
     arm = known.delta_arm(0, np.array([0, 0, -0.75]))
     guesses = {
@@ -119,7 +119,7 @@ DRIVEN = np.array([True, False, False])                                         
 
 @pytest.mark.parametrize("name, states", [("four_bar", four_bar_states), ("slider_crank", slider_crank_states)])
 def test_crank_mechanism_follows_its_closed_form(name, states, worst):
-    """Position, velocity, acceleration: the crank prescribed, the rest found; one state and a batch."""
+    """The crank is prescribed. Position, velocity and acceleration of the others agree, for one state and a batch."""
     q, v, a = states(*CRANKS)
     closed(name, q)
     assert np.abs(ld.constraint_velocity(model(name), q, v)).max() < 1e-14 * np.abs(v).max()
@@ -188,7 +188,7 @@ def test_torque_of_the_toggle_clamp_is_that_of_lagranges_equation(worst):
 
 
 def test_foot_of_chebyshevs_linkage_goes_straight():
-    """Half a turn of the crank: within 0.0098 of the crank's length of a line, over four of them."""
+    """During half a turn of the crank, it is within 0.0098 crank lengths of a line, over four of them."""
     q, _, _ = four_bar_states(np.linspace(np.pi / 2, 3 * np.pi / 2, 91), np.ones(91), np.zeros(91))
     foot = ld.link_pose(model("four_bar"), q, "foot")[:, :3, 3]
     assert np.ptp(foot[:, 0]) == pytest.approx(0.4, abs=1e-12)
@@ -228,7 +228,7 @@ def test_andrews_ends_with_the_published_accelerations_and_forces():
 
 
 def test_andrews_reaches_the_published_state():
-    """The Test Set's reference solution at t = 0.03 s from constrained accelerations: SciPy integrates, nothing projects."""
+    """SciPy integrates constrained accelerations to the Test Set's solution at t = 0.03 s, without projections."""
     from scipy.integrate import solve_ivp
     found, order = model("andrews"), andrews_order()
     q = configuration("andrews", **dict(zip(known.ANDREWS, known.ANDREWS_START, strict=True)))
@@ -342,7 +342,7 @@ def test_legs_of_the_stewart_platform_have_the_lengths_of_the_closed_form():
 @pytest.mark.parametrize("name, motors", [("stewart", [f"leg_{k}" for k in range(1, 7)]),
                                           ("delta", [f"motor_{k}" for k in (1, 2, 3)])])
 def test_motors_at_rest_give_the_power_of_the_weight(name, motors, worst):
-    """Virtual power: for each motion of the platform, the forces of the motors lift what the mechanism weighs."""
+    """Virtual power: for each motion of the platform, the forces of the motors balance the weight of the mechanism."""
     found, q = model(name), closed(name, example(name))
     columns = [found.v_index(motor).start for motor in motors]
     prescribed = np.isin(np.arange(found.nv), columns)

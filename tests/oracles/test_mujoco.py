@@ -25,7 +25,7 @@ def text(values) -> str:
 
 
 def mjcf(robot) -> str:
-    """The robot as MJCF. Every link has mass, no joint is fixed; friction is left out."""
+    """Return the robot as MJCF. Every link has mass, no joint is fixed, and friction is omitted."""
     hanging: dict[str, list] = {}
     for joint in robot.joints:
         hanging.setdefault(joint.parent, []).append(joint)
@@ -53,7 +53,7 @@ def mjcf(robot) -> str:
 
 
 def moves(joint) -> list[str]:
-    """One element a degree of freedom; a ball joint's coordinates share their damping and armature there."""
+    """Return one element per degree of freedom. The coordinates of a ball joint share damping and armature in MuJoCo."""
     if joint.type == "free":
         return [f'<freejoint name="{joint.name}"/>']
     if joint.type == "ball":
@@ -152,7 +152,7 @@ def test_passive_forces(worst):
 
 
 def test_several_free_bodies(worst):
-    """Free joints at the top of the tree, where MuJoCo allows them; one carries an arm."""
+    """Free joints start at the ground, where MuJoCo supports them; one carries an arm."""
     rng = np.random.default_rng(5)
     links = tuple(random_link(rng, name) for name in ("a", "b", "arm"))
     joints = (Joint("fly", "free", WORLD, "a"), Joint("soar", "free", WORLD, "b"),

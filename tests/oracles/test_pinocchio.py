@@ -41,7 +41,7 @@ def base(request):
 
 @pytest.fixture(scope="module")
 def case(path, base):
-    """Read once for all tests of a robot, which pytest calls sequentially."""
+    """Read once for all tests of a robot, which pytest runs sequentially."""
     return Case(path, base)
 
 
@@ -95,12 +95,12 @@ class Case:
 
 
 def one_by_one(function, model, *states):
-    """float64: the function called with one state at a time."""
+    """Call the function with one state at a time (float64)."""
     return np.array([function(model, *row) for row in zip(*states, strict=True)])
 
 
 def check(worst, case, what, ours, theirs, bound=PROMISED, least=0.0):
-    """On Lanes (a batch) and on float64 (one by one)."""
+    """Compare on Lanes (a batch) and on float64 (one state at a time)."""
     function, states = ours
     for kind, values in (("Lanes", function(case.model, *states)), ("float64", one_by_one(function, case.model, *states))):
         off = worst_state(values, np.array(theirs), least)
@@ -108,7 +108,7 @@ def check(worst, case, what, ours, theirs, bound=PROMISED, least=0.0):
 
 
 def test_all_robots_are_here():
-    """69 files; two are errors by name, and one has joints without inertia."""
+    """Of 69 files, two are errors by name, and one has joints without inertia."""
     assert len(urdf_files()) == 69 and len(FILES) == 66
     assert {path.stem for path in FILES} >= {name.partition(",")[0] for name in BY_LINES}
 
@@ -178,7 +178,7 @@ def test_mass_matrix_and_forward_dynamics(case, worst):
 
 
 def residual(case, a):
-    """Of M a + b = tau by Pinocchio's inverse dynamics, relative to the largest of its terms M_ij a_j."""
+    """Return the residual of M a + b = tau by Pinocchio's inverse dynamics, relative to the maximum of its terms M_ij a_j."""
     out = 0.0
     for S, dS, Q, V, v, tau, x, M in zip(case.S, case.dS, case.Q, case.V, case.v, case.tau, a, case.mass(), strict=True):
         needed = S.T @ pin.rnea(*case.theirs, Q, V, S @ x + dS @ v)
@@ -205,7 +205,7 @@ def test_the_hand_of_icub_is_ill_conditioned_in_itself(worst):
 
 
 def refined(M, rhs, a):
-    """M^-1 rhs in extended precision, from a near solution."""
+    """Return M^-1 rhs in extended precision, from an approximate solution."""
     M, rhs, a = (np.asarray(x, dtype=np.longdouble) for x in (M, rhs, a))
     for _ in range(5):
         a = a + np.linalg.solve(M.astype(float), (rhs - M @ a).astype(float))

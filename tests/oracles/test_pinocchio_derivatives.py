@@ -40,17 +40,17 @@ class Case:
         self.cond = np.linalg.cond(ld.mass_matrix(self.model, self.q)).max()
 
     def permuted(self, *matrices):
-        """Pinocchio's (nv, nv) in our order."""
+        """Return Pinocchio's (nv, nv) in the order of liedyn."""
         return [np.array(X)[np.ix_(self.bridge.v, self.bridge.v)] for X in matrices]
 
     def vector(self, x):
-        """(nv,) of ours in Pinocchio's order."""
+        """Return a vector (nv,) of liedyn in Pinocchio's order."""
         out = np.empty_like(x)
         out[self.bridge.v] = x
         return out
 
     def wrenches(self, k):
-        """Of state k, gathered on Pinocchio's joints, in their frames."""
+        """Return the wrenches of state k, on Pinocchio's joints and in their frames."""
         out = [pin.Force.Zero() for _ in range(self.bridge.pin.njoints)]
         for name, F in zip(self.model.link_names, self.F[k] if self.F is not None else (), strict=self.F is not None):
             frame = self.bridge.pin.frames[self.bridge.pin.getFrameId(name, pin.FrameType.BODY)]
@@ -58,20 +58,20 @@ class Case:
         return out
 
     def inverse(self, k, a=None):
-        """dtau_dq, dtau_dv, M of state k."""
+        """Return dtau_dq, dtau_dv, M of state k."""
         Q, V, A = self.Q[k], self.vector(self.v[k]), self.vector(self.a[k] if a is None else a)
         dq, dv, M = pin.computeRNEADerivatives(self.bridge.pin, self.bridge.data, Q, V, A, self.wrenches(k))
         return self.permuted(dq, dv, full(M))
 
     def forward(self, k):
-        """da_dq, da_dv, M_inverse of state k."""
+        """Return da_dq, da_dv, M_inverse of state k."""
         Q, V, tau = self.Q[k], self.vector(self.v[k]), self.vector(self.tau[k])
         dq, dv, N = pin.computeABADerivatives(self.bridge.pin, self.bridge.data, Q, V, tau, self.wrenches(k))
         return self.permuted(dq, dv, full(N))
 
 
 def both_numbers(function, case, *states):
-    """(kind, results of state k) for all k: of a batch, and of one state at a time."""
+    """Yield (kind, results of state k) for all k: of a batch, and of one state at a time."""
     states = [*states, case.F] if case.F is not None else list(states)
     batch = function(case.model, *states)
     for k in range(N):
@@ -139,7 +139,7 @@ def test_hybrid_dynamics_derivatives(name, base, worst):
 
 
 def by_formula(Dq, Dv, M, mask):
-    """Six matrices from inverse dynamics' derivatives at the completed motion."""
+    """Return six matrices from the derivatives of inverse dynamics at the completed motion."""
     nv, w = len(M), ~mask
     Du, unit = np.where(mask, M, 0.0), np.eye(nv)
     da = [np.zeros((nv, nv)), np.zeros((nv, nv)), unit * mask]

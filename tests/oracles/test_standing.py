@@ -25,7 +25,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def q(model):
-    """At rest: near where its feet are 1 mm deep and its legs at their targets."""
+    """Return the configuration at rest, near which feet are 1 mm deep and legs at their targets."""
     guess = model.neutral()
     for joint in model.joints[1:]:
         guess[joint.q] = next(x for name, x in LEGS.items() if joint.name.endswith(name[1:]))

@@ -221,7 +221,7 @@ def test_another_size_keeps_margins_and_labels(size):
 
 
 def figure_top(figure, again):
-    """Room above the first row, of a figure that was not resized."""
+    """Return the height above the first row, of a figure that was not resized."""
     other = again(*(series(f"joint{k}") for k in range(3)))
     return other.get_figheight() * (1 - other.axes[0].get_position().y1)
 
@@ -345,7 +345,7 @@ def test_contacts_are_shaded_in_panels_of_each_unit(unit):
 
 @pytest.mark.parametrize("across, poses", [(1.0, 1), (0.0, 10)])
 def test_outlines_in_space_are_drawn_for_the_last_pose_only(across, poses):
-    """In a plane, they are rectangles and circles, which do not hide each other."""
+    """In a plane they are rectangles and circles, which do not hide each other."""
     corners = np.array([[0, 0, 0], [1, across, 0.5], [0, 0, 1], [0.2, across, 1], [0, across, 1.2], [0, 0, 1.2]])
     moved = T[:, None, None] * np.array([0.3, 0, 0]) + corners
     figure = draw_motion(Skeleton(T, moved, ((0, 1),), outlines=((2, 3, 4, 5),)))

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def system(values, names=None):
-    """Diagonal blocks with these eigenvalues; pairs for complex ones."""
+    """Return diagonal blocks with these eigenvalues; pairs for complex ones."""
     blocks = [np.array([[v.real, v.imag], [-v.imag, v.real]]) if v.imag else np.array([[v.real]]) for v in map(complex, values)]
     n = sum(map(len, blocks))
     A, k = np.zeros((n, n)), 0
@@ -35,7 +35,7 @@ def result():
 
 
 def marks(figure):
-    """{label: (x, y)} of the marks in the plane."""
+    """Return {label: (x, y)} of the marks in the plane."""
     return {line.get_label(): (float(line.get_xdata()[0]), float(line.get_ydata()[0]), line.get_color())
             for line in figure.axes[0].lines if line.get_label().startswith("mode")}
 
@@ -66,7 +66,7 @@ def test_each_mode_says_how_it_moves():
 
 
 def chain(length, value=0j):
-    """A Jordan chain with this eigenvalue, of pairs if it is complex."""
+    """Return a Jordan chain with this eigenvalue, of pairs if it is complex."""
     block = np.array([[value.real, value.imag], [-value.imag, value.real]]) if value.imag else np.array([[value.real]])
     return np.kron(np.eye(length), block) + np.kron(np.eye(length, k=1), np.eye(len(block)))
 
@@ -151,7 +151,7 @@ def test_the_table_tells_modes_ranks_and_differences(result):
 
 
 def test_a_difference_beyond_the_bound_fails():
-    """A law with a kink: the derivative on one side is not what differences across it give."""
+    """The law has a kink: the derivative on one side differs from differences across it."""
     bent = linearize_scenario(ROOT / "configs/cart_pole.yaml", verify=True, overrides=["joints.pole={torque: 'abs(v)'}"])
     with pytest.raises(CheckFailed, match=r"differs from extrapolated finite differences by A .* more than 1e-06: a force may"):
         check(bent)
@@ -160,7 +160,7 @@ def test_a_difference_beyond_the_bound_fails():
 
 @pytest.mark.parametrize("width, is_below", [(3.5, True), (7.0, True), (9.0, False)])
 def test_pictures_for_print_have_their_width_and_markers(width, is_below):
-    """Where there is no room, the map is below; stabilities have their own markers, also in the key, and no title is drawn."""
+    """In a narrow picture the map is below. Stabilities have separate markers, also in the legend, and there is no title."""
     figure = draw_modes(system([2, -0.5, -1 + 3j, 0.6 + 0.8j, 2j, 0, 0]), "title", palette.Look(width, paper=True))
     figure.draw_without_rendering()
     plane, shares = (axes.get_position() for axes in figure.axes)

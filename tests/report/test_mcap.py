@@ -41,7 +41,7 @@ def motion(name: str, scale: float, first: float = 0.0):
 
 
 def messages(path: str) -> dict[str, list[tuple[float, dict]]]:
-    """(time [s], message) by topic; the messages are as their schemas say."""
+    """Return (time [s], message) by topic; the messages agree with their schemas."""
     import jsonschema
     from mcap.reader import make_reader
     found, times = {}, []
@@ -103,7 +103,7 @@ def test_a_run_as_mcap(folder):
 
 
 def test_sticks_between_moving_points_move(folder):
-    """What slides along a link has a stick from this to where it is."""
+    """A link that slides has a stick from the other link to its position."""
     text = ROBOT.replace("shape: {capsule: {radius: 0.1, length: 0.3}}", "inertia: [0.1, 0.1, 0.1]")
     Path("robot.yaml").write_text(text.replace("parent: world, child: slider", "parent: rod, child: slider"))
     model, _, q = motion("run", 1.0)

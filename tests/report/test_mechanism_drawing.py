@@ -17,7 +17,7 @@ T = np.linspace(0.0, 1.0, 25)
 
 @pytest.fixture(scope="module")
 def model():
-    """A crank of 0.1 m and a rod of 0.3 m in the plane x-z."""
+    """Return a crank of 0.1 m and a rod of 0.3 m in the plane x-z."""
     body = {"mass": 1.0, "inertia": (0.1, 0.0, 0.0, 0.1, 0.0, 0.1)}
     links = (ld.Link("crank", com=(0.05, 0.0, 0.0), **body), ld.Link("rod", com=(0.3, 0.0, 0.0), **body))
     joints = (ld.Joint("shaft", "continuous", "world", "crank", axes=((0.0, -1.0, 0.0),)),
@@ -57,7 +57,7 @@ def test_the_figure_is_to_scale(model):
 
 
 def test_another_size_has_no_scale(model):
-    """The bar is still as long as its label says, with the same scale along both axes."""
+    """The bar is as long as its label states, with the same scale along both axes."""
     figure = draw_mechanism(mechanism_of(model, T, motion(), "xz", ["rod:0.3,0,0"])[0], PlotData("slider", T, ()))
     axes, = figure.axes
 

@@ -45,7 +45,7 @@ def obj(path):
 
 
 def dae(path):
-    """In centimetres, green, and moved by a node, 0.1 m along x."""
+    """Return a mesh in centimetres, green, and moved by a node, 0.1 m along x."""
     numbers, indices = (" ".join(map(str, x.ravel())) for x in (100 * CORNERS, TRIANGLES))
     path.write_text(f"""<?xml version="1.0"?>
 <COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
@@ -65,7 +65,7 @@ def dae(path):
 
 
 def motion(folder: Path, urdf: str) -> ld.Model:
-    """A robot file, and a run of it that moves by nothing."""
+    """Return a robot file, and a run of it without motion."""
     (folder / "robot.urdf").write_text(urdf)
     model = ld.load(folder / "robot.urdf")
     (folder / "run").mkdir()
@@ -75,7 +75,7 @@ def motion(folder: Path, urdf: str) -> ld.Model:
 
 
 def mesh_in(pack):
-    """Points (n, 3) and triangles (m, 3) of a part in the page."""
+    """Return points (n, 3) and triangles (m, 3) of a part in the page."""
     behind, new, corners = unpacked(pack["corners"])[:, 0].astype(int), 0, []
     for one in behind:
         corners.append(new - one)
@@ -115,7 +115,7 @@ def test_visuals_that_cannot_be_read_are_passed_over(tmp_path):
 
 @pytest.mark.parametrize("write", [binary_stl, ascii_stl, obj, dae])
 def test_meshes_are_in_the_page_as_they_are_in_the_file(tmp_path, write):
-    """Corners to half a step of 1/4096 of the box, each triangle turned the same way round; two links share one mesh."""
+    """Corners agree to half of 1/4096 of the box, each triangle has the same orientation; two links share one mesh."""
     ending = {binary_stl: "stl", ascii_stl: "stl"}.get(write, write.__name__)
     write(tmp_path / f"box.{ending}")
     motion(tmp_path, URDF.format(f"box.{ending}", f"box.{ending}"))
@@ -161,7 +161,7 @@ def test_meshes_of_groups_that_are_not_shown_are_those_of_collisions(tmp_path):
 
 
 def test_large_meshes_are_thinned_out(tmp_path):
-    """Of two balls of 20,480 triangles and 1 m and 0.25 m, what is left keeps their shape, and the larger ball keeps more."""
+    """Two balls of 20,480 triangles and 1 m and 0.25 m keep their shapes, and the larger ball keeps more triangles."""
     import trimesh
 
     from liedyn.report.replay.meshes import packed_mesh, read_drawn_mesh, thinned
@@ -191,7 +191,7 @@ def obj_of_materials(path):
 
 
 def obj_with_texture(path):
-    """The left half of the plot is red with some noise, the right one blue."""
+    """Write a mesh whose texture is red with some noise on the left and blue on the right."""
     picture = np.zeros((8, 16, 3), np.uint8)
     picture[:, :8, 0], picture[:, 8:, 2], picture[::2, :, 1] = 255, 255, 8
     Image.fromarray(picture).save(path.parent / "picture.png")
@@ -209,7 +209,7 @@ def obj_with(path, uses, coordinates=""):
 
 @pytest.mark.parametrize("write", [ply_of_faces, obj_of_materials, obj_with_texture])
 def test_faces_have_their_own_colours(tmp_path, write):
-    """One side of the box is red and five are blue; colours of a plot that differ little are one."""
+    """One side of the box is red and five are blue; nearly equal colours of a texture are one."""
     from liedyn.report.replay.meshes import read_drawn_mesh
     path = tmp_path / f"box.{write.__name__[:3]}"
     write(path)
@@ -219,7 +219,7 @@ def test_faces_have_their_own_colours(tmp_path, write):
 
 
 def test_thinned_parts_meet_at_their_borders(tmp_path):
-    """A ball of two colours: both halves are thinned, and each keeps the points at which they meet."""
+    """Both halves of a ball of two colours are thinned, and each keeps the points at which they meet."""
     import trimesh
 
     from liedyn.report.replay.meshes import Part, thinned
@@ -265,7 +265,7 @@ def test_a_missing_reader_is_named(tmp_path, monkeypatch):
 
 
 def test_run_folders_have_a_page_with_meshes(tmp_path, monkeypatch):
-    """The page of `simulate` draws them where the packages that read them are installed, and tells how to get these."""
+    """The page of `simulate` draws them if the packages that read them are installed, and states how to install these."""
     from liedyn.report.plots.save_plots import SavedPlots
     from liedyn.report.run_folder import write_run
 

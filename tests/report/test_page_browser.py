@@ -24,7 +24,7 @@ FORCE = np.array([30.0, -20.0, 50.0])           # on the hand, in its axes
 
 @pytest.fixture(scope="module")
 def motion(tmp_path_factory):
-    """(folder with two runs and their page, model, times, positions of joints): a Panda that swings, pushed at its hand."""
+    """Return the folder with two runs and their page, the model, times and positions of a Panda whose hand is pushed."""
     folder = tmp_path_factory.mktemp("browser")
     model = ld.load(ROOT / "robots/panda.yaml")
     t = np.arange(int(SECONDS * RATE) + 1) / RATE
@@ -43,7 +43,7 @@ def motion(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(motion):
-    """The page of the run, open."""
+    """Open the page of the run."""
     folder, *_ = motion
     with browser(chromium()) as page:
         opened(page, folder / "run" / "replay.html")
@@ -61,7 +61,7 @@ def opened(page, path: Path, hash: str = "") -> None:
 
 
 def faults_of(page) -> list:
-    """Errors, messages in the console and requests but the page itself, since the last call."""
+    """Return errors, messages in the console, and requests except for the page itself, since the last call."""
     spoken = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
     faults = [(name, told) for name, told in page.events if name in spoken
               or (name == "Network.requestWillBeSent" and not told["request"]["url"].startswith(("file:///", "data:", "blob:")))]
@@ -88,7 +88,7 @@ def now(page) -> float:
 
 
 def pixels(page) -> np.ndarray:
-    """(h, w, 3) of the plot in the page, as it is drawn at once."""
+    """Return the pixels (h, w, 3) of the drawing in the page."""
     text = page.ask("""(() => {
         const { viewer } = replay, { gl, canvas } = viewer.drawing;
         viewer.draw();
@@ -104,7 +104,7 @@ def pixels(page) -> np.ndarray:
 
 
 def on_screen(page, link: str) -> np.ndarray:
-    """Where the origin of a link is drawn: from -1 to 1 from left to right and from bottom to top."""
+    """Return the position of a link's origin on the screen: -1 to 1 from left to right and from bottom to top."""
     return np.array(page.ask(f"""(() => {{
         const {{ viewer }} = replay, at = replay.position('{link}');
         const {{ view: m }} = viewer.camera.look(viewer.follow < 0 ? undefined : viewer.main.link(viewer.follow).slice(12, 15));

@@ -28,7 +28,7 @@ def trajectory(model, n=3):
 
 @pytest.fixture
 def bar(tmp_path):
-    """Two links on a hinge at (0, 0, 1), a sensor frame, a thruster."""
+    """Return two links on a hinge at (0, 0, 1), with a sensor frame and a thruster."""
     (tmp_path / "bar.yaml").write_text("""
 links:
   upper: {mass: 1, com: [0, 0, -0.25], inertia: [0.1, 0.1, 0.1]}
@@ -58,7 +58,7 @@ def test_the_skeleton_joins_origins_ends_and_thrusters(bar):
 
 @pytest.mark.parametrize(("shape", "rims"), [("disc", 1), ("sphere", 3)])
 def test_what_rolls_has_a_rim(tmp_path, shape, rims):
-    """About the origin of frame B, across the axle, touching the plane."""
+    """The rim is about the origin of frame B, perpendicular to the axle, and touches the plane."""
     axle = ", axis: [0, 1, 0]" if shape == "disc" else ""
     (tmp_path / "wheel.yaml").write_text(f"""
 links: {{wheel: {{mass: 1, inertia: [0.1, 0.2, 0.1]}}}}

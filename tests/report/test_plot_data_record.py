@@ -123,7 +123,7 @@ def test_prescribed_joints_go_through_a_comment():
 
 
 def test_links_without_a_line_have_the_outlines_of_their_shapes():
-    """A cart whose pole is at its origin, and a ball; the view is that of the lines, which are in a plane."""
+    """A cart whose pole is at its origin, and a ball. The view is that of the lines, which are in a plane."""
     links = [ld.Link("cart", mass=1, shape=ld.Shape.box(0.4, 0.2, 0.1)),
              ld.Link("pole", mass=1, com=[0, 0, 0.5], shape=ld.Shape.cylinder(0.01, 1.0))]
     joints = [ld.Joint("slide", "prismatic", "world", "cart", axis=[1, 0, 0]),

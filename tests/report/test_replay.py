@@ -29,7 +29,7 @@ joints:
 
 
 def motion_of(model, seconds, rate, seed=0):
-    """(t, q) of a smooth motion: every coordinate swings; quaternions of ball and free joints turn."""
+    """Return (t, q) of a smooth motion of every coordinate; quaternions of ball and free joints rotate."""
     rng = np.random.default_rng(seed)
     t = np.arange(int(seconds * rate) + 1) / rate
     v = rng.standard_normal(model.nv) * np.where(np.array(model.v_units) == "m", 0.2, 1.0)
@@ -48,7 +48,7 @@ def write_run(folder, robot, seconds, rate=250, extra=()):
 
 
 def poses_in(page):
-    """(t, {link: (F, 3, 3) rotations and (F, 3) positions}) that a page holds."""
+    """Return (t, {link: (F, 3, 3) rotations and (F, 3) positions}) of a page."""
     data, = data_of(page)["runs"]
     t, p = unpacked(data["t"])[:, 0], unpacked(data["positions"]).reshape(data["t"]["rows"], -1, 3)
     x, y, z, w = np.moveaxis(unpacked(data["turns"]).reshape(*p.shape[:2], 4), -1, 0)
@@ -106,7 +106,7 @@ def test_the_page_holds_the_motion_and_is_small(tmp_path, robot, seconds, larges
 
 @pytest.mark.parametrize("size", [1.0, 1e-6])
 def test_small_robots_move_on_the_page(tmp_path, size):
-    """Positions to 1e-4 of the robot's length."""
+    """Positions are accurate to 1e-4 of the robot's length."""
     path = tmp_path / "arm.yaml"
     path.write_text(f"links: {{a: {{mass: 1, com: [0, 0, {-size}]}}, b: {{mass: 1, com: [0, 0, {-size}]}}}}\n"
                     "joints:\n  p: {type: continuous, parent: world, child: a, axis: [0, 1, 0]}\n"

@@ -9,6 +9,6 @@ from liedyn.io.yaml_values import flow_yaml
                                   "Null", "nan", "Inf", "infinity", "1e3", "~", "- a", "[1]", "{a}", "&a", "*a", "!a", "%a", "@a",
                                   "<<", "?"])
 def test_a_name_is_read_back(name):
-    """A joint called nan was printed as a number, which no file may have as a key."""
+    """A joint called nan was printed as a number, which is not a valid key of a file."""
     root = parse_yaml(f"q:\n  {flow_yaml(name)}: 0.5\n")
     assert root.plain() == {"q": {name: 0.5}}

@@ -142,7 +142,7 @@ def test_constraints_as_data(arm):
 
 
 def test_no_line_is_longer_than_people_read():
-    """The hand's tendon runs over twelve joints."""
+    """The tendon of the hand couples twelve joints."""
     lines = robot_text(load(ROBOTS / "hand.yaml")).splitlines()
     assert max(map(len, lines)) <= 80 and "coordinate  armature  stiffness  rest" in lines
     tendon = next(k for k, line in enumerate(lines) if line.startswith("tendon"))

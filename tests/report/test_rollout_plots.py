@@ -50,7 +50,7 @@ def test_rows_after_the_end_of_a_run_are_nan(model):
 
 @pytest.mark.parametrize("shape", [(), (1,), (12,), (13,), (2, 10)])
 def test_a_figure_has_a_panel_for_each_coordinate(model, shape):
-    """With a curve for each run, or bands around the median of many runs."""
+    """It has a curve for each run, or bands around the median of many runs."""
     runs = rollout(model, shape, forces=True)
     for what in ("positions", "velocities", "accelerations", "torques"):
         figure = runs.plot(what)

@@ -51,7 +51,7 @@ def without_file(model):
 
 @pytest.mark.parametrize("change", [tree_of, heavier, otherwise, without_file])
 def test_a_run_is_read_with_the_model_that_moved(folder, change):
-    """Inverse dynamics of the recorded motion are the recorded torques, which another model would not give."""
+    """Inverse dynamics of the recorded motion gives the recorded torques, which another model would not give."""
     model = change(ld.load("two.yaml"))
     result = ld.simulate(model, duration=0.05, v0=[0.4, -0.8] if model.nc else [0.3, 0.9])
     result.save("run")
@@ -72,7 +72,7 @@ def test_a_run_is_read_with_the_model_that_moved(folder, change):
 
 @pytest.mark.parametrize("change", [tree_of, heavier, otherwise, without_file])
 def test_a_trajectory_of_arrays_is_read_with_its_model(folder, change):
-    """The CSV named the unchanged robot file: commands computed with other masses, without a message."""
+    """The CSV named the unchanged robot file: commands used other masses without a message."""
     model = change(ld.load("two.yaml"))
     t = np.linspace(0, 0.1, 21)
     q = 0.2 * np.outer(np.sin(t), [1.0, -2.0])

@@ -26,7 +26,7 @@ T = np.linspace(0, 2, 201)
 
 
 def pendulum(normal="y"):
-    """A plane double pendulum: (F, 3, 3) points."""
+    """Return points (F, 3, 3) of a plane double pendulum."""
     angles = np.stack([np.sin(3 * T), np.cos(2 * T)], axis=1).cumsum(axis=1)
     links = np.stack([np.sin(angles), np.zeros_like(angles), -np.cos(angles)], axis=-1)
     if normal == "x":
@@ -128,7 +128,7 @@ def test_a_base_at_rest_is_drawn():
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_a_body_with_one_or_two_rows_is_drawn(rows):
-    """Fewer points than directions of space; a curve of one row is a point."""
+    """There are fewer points than directions of space; a curve of one row is a point."""
     rest = BasePath(np.tile([0.0, 0.0, 1.0], (rows, 1)), np.tile([0.0, 0.0, 0.0, 1.0], (rows, 1)))
     figure = path_figure(rest, T[:rows])
     figure.draw_without_rendering()
@@ -226,7 +226,7 @@ def test_figures_leave_no_trace_in_pyplot():
 @pytest.mark.parametrize("name", ["$\\frac$", "a$b$c", "$x", "\x1b[31mred\x9b2J", "\u202egnp.exe", "a\nb", "关节",
                                   "_hidden", "%s {0}"])
 def test_a_name_is_drawn_whatever_signs_it_holds(tmp_path, name):
-    """Two $ were read as a formula, which no plot survived."""
+    """Two $ were read as a formula, and no plot was drawn."""
     named = PlotData(name, T, (Group("positions", name, (Series(name, name, "rad", T), Series(name, "", name, T))),),
                       Energy(T, T), tracking=(TrackedReferences(name, T, {name: (name, T, T)}),
                                               TrackedReferences(name, T, {name: (name, T, T)})))

@@ -25,7 +25,7 @@ MJCF = """<mujoco><compiler assetdir="assets"/><asset>{texture}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with a mesh and an image, red above blue."""
+    """Create a folder with a mesh and an image, red above blue."""
     (tmp_path / "assets").mkdir()
     (tmp_path / "assets/tetra.obj").write_text(OBJ)
     pixels = np.zeros((8, 4, 3), np.uint8)
@@ -36,7 +36,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def drawn(file):
-    """Colours of the box, and of the parts of the mesh, and the warnings of `liedyn view`."""
+    """Return colours of the box and of the parts of the mesh, and the warnings of `liedyn view`."""
     said = ok("view", file, "--no-open", "-o", "page.html", "--force")
     with open("page.html", encoding="utf-8") as page:
         data = data_of(page.read())
@@ -46,7 +46,7 @@ def drawn(file):
 
 
 def test_textures_of_a_urdf(folder):
-    """With a colour, their colours are multiplied; a mesh without texture coordinates has their mean."""
+    """A colour multiplies their colours; a mesh without texture coordinates has their mean."""
     (folder / "r.urdf").write_text(URDF.format(rgb="1 1 1", file="assets/image.png", mesh="assets/tetra.obj"))
     box, mesh, said = drawn("r.urdf")
     assert box == PURPLE and mesh == [BLUE, RED] and "warning" not in said

@@ -21,7 +21,7 @@ needs_chromium = pytest.mark.skipif(chromium() is None, reason="no Chromium or C
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A run of 0.5 s of a bar that turns; the current folder."""
+    """Create a run of 0.5 s of a rotating bar in the current folder."""
     monkeypatch.chdir(tmp_path)
     Path("bar.yaml").write_text("links: {bar: {mass: 1, com: [1, 0, 0], shape: {box: [1, 0.1, 0.1]}}}\n"
                                 "joints: {hinge: {type: continuous, parent: world, child: bar, axis: [0, 0, 1]}}\n")
@@ -33,7 +33,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def program(folder: Path, name: str, text: str, monkeypatch) -> None:
-    """An executable of that name, first on the path."""
+    """Create an executable of that name, first on the path."""
     path = folder / "bin" / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
@@ -43,7 +43,7 @@ def program(folder: Path, name: str, text: str, monkeypatch) -> None:
 
 @needs_chromium
 def test_frames_are_drawn_one_by_one(folder, monkeypatch):
-    """Of 0.5 s at 8 frames a second and half the speed: 9 plots of the size, each another one."""
+    """0.5 s at 8 frames a second and half the speed give 9 different plots of this size."""
     program(folder, "ffmpeg", 'for last; do :; done; echo "$@" > said; exec cat > "$last"', monkeypatch)
     said = ok("replay", "run", "--video", "bar.mp4", "--fps", 8, "--speed", 0.5, "--size", "320x180")
     assert said.stderr == "wrote bar.mp4: 9 frames\n" and not Path("run/replay.html").exists()

@@ -22,14 +22,14 @@ LOOPS = {"gripper.urdf": ROOT / "robots/gripper.loops.yaml"}
 
 @pytest.fixture(autouse=True)
 def opened(monkeypatch):
-    """The addresses that would be opened: no test starts a browser for a person."""
+    """Return the addresses that would be opened: no test starts a browser."""
     addresses = []
     monkeypatch.setattr(webbrowser, "open", lambda address: addresses.append(address) or True)
     return addresses
 
 
 def model_and_page(tmp_path, name, *options):
-    """The model of a robot file, and the data of its page as `liedyn view` writes it."""
+    """Return the model of a robot file, and the data of its page as `liedyn view` writes it."""
     path = tmp_path / "page.html"
     loops = ("--loops", LOOPS[name]) if name in LOOPS else ()
     ok("view", ROOT / "robots" / name, "--no-open", "-o", path, "--force", *loops, *options)
@@ -96,7 +96,7 @@ def test_a_slider_moves_the_mechanism_with_closed_loops(tmp_path, name, part, ch
 
 
 def test_a_slider_stops_where_loops_end(tmp_path):
-    """The rocker of a four-bar linkage stops at its dead point; a platform moves up by 0.1 m, and not through its limits."""
+    """The rocker of a four-bar linkage stops at its dead point; a platform moves up by 0.1 m, and not beyond its limits."""
     model, data = model_and_page(tmp_path, "four_bar.yaml", "--q", "rocker=1.6")
     mechanism = data["runs"][0]["mechanism"]
     script = "const part = m.parts.find(({ name }) => name === '%s'); return [m.move(part, %s), m.q];"
@@ -161,7 +161,7 @@ def test_messages_are_at_their_links(tmp_path):
 
 
 def test_pages_without_a_name_are_one_file_per_robot(tmp_path, monkeypatch):
-    """The folder belongs to the user; one that another user could have made is not used."""
+    """The folder belongs to the user. A folder that another user could have created is not used."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     model = ld.load(ROOT / "robots/double_pendulum.yaml")
     path = ld.view(model, open_browser=False)

@@ -36,7 +36,7 @@ def pendulum(tmp_path):
 
 
 def test_balls_bounce_when_they_should(ball, worst):
-    """rk4 is exact for them; the outputs are those of the parabola that a ball is on."""
+    """rk4 is exact for them; the outputs are on the parabola of the ball."""
     heights = np.linspace(0.3, 2.0, 2 * RUNS_PER_BLOCK + 3)
     found = ld.rollout(ball, heights[:, None], [0.0], dt=DT, steps=1000, every=100, events=BOUNCE)
     assert found.complete.all() and np.isnan(found.stopped_at).all()
@@ -112,7 +112,7 @@ def test_actions_in_a_row_are_those_of_scenarios(pendulum, tmp_path, do, after, 
     {name: {"when": when, "do": {"impact": {"joint": "z", "restitution": 0.5}}} for name, when in
      (("one", "q(z)"), ("two", "2*q(z)"))}], ids=["one event", "two events"])
 def test_impacts_from_both_sides_in_one_step(ball, events):
-    """Each run reverses from its own side, and the second impact finds it turned back already."""
+    """Each run reverses from its side, and the second impact does not reverse it again."""
     model, side = ball.with_changes(gravity=[0, 0, 0]), np.array([1.0, -1.0, -1.0, 1.0, -1.0])[:, None]
     found = ld.rollout(model, 0.1 * side, -0.3 * side, dt=0.01, steps=50, events=events)
     assert found.complete.all() and found.events.t == pytest.approx(np.full(5 * len(events), 1 / 3), rel=1e-12)
@@ -140,7 +140,7 @@ def test_a_floor_that_moves(ball, tmp_path, floor, worst):
 
 @pytest.mark.parametrize("steps", [400, 1000, 2500])
 def test_a_run_that_stays_for_an_event_does_not_go_on_without_it(ball, steps):
-    """Of a ball without weight that goes up at 1 m/s: its event is over again if it stays, some hundred steps later."""
+    """A ball without weight rises at 1 m/s: its event is due again some hundred steps later."""
     model = ball.with_changes(gravity=[0, 0, 0])
     found = ld.rollout(model, [[-0.02], [-0.01]], [[1.0], [1.0]], dt=DT, steps=steps,
                        events={"J": {"when": "q(z)+3*step(t-.3)-2*(t-.5)", "value": 1.0, "do": "record"}})
@@ -174,7 +174,7 @@ def test_a_run_that_is_stopped_ends_there(ball):
 
 
 def test_events_of_known_times(ball, worst):
-    """Also at the start and at the end, whose rows are after them; once, and again."""
+    """Also at the start and at the end, whose rows are after them; once, and repeatedly."""
     events = {"kick": {"at": [0.0, 0.1, 0.3], "do": [{"set": {"v": {"z": 2.0}}}, "record"]},
               "back": {"every": 0.15, "once": True, "do": {"set": {"q": {"z": 5.0}}}}}
     found = ld.rollout(ball, [[1.0], [2.0]], [0.0], dt=DT, steps=300, every=100, events=events)
@@ -218,7 +218,7 @@ def test_the_last_row_is_after_an_event_at_the_final_time(ball, action):
 
 
 def test_forces_of_the_last_row_beside_an_event_at_the_final_time(pendulum, worst):
-    """Those of the last step: of a series, a policy, and a feedback about a motion."""
+    """They are those of the last step: of a series, a policy, and a feedback about a motion."""
     rng = np.random.default_rng(3)
     q, tau = rng.uniform(-1.0, 0.2, (3, 2)), rng.standard_normal((3, 40, 2))
     law = ld.Feedback(rng.uniform(0.0, 3.0, (2, 4)), rng.standard_normal((1, 40, 2)))
@@ -264,7 +264,7 @@ def test_a_policy_sees_the_state_after_impacts_at_the_start(ball):
 
 @pytest.mark.parametrize("direction", ["both", "rising", "falling"])
 def test_sides_at_the_start_are_those_of_the_joint_forces(ball, direction):
-    """A body at rest at the value is lifted by a policy, by a force, or by the row of a series that acts from a `set` on."""
+    """A policy, a force, or the row of a series after a `set` lifts a body that rests at the value."""
     def lift(t, q, v): return np.full(v.shape, 2 * G)
     series, step = np.zeros((1, 300, 1)), {"dt": DT, "steps": 300}
     series[:, 100:] = 2 * G
@@ -313,7 +313,7 @@ def test_impacts_that_accumulate_on_a_velocity_end_the_run(ball, sign):
 
 @pytest.mark.parametrize("when", [{"at": [0.0]}, {"at": [0.1]}, {"when": "q(z)", "value": 0.5}], ids=["start", "time", "reading"])
 def test_a_body_that_is_set_at_rest_onto_its_stop_does_not_fall_through(ball, when):
-    """Nothing holds it in a rollout, as at the start; where a force lifts it, it continues."""
+    """It is at rest as at the start; where a force lifts it, it continues."""
     events = {"put": when | {"do": {"set": {"q": {"z": 0.2}, "v": {"z": 0.0}}}},
               "floor": BOUNCE["bounce"] | {"value": 0.2}}
     found = ld.rollout(ball, [[0.6]], [[0.0]], dt=DT, steps=300, events=events)
@@ -325,14 +325,14 @@ def test_a_body_that_is_set_at_rest_onto_its_stop_does_not_fall_through(ball, wh
 
 
 def test_a_set_at_the_start_decides_on_the_side(ball):
-    """What starts at the value has come from neither side."""
+    """A coordinate that starts at the value comes from neither side."""
     events = {"back": {"at": [0.0], "do": {"set": {"v": {"z": -1.0}}}}, "watch": {"when": "q(z)", "value": 0.2, "do": "record"}}
     found = ld.rollout(ball, [[0.2]], [[1.0], [-1.0], [0.0]], dt=DT, steps=100, events=events)
     assert found.events.name.tolist() == ["back"] * 3
 
 
 def test_debounce_directions_and_once(pendulum):
-    """A pendulum that swings through 0 six times."""
+    """A pendulum passes 0 six times."""
     start = {"dt": DT, "steps": 4000, "every": 4000}
 
     def times(**more):
@@ -349,7 +349,7 @@ def test_debounce_directions_and_once(pendulum):
 
 
 def test_an_event_at_the_beginning_waits_for_its_return(ball):
-    """It stands at the value and leaves it; another one stands there and stays."""
+    """One coordinate starts at the value and leaves it; another remains there."""
     found = ld.rollout(ball, [[0.0], [0.0]], [[3.0], [-3.0]], dt=DT, steps=700, every=700,
                        events={"zero": {"when": "q(z)", "do": "record"}})
     assert list(found.events.run) == [0] and found.events.t[0] == pytest.approx(6.0 / G, rel=1e-12)
@@ -480,7 +480,7 @@ def test_events_after_the_end_are_told(ball):
 
 
 def test_what_cannot_be_read_at_first_is_waited_for(ball):
-    """sqrt of a height that is 0 except for rounding, and then not; or it ends the run."""
+    """sqrt of a height that is 0 except for rounding is defined later; or it ends the run."""
     root = {"root": {"when": "sqrt(q(z))", "value": 0.2, "do": "record"}}
     found = ld.rollout(ball, [[-1e-18], [-1e-3]], [[3.0], [3.0]], dt=DT, steps=100, events=root)
     assert list(found.complete) == [True, False] or list(found.complete) == [True, True]
@@ -512,7 +512,7 @@ def test_derivatives_of_event_values_are_exact_for_cubic_motions(ball, monkeypat
 
 @pytest.mark.parametrize("allowed, is_complete", [(2, False), (3, True)])
 def test_so_many_events_are_possible_within_a_step(ball, monkeypatch, allowed, is_complete):
-    """Two passings in one step: the step ends after them, in a third part."""
+    """The step ends after two passings, and the rest is a third part."""
     monkeypatch.setattr(rollout_events, "_MAX_EVENTS_PER_STEP", allowed)
     two = {name: {"when": "q(z)", "value": value, "do": "record"} for name, value in (("one", 0.9996), ("two", 0.9994))}
     found = ld.rollout(ball, [[1.0]], [-1.0], dt=DT, steps=1, events=two)

@@ -29,7 +29,7 @@ def given(name, runs):
 
 
 def stepped(model, q, v, tau, method, steps=STEPS):
-    """The textbook's loop, over public functions. tau(k): held in step k."""
+    """Step with public functions as in a textbook. tau(k) is constant in step k."""
     def rates(q0, x, v, force):
         qx = ld.integrate(model, q0, x)
         return chart_rate(model, q0, x, v), ld.forward_dynamics(model, qx, v, force)
@@ -94,7 +94,7 @@ def test_a_run_of_rk4_is_that_of_the_compiled_loop_and_of_a_scenario(pendulum, m
 
 
 def test_orders(pendulum):
-    """4 and 1: halving the step divides the error by 16 and 2."""
+    """4 and 1: half the step divides the error by 16 and 2."""
     ends = {}
     for method, steps in (("rk4", (200, 400, 800)), ("semi_implicit", (400, 800, 1600))):
         ends[method] = [ld.rollout(pendulum, [1.0, 0.5], [0.0, 1.0], dt=0.8 / n, steps=n, every=n, method=method,
@@ -207,7 +207,7 @@ def test_a_run_that_diverges_ends_and_the_others_go_on(pendulum):
 
 
 def test_position_limits_are_reported_and_do_not_act(tmp_path):
-    """Of all runs; as a warning once per model."""
+    """Of all runs; as one warning per model."""
     (tmp_path / "slider.yaml").write_text(json.dumps(SLIDER))
     model, options = ld.load(tmp_path / "slider.yaml"), {"dt": 0.01, "steps": 100, "every": 10, "method": "semi_implicit"}
     q, v = np.zeros((3, 1)), np.array([[0.4], [-2.0], [0.7]])
@@ -335,7 +335,7 @@ def test_what_needs_straight_line_code(arguments, message, monkeypatch):
 @pytest.mark.parametrize("code", ["auto", "generic"])
 @pytest.mark.parametrize("run", [0, 2])
 def test_quaternions_of_unit_norm_are_asked_for(monkeypatch, run, code):
-    """Of each run, also of those whose robot is computed by generic kernels."""
+    """Each run is checked, also if its robot is computed by generic kernels."""
     monkeypatch.setenv("LIEDYN_CODE", code)
     model, q, v, _ = given("ball", 3)
     q[run] *= 1.01

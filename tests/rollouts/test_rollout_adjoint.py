@@ -14,7 +14,7 @@ PENDULUM = "robots/double_pendulum.yaml"
 
 
 def differences(f, e=1e-4):
-    """df(0) by four values: of order e^4, 1e-12 here, and 1e-12 of rounding."""
+    """Return df(0) from four values: an error of order e^4, 1e-12 here, and 1e-12 of rounding."""
     return (8 * (f(e) - f(-e)) - (f(2 * e) - f(-2 * e))) / (12 * e)
 
 

@@ -13,7 +13,7 @@ SOFT = {"links": {"*_foot": {"sphere": {"radius": 0.0175}}}, "friction_speed": 0
 
 @pytest.fixture(scope="module")
 def stands():
-    """The quadruped above its feet, and servos that hold its legs."""
+    """Return the quadruped above its feet, with servos that hold its legs."""
     model = ld.load(QUADRUPED)
     q = model.neutral()
     q[model.q_index("base")] = 0, 0, 0.31, 0, 0, 0, 1
@@ -55,7 +55,7 @@ def test_feet_carry_the_weight_of_each_variant(stands, worst):
 
 
 def test_a_cost_changes_as_the_adjoint_says(stands, worst):
-    """Feet on the ground, with slip; contact begins smoothly."""
+    """Feet are on the ground and slip; contact begins smoothly."""
     model, q, servos = stands
     rng = np.random.default_rng(0)
     q, steps = q.copy(), 20
@@ -88,7 +88,7 @@ def test_a_step_that_is_too_long_is_said(stands):
 
 
 def test_a_step_that_is_too_long_for_one_robot_or_gain_is_reported():
-    """Only the first run was looked at, so that the order of robots decided about the warning."""
+    """Only the first run was checked, so that the order of robots decided about the warning."""
     model = ld.load("robots/double_pendulum.yaml")
     robots = [model.with_changes(damping={"elbow": x}) for x in (0.1, 0.2, 1e3, 0.3)]
     arguments = [0.1, 0.0], [0.0, 0.0]
@@ -125,7 +125,7 @@ def test_what_is_refused(stands, contacts, error, message):
 
 
 def falling(mass, gravity=9.81):
-    """A body that falls onto the ground along z, and one that swings on it."""
+    """Return a body that falls onto the ground along z, and one that swings on it."""
     links = (Link("body", mass, inertia=(0.1, 0, 0, 0.1, 0, 0.1)),
              Link("arm", 0.2 * mass, inertia=(0.01, 0, 0, 0.01, 0, 0.01)))
     joints = (Joint("z", "prismatic", "world", "body", axes=((0.0, 0.0, 1.0),), coordinates=(Coordinate(),)),
@@ -165,7 +165,7 @@ def test_the_adjoint_includes_the_stiffness_that_the_weight_gives(worst):
 
 
 def leg(base, joint="revolute"):
-    """A body, a leg and a toe; the body of a fixed base slides along z."""
+    """Return a body, a leg and a toe; the body of a fixed base slides along z."""
     links = tuple(Link(name, m, com=com, inertia=(0.02, 0, 0.001, 0.03, 0, 0.015)) for name, m, com in (
         ("body", 2.0, (0.01, 0.0, 0.02)), ("leg", 1.0, (0.0, 0.0, -0.1)), ("toe", 0.3, (0.02, 0.0, -0.01))))
     slide = (Joint("slide", "prismatic", "world", "body", axes=((0.0, 0.0, 1.0),), coordinates=(Coordinate(),)),)
@@ -197,7 +197,7 @@ METHODS = "rk4", "semi_implicit"
 
 
 def touching(model, where, rng):
-    """A configuration near the neutral one, and the contacts."""
+    """Return a configuration near the neutral one, and the contacts."""
     height, contacts = TOUCHING[where]
     q = model.neutral()
     q[2 if model.nq > 6 else 0] = height

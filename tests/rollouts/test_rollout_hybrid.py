@@ -19,7 +19,7 @@ def given(name, runs=3):
 
 
 def by_public_functions(model, q, v, tau, a, masks, monkeypatch):
-    """`stepped` of a robot whose forward dynamics are hybrid."""
+    """Return `stepped` of a robot whose forward dynamics are hybrid."""
     def hybrid(model, q, v, step):
         return ld.hybrid_dynamics(model, q, v, a[:, step], tau[:, step], masks[step])[0]
     monkeypatch.setattr(ld, "forward_dynamics", hybrid)

@@ -15,7 +15,7 @@ DT, STEPS = 1e-3, 20
 
 
 def mechanism(name, runs=3, seed=0):
-    """The robot; closed states and generalized forces of some runs."""
+    """Return the robot, closed states and generalized forces of some runs."""
     model, rng = ld.load(f"robots/{name}.yaml"), np.random.default_rng(seed)
     closed = ld.project_configuration(model, ld.assemble(model, model.neutral()).q, tolerance=1e-15)
     q = np.tile(closed, (runs, 1))
@@ -24,7 +24,7 @@ def mechanism(name, runs=3, seed=0):
 
 
 def stepped(model, q, v, tau):
-    """Symplectic Euler and the way back onto the constraints, by public functions."""
+    """Step with symplectic Euler and a projection onto the constraints, by public functions."""
     for k in range(STEPS):
         v = v + DT * ld.constrained_forward_dynamics(model, q, v, tau[:, k]).a
         q = _project(model, ld.integrate(model, q, DT * v), None, None, None, 1e-15)          # Newton's steps, as in a run
@@ -58,7 +58,7 @@ def test_rk4_is_that_of_single_runs(name, monkeypatch, worst):
 
 
 def test_runs_whose_rows_become_dependent_are_single_runs(monkeypatch):
-    """A row taken twice: as rows that become dependent on the way."""
+    """A repeated row represents rows that become dependent during a run."""
     model, q, v, tau = mechanism("four_bar")
     options = {"dt": DT, "steps": STEPS}
     expected = ld.rollout(model, q, v, tau, **options)
@@ -105,7 +105,7 @@ def test_a_singular_configuration_is_passed(worst):
 
 @pytest.mark.parametrize("runs", [(), (1,), (3,)])
 def test_a_singular_start_is_in_the_notes(runs):
-    """It was a warning only, which a script that prints the result does not show. Repeated rollouts tell it again."""
+    """It was a warning only, which a printed result does not show. Repeated rollouts report it again."""
     model = ld.load("robots/n_four_bar.yaml")
     q = np.broadcast_to(model.neutral(), (*runs, model.nq)).copy()
     q[(-1,) if runs else ()] = np.pi / 2 * np.array([-1.0, 1.0, -1.0, 1.0, -1.0])

@@ -15,7 +15,7 @@ DT, CALLS = 5e-4, 6
 
 
 def standing_dog():
-    """A quadruped with its feet on the ground, and servos that hold it."""
+    """Return a quadruped with its feet on the ground, and servos that hold it."""
     model = ld.load("robots/quadruped.yaml")
     q, legs = model.neutral(), np.arange(model.nv) >= 6
     q[model.q_index("base")] = 0, 0, 0.3, 0, 0, 0, 1
@@ -26,7 +26,7 @@ def standing_dog():
 
 
 def case(name, runs):
-    """Model, initial states and options."""
+    """Return model, initial states and options."""
     if name == "quadruped":
         model, q, options = standing_dog()
         return model, q if runs is None else np.tile(q, (runs, 1)), np.zeros(model.nv), options
@@ -79,7 +79,7 @@ def test_variants_with_contacts(link):
 
 
 def test_contacts_of_variants_with_other_frames():
-    """They are computed robot by robot."""
+    """They are computed sequentially, robot by robot."""
     model, q, options = standing_dog()
     robots = ld.Variants(model, {"origin.FL_knee.vz": [0.0, 0.002]})
     stepper = ld.Stepper(robots, DT, q0=q, method="semi_implicit", **options)
@@ -359,7 +359,7 @@ def test_a_step_that_is_too_long_is_reported():
 
 
 def test_only_the_arrays_of_a_prepared_call_are_used(monkeypatch):
-    """What a call prepares again would cost more than a step."""
+    """Repeated preparation would cost more than a step."""
     stepper = ld.Stepper(ld.load("robots/double_pendulum.yaml"), 1e-3, runs=2)
     for name in ("RolloutInputs", "prepare_problem", "BatchIntegrator"):
         monkeypatch.setattr(module, name, lambda *_: pytest.fail("prepared again"))

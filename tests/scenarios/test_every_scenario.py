@@ -17,7 +17,7 @@ SHORT = ("-S", "duration=0.06", "-S", "output_step=0.01")
 
 
 def worst(again, original, kind: str) -> float:
-    """Largest difference of the columns of a kind, relative to the largest of their values."""
+    """Return the maximum difference of the columns of a kind, relative to the maximum of their values."""
     names = [name for name in original.columns if name.startswith(kind + ".")]
     assert names
     scale = max(np.abs(original.columns[name]).max() for name in names) + 1
@@ -25,7 +25,7 @@ def worst(again, original, kind: str) -> float:
 
 
 def is_tree(config: Path) -> bool:
-    """Whether the robot has neither loops nor couplings: `inverse` and `forward` are those of the open tree."""
+    """Return whether the robot has neither loops nor couplings: `inverse` and `forward` are those of the open tree."""
     scenario = read_scenario(config)
     robot = load_description(scenario.robot, loops=scenario.loops)
     return not (robot.loops or robot.couplings or any(joint.mimic for joint in robot.joints))

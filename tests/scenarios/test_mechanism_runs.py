@@ -25,7 +25,7 @@ def run(name: str) -> Result:
 
 
 def joint(result: Result, name: str, of: str = "q") -> np.ndarray:
-    """A joint's column of q, v, a or tau."""
+    """Return a joint's column of q, v, a or tau."""
     columns = result.model.q_index(name) if of == "q" else result.model.v_index(name)
     return getattr(result, of)[:, columns][:, 0]
 
@@ -35,7 +35,7 @@ def place(result: Result, link: str) -> np.ndarray:
 
 
 def drive(result: Result) -> dict:
-    """The circle of delta_guided, in closed form: the only scenario with a driven loop."""
+    """Return the circle of delta_guided in closed form: the only scenario with a driven loop."""
     if "guide" not in [part.name for part in result.model.constraints]:
         return {}
     T, V, dV = np.tile(np.eye(4), (len(result.t), 1, 1)), np.zeros((len(result.t), 6)), np.zeros((len(result.t), 6))
@@ -76,7 +76,7 @@ def test_the_knee_slides_while_it_bends():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_stays_closed(name, worst):
-    """In position and in velocity, at every row of the output."""
+    """Position and velocity satisfy the loops in every output row."""
     result = run(name)
     residual = np.abs(ld.constraint_residual(result.model, result.q, constraint_motion=drive(result) or None)).max()
     rate = np.abs(ld.constraint_velocity(result.model, result.q, result.v, constraint_motion=drive(result) or None)).max()
@@ -124,7 +124,7 @@ def test_five_bar_draws_its_circle():
 
 
 def test_third_motor_of_the_five_bar_takes_its_part():
-    """The shoulders' power makes up for the elbow's: the sum is what the tool and the bars take."""
+    """The shoulders supply the power of the elbow: the sum is the power of the tool and the bars."""
     result = run("five_bar_redundant")
     np.testing.assert_array_equal(joint(result, "left_elbow", "tau"), 0.6)
     power = np.sum(result.tau * result.v, 1)
@@ -149,7 +149,7 @@ def test_guided_delta_follows_the_hand():
 
 
 def test_stewart_platform_goes_where_its_legs_say():
-    """Coordinates of the joints are rounded to a micrometre, so the platform is as far from the formula."""
+    """Coordinates of the joints are rounded to a micrometre, and so is the platform's error."""
     result = run("stewart")
     t, platform = result.t, result.q[:, result.model.q_index("platform")]
     roll = Rotation.from_quat(platform[:, 3:]).as_rotvec()

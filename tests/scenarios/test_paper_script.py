@@ -29,7 +29,7 @@ def script():
 
 @pytest.fixture(scope="module")
 def folder(script, tmp_path_factory):
-    """Made by a separate process: it keeps to one core."""
+    """Create the results in a separate process, which uses one core."""
     path = tmp_path_factory.mktemp("paper") / "figures"
     done = subprocess.run([sys.executable, script.__file__, "--quick", "-o", path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -39,7 +39,7 @@ def folder(script, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def published():
-    """The case of the reference data on this trajectory, at 0.7 s."""
+    """Return the case of the reference data on this trajectory, at 0.7 s."""
     data = json.loads((ROOT / "tests/oracles/aerial_manipulator.json").read_text(encoding="utf-8"))
     case, = (case for case in data["cases"] if case["name"] == "smooth_paper_like_trajectory")
     return case

@@ -87,14 +87,14 @@ def homogeneous(rotation, translation) -> np.ndarray:
 
 
 def turn(axis, angle: float) -> np.ndarray:
-    """Rotation about a unit axis: Rodrigues' formula."""
+    """Return the rotation about a unit axis by Rodrigues' formula."""
     x, y, z = axis
     K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     return np.eye(3) + math.sin(angle) * K + (1 - math.cos(angle)) * K @ K
 
 
 def poses(robot: Robot, angles=None) -> dict[str, np.ndarray]:
-    """Pose of every link in the world, by plain homogeneous matrices; joints not in `angles` stand at zero."""
+    """Return the pose of every link in the world by homogeneous matrices; joints not in `angles` are at zero."""
     found = {WORLD: np.eye(4)}
     children = {joint.child for joint in robot.joints}
     found |= {link.name: np.eye(4) for link in robot.links if link.name not in children}

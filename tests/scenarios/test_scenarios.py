@@ -28,7 +28,7 @@ def rotations(quaternions: np.ndarray) -> np.ndarray:
 
 
 def turned(sine, cosine) -> float:
-    """Angle from the first to the last row, full turns included."""
+    """Return the angle from the first to the last row, including full turns."""
     angle = np.unwrap(np.arctan2(sine, cosine))
     return angle[-1] - angle[0]
 
@@ -54,7 +54,7 @@ def test_stays_within_limits(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_balances_its_energy(name):
-    """Adaptive runs are as good as the tolerances they ask for; rk4 at these steps is better than 1e-8."""
+    """Adaptive runs satisfy their tolerances; rk4 with these steps is better than 1e-8."""
     assert run(name).check["energy_balance_relative"] < 1e-7
     assert run(name).check["inverse_dynamics_residual"] < 1e-11
 
@@ -93,7 +93,7 @@ def test_panda_dangles_only_where_it_is_driven_by_no_force():
 
 
 def test_limp_arm_sinks_and_comes_to_rest():
-    """Few steps for what explicit methods chatter through; the friction that is left lets it creep."""
+    """Few steps where explicit methods would need very many; the smoothed friction lets it creep."""
     result = run("ur5_limp")
     assert result.potential[-1] < result.potential[0] - 10 and np.abs(result.v[-1]).max() < 0.3
     assert result.statistics.steps < 1500
@@ -159,7 +159,7 @@ def test_top_precesses_at_the_rate_of_the_closed_form():
 
 
 def test_nutating_top_keeps_what_it_must():
-    """Spin about the axle and angular momentum about the vertical; the axle swings down through the vertical."""
+    """Spin about the axle and angular momentum about the vertical are constant; the axle passes the vertical."""
     result = run("top_nutation")
     R = rotations(result.q)
     np.testing.assert_allclose(result.v[:, 2], 150, rtol=1e-8)
