@@ -38,14 +38,14 @@ ASKED = {"Panda, 5 s": (10_000, 60), "double pendulum, 1 s": (1_000_000, 2400)} 
 
 
 def batches(counts: dict[str, int], threads: int = 1):
-    """(name, runs, seconds of the batch, seconds of the engine's steps alone), by the names of SWEEPS."""
+    """Return (name, runs, seconds of the batch, seconds of the engine's steps) by the names of SWEEPS."""
     for name, runs in counts.items():
         batch, total = _run(name, runs, threads)
         yield name, runs, total, _engine(batch, threads)
 
 
 def masses_with_contacts(runs: int = 16, duration: float = 1.0) -> tuple[float, float]:
-    """Seconds of a run of a quadruped on its feet (rodas5p) with one mass, and the time with varying masses by that."""
+    """Return seconds of a run of a quadruped on its feet (rodas5p) with one mass, and the ratio with varying masses."""
     with tempfile.TemporaryDirectory() as place:
         evaluators = [_evaluator(Path(place, name), key, runs, duration)
                       for name, key in (("push", "{key: external_forces.0.wrench.4, uniform: [0, 1]}"),
@@ -65,7 +65,7 @@ def masses_with_contacts(runs: int = 16, duration: float = 1.0) -> tuple[float, 
 
 
 def _evaluator(folder: Path, key: str, runs: int, duration: float) -> SimulationEvaluator:
-    """The evaluator of a sweep of one key of `configs/quadruped_stands.yaml`."""
+    """Return the evaluator of a sweep of one key of `configs/quadruped_stands.yaml`."""
     folder.mkdir()
     options = f"{{duration: {duration}, output_step: 0.01, integrator: {{method: rodas5p, rtol: 1.0e-5, atol: 1.0e-7}}}}"
     Path(folder, "sweep.yaml").write_text(f"scenario: {ROBOTS.parent}/configs/quadruped_stands.yaml\noverrides: {options}\n"
@@ -75,7 +75,7 @@ def _evaluator(folder: Path, key: str, runs: int, duration: float) -> Simulation
 
 
 def throughput(runs: int) -> dict[int, float]:
-    """Double pendulums that are simulated for a second each, in a second: on one core and on two, `-j 1` and `-j 2`."""
+    """Return how many double pendulums are simulated for a second within a second, on one core and on two."""
     pinned, found = os.sched_getaffinity(0), {}
     try:
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
@@ -87,7 +87,7 @@ def throughput(runs: int) -> dict[int, float]:
 
 
 def _run(name: str, runs: int, workers: int) -> tuple[PreparedSweep, float]:
-    """A batch that was computed, and its seconds."""
+    """Return a batch that was computed, and its seconds."""
     scenario, vary, outputs = SWEEPS[name]
     with tempfile.TemporaryDirectory() as place:
         Path(place, "scenario.yaml").write_text(scenario, encoding="utf-8")
@@ -117,7 +117,7 @@ def report(line, quick: bool = False) -> None:
 
 
 def _engine(batch: PreparedSweep, threads: int) -> float:
-    """The same runs without values, outputs, self-check and files."""
+    """Compute the same runs without values, outputs, checks and files."""
     sweep, total = batch.evaluator.vectorized_sweep, 0.0
     assert sweep is not None and sweep.is_affine
     for chunk in map(batch.chunk, range(batch.chunks)):

@@ -14,7 +14,7 @@ AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 def tree(branches: int = 5, bodies: int = 20) -> Robot:
-    """A floating base that carries branches of as many bodies each, axes x, y, z in turn."""
+    """Return a floating base with branches of equally many bodies, with axes x, y, z in turn."""
     links = [Link("body", 4.0, (0.0, 0.0, 0.0), (0.03, 0.0, 0.0, 0.035, 0.0, 0.05))]
     joints = []
     for b in range(branches):
@@ -27,7 +27,7 @@ def tree(branches: int = 5, bodies: int = 20) -> Robot:
 
 
 def pinocchio_of(robot: Robot):
-    """Pinocchio's model of such a tree. Its q is ours; its twists and wrenches of the base are linear first."""
+    """Return Pinocchio's model of such a tree. q is the same; twists and wrenches of the base are linear first."""
     import pinocchio as pin
     model, links = pin.Model(), {link.name: link for link in robot.links}
     kinds = dict(zip(AXES, (pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ), strict=True))
@@ -62,7 +62,7 @@ class Casadi:
         self.acceleration = self.given[1] if what == "inverse" else self.result
 
     def differentiate(self) -> None:
-        """The next order: one more directional derivative along the motion."""
+        """Return the next order: one more directional derivative along the motion."""
         casadi, given = self.casadi, self.given
         v, before = given[0], list(given)
         given.append(casadi.SX.sym(f"input{len(given) - 1}", self.model.nv))
@@ -93,7 +93,7 @@ class Casadi:
         return self.casadi.cse(result) if self.eliminate else result
 
     def _rotation(self, i: int, home):
-        """Of the i-th link in its parent."""
+        """Return the rotation of the i-th link in its parent."""
         casadi = self.casadi
         c, s = casadi.cos(self.angles[i - 1]), casadi.sin(self.angles[i - 1])
         return casadi.mtimes(home, casadi.blockcat([[c, -s, 0], [s, c, 0], [0, 0, 1]]))

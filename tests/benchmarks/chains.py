@@ -25,7 +25,7 @@ def chain(n: int) -> Robot:
 
 
 def mjcf(n: int) -> str:
-    """The same chain for MuJoCo, without contacts."""
+    """Return the same chain for MuJoCo, without contacts."""
     across = MASS * (3 * RADIUS**2 + LENGTH**2) / 12
     body = ""
     for k in reversed(range(n)):
@@ -52,7 +52,7 @@ def microseconds_per_body(lengths=(10, 30, 100, 300, 1000), repeats: int = 15) -
 
 
 def _batch(n: int):
-    """A function, and how many bodies it does the dynamics of."""
+    """Return a function, and the number of bodies that it computes."""
     model, states = ld.build(chain(n)), max(8, 40_000 // n // 8 * 8)
     q, v, tau = np.random.default_rng(0).uniform(-1, 1, (3, states, n))
     return lambda: ld.forward_dynamics(model, q, v, tau), states * n
@@ -66,7 +66,7 @@ def _run(n: int):
 
 
 def free_motion(model, q, v) -> InitialValueProblem:
-    """A problem without motors and forces."""
+    """Return a problem without motors and forces."""
     nv, none = model.nv, np.zeros(0)
     ints = np.zeros(0, dtype=np.int64)
     schedule = InputSchedule(np.full(nv, TORQUE, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.full(nv, -1, dtype=np.int64),
@@ -76,7 +76,7 @@ def free_motion(model, q, v) -> InitialValueProblem:
 
 
 def rk4_step(n: int, steps: int = 1000, repeats: int = 11) -> tuple[float, float, Pair]:
-    """us a step of ours and of MuJoCo's RK4, and the pair; both start from the same state and must agree."""
+    """Return microseconds per step of liedyn and of MuJoCo's RK4, and the pair. Both start from the same state and must agree."""
     import mujoco
     model = ld.build(chain(n))
     q0, v0 = np.full(n, 0.1), np.full(n, 0.2)

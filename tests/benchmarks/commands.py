@@ -15,7 +15,7 @@ HELP, WARM, COLD = 0.3, 2.0, 60.0             # s
 
 
 def wall(arguments: list[str], **environment: str) -> float:
-    """Seconds of a process; a failing one is an error."""
+    """Return the seconds of a process. A failing one is an error."""
     command = [sys.executable, "-m", "liedyn", *arguments]
     if hasattr(os, "sched_setaffinity"):             # this process is pinned, what it starts is not
         command = [sys.executable, "-c", _UNPINNED, *command]

@@ -70,7 +70,7 @@ MECHANISMS = {"five_bar": {"left": -2.2, "left_elbow": 1.3, "right": -0.9, "righ
 
 
 def against_pinocchio(states: int = 1000, repeats: int = 15):
-    """(robot, DoF of the tree, rows, "one" or "batch", us a state of ours, Pair)."""
+    """Return (robot, DoF of the tree, rows, "one" or "batch", microseconds per state, Pair)."""
     for name, guess in MECHANISMS.items():
         case = Mechanism(name, states, guess)
         for how, pair in (("one", case.one_by_one(repeats)), ("batch", case.batch(repeats))):
@@ -78,7 +78,7 @@ def against_pinocchio(states: int = 1000, repeats: int = 15):
 
 
 def ring(n: int) -> Robot:
-    """n bodies in a chain, the last welded to the ground where it stands with all angles at zero: a loop of n bodies."""
+    """Return n bodies in a chain whose last body is welded to the ground at zero angles: a loop of n bodies."""
     axes = np.eye(3)
     link = Link("", 1.0, (0.05, 0.0, 0.0), (0.001, 0.0, 0.0, 0.002, 0.0, 0.002))
     turn = Pose.from_xyz_rpy((0.1, 0.0, 0.0), (0.0, 0.0, 2 * np.pi / n))
@@ -92,7 +92,7 @@ def ring(n: int) -> Robot:
 
 
 def microseconds_per_body(lengths=(10, 30, 100, 200), states: int = 256, repeats: int = 15):
-    """(bodies, us a body and state of a batch)."""
+    """Return (bodies, microseconds per body and state of a batch)."""
     for n in lengths:
         model, rng = ld.build(ring(n)), np.random.default_rng(n)
         q, tau = np.zeros((states, n)), rng.standard_normal((states, n))
@@ -103,7 +103,7 @@ def microseconds_per_body(lengths=(10, 30, 100, 200), states: int = 256, repeats
 
 # Pinocchio's model of a description, joint by joint ------------------------------------------------------------------
 def pinocchio_of(robot: Robot):
-    """Its model and rows, and where its q and v stand in ours."""
+    """Return Pinocchio's model and rows, and the indices of its q and v in those of liedyn."""
     model, carried, order_q, order_v, nq, nv = pin.Model(), {"world": (0, pin.SE3.Identity())}, [], [], 0, 0
     model.gravity.linear = np.array(robot.gravity)
     links = {link.name: link for link in robot.links}

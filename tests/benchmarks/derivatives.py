@@ -54,7 +54,7 @@ class Case:
                             lambda: last(theirs(their_model, data, q, v, x) for q, v, x in other), repeats)
 
     def batch(self, what: str, repeats: int) -> Pair:
-        """Ours for all states at once; Pinocchio has no batch call: state after state."""
+        """Compute all states at once. Pinocchio has no batch call: its states are computed sequentially."""
         (ours, theirs), model, their_model, data = self.functions[what], self.model, self.bridge.pin, self.bridge.data
         other = list(zip(self.Q, self.V, self.X, strict=True))
         pair = side_by_side(lambda: last(ours(model, self.q, self.v, self.x, passive=False) for _ in range(BATCHES)),
@@ -63,7 +63,7 @@ class Case:
 
 
 def last(results):
-    """The last of many results: a list of all would measure the memory that they take."""
+    """Return the last of many results: a list of all would measure their memory."""
     kept = None
     for kept in results:                                         # noqa: B007
         pass
@@ -71,7 +71,7 @@ def last(results):
 
 
 def of_a_batch(nv: int, numbers: int) -> int:
-    """States whose derivatives have about that many numbers, at most 512."""
+    """Return states whose derivatives have about that many numbers, at most 512."""
     return min(512, numbers // (3 * nv * nv) // 8 * 8)
 
 
@@ -147,7 +147,7 @@ def differences(case: Case, k: int, h: float = 1e-5) -> tuple[np.ndarray, ...]:
 
 
 def second(repeats: int = 9, states: int = 16) -> list[tuple[str, int, str, float, Pair]]:
-    """(robot, nv, "one" or "batch", us a state of second derivatives of inverse dynamics, pair with `differences`)."""
+    """Return (robot, nv, "one" or "batch", microseconds per state of second derivatives of inverse dynamics, pair)."""
     rows = []
     for name in ROBOTS:
         case = Case(name, states)
@@ -172,7 +172,7 @@ GEAR = {7: 32.0, 30: 620.0}     # us, published for GEAR (K1's own program): 7 j
 
 
 def hybrid_chains(repeats: int = 15) -> list[tuple[int, float, float]]:
-    """(joints, us a call of hybrid derivatives of a chain, GEAR's)."""
+    """Return (joints, microseconds per call of hybrid derivatives of a chain, GEAR's)."""
     from benchmarks.chains import chain
     rows = []
     for n, theirs in GEAR.items():

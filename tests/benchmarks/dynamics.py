@@ -45,7 +45,7 @@ class Case:
     def their_forward(self): return self.pin.abaInParallel(1, self.pool, *self.columns)
 
     def one_by_one(self, ours, theirs, repeats: int) -> Pair:
-        """The same function called from Python for state after state."""
+        """Call the same function from Python for each state."""
         mine = list(zip(self.q, self.v, self.x, strict=True))
         other = list(zip(self.Q, self.V, self.X, strict=True))
         model, their_model, data = self.model, self.their_model, self.their_data
@@ -54,7 +54,7 @@ class Case:
 
 
 def batches(states: int = 4096, repeats: int = 25) -> list[tuple[str, str, int, float, Pair]]:
-    """(robot, what, nv, us a state, pair), one core."""
+    """Return (robot, function, nv, microseconds per state, pair), on one core."""
     rows = []
     for name in ROBOTS:
         case = Case(name, states)
@@ -65,7 +65,7 @@ def batches(states: int = 4096, repeats: int = 25) -> list[tuple[str, str, int, 
 
 
 def single_calls(states: int = 2000, repeats: int = 11) -> list[tuple[str, str, int, float, Pair]]:
-    """The same, one call from Python a state."""
+    """Return the same for one call per state."""
     import pinocchio as pin
     rows = []
     for name in ROBOTS:

@@ -19,14 +19,14 @@ OUTPUT, SECONDS, STEPS = 0.1, 5.0, 50_000          # so many steps that what it 
 
 
 def events(one: str, other: str, link: str) -> dict:
-    """Of a position, a speed and a height, none of which gets so far."""
+    """Return events of a position, a speed and a height, which do not occur."""
     return {"angle": {"when": f"q({one})", "value": 5000.0, "do": "stop"},
             "fast": {"when": f"v({other})", "value": -500.0, "do": "stop"},
             "high": {"when": f"z({link})", "value": 9.0, "do": "stop"}}
 
 
 def run(robot: str, method: str, count: int, duration: float):
-    """A function that makes the run and returns its steps."""
+    """Return a function that runs the scenario and returns the number of its steps."""
     one, other, link, start = ROBOTS[robot]
     prepared = prepare({"robot": str(FOLDER / f"{robot}.yaml"), "duration": duration, "output_step": OUTPUT, "passive": False,
                         "integrator": {"method": method, **METHODS[method]}, "initial": {"q": {one: start, other: -1.5}},
@@ -42,7 +42,7 @@ def run(robot: str, method: str, count: int, duration: float):
 
 
 def cost(robots=tuple(ROBOTS), steps: int = STEPS, repeats: int = 31):
-    """(robot, method, us a step without events, {events: share of a step that they cost})."""
+    """Return (robot, method, microseconds per step without events, {events: their share of a step})."""
     for robot in robots:
         for method in METHODS:
             duration = round(SECONDS * steps / run(robot, method, 0, SECONDS)(), 1)

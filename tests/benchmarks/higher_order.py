@@ -44,7 +44,7 @@ class Case:
         self.tau = ld.higher_order_inverse_dynamics(model, self.q, self.v)
 
     def check(self) -> None:
-        """Inverse dynamics are those of the reference, and forward dynamics move as the reference says that these forces do."""
+        """Check that inverse dynamics equals the reference, and that forward dynamics under these forces gives its motion."""
         model, q, v, tau = self.model, self.q[0], self.v[0], self.tau[0]
         agree("inverse dynamics", tau, reference_inverse(model, q, v))
         self.check_other("forward", ld.higher_order_forward_dynamics(model, q, v[0], tau))
@@ -59,7 +59,7 @@ class Case:
         agree(f"{what} dynamics", results, tau)
 
     def batch(self, what: str, order: int) -> Callable[[], np.ndarray]:
-        """All states in one call."""
+        """Compute all states in one call."""
         model, q, v, tau = self.model, self.q, self.v[:, :order + 2].copy(), self.tau[:, :order + 1].copy()
         if what == "inverse":
             return lambda: ld.higher_order_inverse_dynamics(model, q, v)
@@ -67,7 +67,7 @@ class Case:
         return lambda: ld.higher_order_forward_dynamics(model, q, v, tau)
 
     def one_by_one(self, what: str, order: int) -> Callable[[], None]:
-        """One call a state, of some of them."""
+        """Compute some states with one call each."""
         model, some = self.model, slice(self.states["one"])
         v, tau = self.v[some, :order + 2].copy(), self.tau[some, :order + 1].copy()
         if what == "inverse":
@@ -80,7 +80,7 @@ class Case:
         return self.batch if how == "batch" else self.one_by_one
 
     def rnea(self) -> Callable[[], None]:
-        """Pinocchio's, one call a state, of the same ones."""
+        """Compute the same states with Pinocchio, with one call each."""
         import pinocchio as pin
         some = slice(self.states["one"])
         their_model = pinocchio_of(self.robot)
@@ -109,7 +109,7 @@ def each(function: Callable, rows: Sequence[tuple]) -> None:
 
 
 def against_rnea(states: int = BATCH, repeats: int = 61) -> Iterator[tuple[str, int, str, float, float]]:
-    """("inverse" or "forward", order, "one" or "batch", us a state, the same in times of rnea), one core."""
+    """Return ("inverse" or "forward", order, "one" or "batch", microseconds per state, ratio to rnea), on one core."""
     case = Case(max(ORDERS), states)
     case.check()
     rnea = case.rnea()
@@ -121,7 +121,7 @@ def against_rnea(states: int = BATCH, repeats: int = 61) -> Iterator[tuple[str, 
 
 
 def rnea_microseconds(repeats: int = 61) -> float:
-    """Pinocchio's `rnea` on the tree of 101 bodies."""
+    """Return the time of Pinocchio's `rnea` for the tree of 101 bodies."""
     return in_turn([Case(0, CALLED).rnea()], repeats)[0] / CALLED * 1e6
 
 
@@ -154,7 +154,7 @@ def processor_seconds(function: Callable[[], object]) -> float:
 
 
 def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
-    """p of the power law c size^p that fits the times best on logarithmic scales."""
+    """Return p of the power law c size^p that fits the times best on logarithmic scales."""
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 

@@ -26,7 +26,7 @@ class History:
         self.figures.append((benchmark, us, ratio))
 
     def append_to(self, path: Path) -> None:
-        """Append the rows; a new file gets the line of columns."""
+        """Append the rows. A new file gets the line of columns."""
         date = datetime.datetime.now(datetime.UTC).date().isoformat()
         about = date, commit(), __version__, machine(), platform.python_version()
         is_new = not path.exists()
@@ -39,14 +39,14 @@ class History:
 
 
 def commit() -> str:
-    """The commit of the sources, with `-dirty` for changes."""
+    """Return the commit of the sources, with `-dirty` for changes."""
     done = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=10"], cwd=ROOT, capture_output=True, text=True,
                           check=False)
     return done.stdout.strip() or "unknown"
 
 
 def machine() -> str:
-    """The processor, and what the code was compiled for if that is another one."""
+    """Return the processor, and the target of the code if it is another one."""
     try:
         names = re.findall(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
     except OSError:

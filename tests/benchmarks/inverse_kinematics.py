@@ -24,12 +24,12 @@ class PinocchioLoop:
         self.damping, self.steps, self.restarts = damping, steps, restarts
 
     def place(self, q):
-        """The pose of the frame."""
+        """Return the pose of the frame."""
         pin.framesForwardKinematics(self.model, self.data, np.asarray(q, dtype=float))
         return self.data.oMf[self.frame].copy()
 
     def solve(self, target, guess, seed: int = 0):
-        """A configuration, or None."""
+        """Return a configuration, or None."""
         goal, rng, q = pin.SE3(np.asarray(target)), np.random.default_rng(seed), np.asarray(guess, dtype=float)
         for _ in range(1 + self.restarts):
             for _ in range(self.steps):

@@ -26,7 +26,7 @@ class Long(NamedTuple):
 
 
 def run(method: str, steps: int = STEPS) -> Long:
-    """At rest in the beginning, and chaotic."""
+    """Return a run that starts at rest and is chaotic."""
     duration = steps * STEP
     prepared = prepare({"robot": ROBOT, "duration": duration, "output_step": duration / 10,
                         "initial": {"q": {"shoulder": 1.3, "elbow": -1.5}}, "integrator": {"method": method, "step": STEP}}, ())

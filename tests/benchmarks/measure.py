@@ -17,7 +17,7 @@ class Pair:
 
 
 def pin_to_one_core() -> str:
-    """Keep this process on one core, where the system can."""
+    """Keep this process on one core, if the system supports it."""
     if not hasattr(os, "sched_setaffinity"):
         return "not pinned"
     core = max(os.sched_getaffinity(0))
@@ -43,14 +43,14 @@ def seconds(function: Callable[[], object]) -> float:
 
 
 def cpu_seconds(function: Callable[[], object]) -> float:
-    """Of the processor: others may use the machine, too, and long runs wait for them more often."""
+    """Return processor time: other processes delay long runs more often."""
     began = time.process_time()
     consume(function())
     return time.process_time() - began
 
 
 def consume(result) -> None:
-    """Touch what came back, so that nothing can be left undone."""
+    """Read the results, so that no computation can be omitted."""
     global _sink
     while isinstance(result, (list, tuple)) and len(result):
         result = result[-1]
@@ -66,7 +66,7 @@ def median(function: Callable[[], object], repeats: int) -> float:
 
 
 def side_by_side(ours: Callable[[], object], theirs: Callable[[], object], repeats: int) -> Pair:
-    """Which of the two goes first takes turns: one of them may leave the caches as the other likes them."""
+    """Alternate which of the two runs first, since each leaves the caches in its state."""
     ours(), theirs()
     pairs = [(seconds(ours), seconds(theirs)) if k % 2 == 0 else (seconds(theirs), seconds(ours))[::-1] for k in range(repeats)]
     return Pair(statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs),

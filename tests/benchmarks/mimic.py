@@ -37,7 +37,7 @@ class Case:
 
 
 def against_open_trees(states: int = 4096, repeats: int = 11) -> Iterator[tuple[str, str, Pair]]:
-    """(robot, what, Pair of the tree and the robot: its ratio is that of the robot to its tree)."""
+    """Return (robot, function, Pair of the tree and the robot: its ratio is that of the robot to its tree)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")                                  # limits that runs exceed
         for name in ROBOTS:

@@ -14,7 +14,7 @@ def _tree(model):
 
 
 def mjcf(model, step: float, integrator: str) -> str:
-    """Its bodies as they stand in the model's arrays, with joints about z, balls or free; without contacts and passive forces."""
+    """Return the bodies of the model's arrays, with joints about z, balls or free; without contacts and passive forces."""
     tree = _tree(model)
     children = {i: [k for k in range(1, len(tree.parent)) if tree.parent[k] == i] for i in range(len(tree.parent))}
 
@@ -63,7 +63,7 @@ def _text(x) -> str:
 
 
 def mujoco_states(model, q, v):
-    """States of MuJoCo: its quaternions are w x y z, the linear velocity of its free joint is in world axes."""
+    """Return states of MuJoCo: quaternions are w x y z, the linear velocity of a free joint is along world axes."""
     q, v = q.copy(), v.copy()
     for joint in model.joints:
         if joint.kind == FREE:
@@ -76,7 +76,7 @@ def mujoco_states(model, q, v):
 
 
 def our_states(model, q, v):
-    """The other way."""
+    """Return states of liedyn from those of MuJoCo."""
     q, v = q.copy(), v.copy()
     for joint in model.joints:
         if joint.kind == FREE:
@@ -89,7 +89,7 @@ def our_states(model, q, v):
 
 
 def pinocchio_of(model):
-    """Pinocchio's model, and where its q and v stand in ours."""
+    """Return Pinocchio's model, and the indices of its q and v in those of liedyn."""
     tree, theirs, order_q, order_v = _tree(model), pin.Model(), [], []
     theirs.gravity.linear = np.array(model.gravity)
     for i in range(1, len(tree.parent)):

@@ -49,7 +49,7 @@ class PinocchioMotion:
         return feet
 
     def solve(self, duration: float, method: str, rtol: float):
-        """The final q and v, in our order."""
+        """Return the final q and v, in the order of liedyn."""
         p = self.problem
         y = np.r_[p.q[self.order_q], p.v[self.order_v]]
         found = solve_ivp(self.rates, (0.0, duration), y, method=method, rtol=max(rtol, SMALLEST_RTOL), atol=0.1 * rtol)
@@ -81,7 +81,7 @@ class PinocchioMotion:
         return dy
 
     def push(self, q, v):
-        """The law of contact of docs/scenarios.md for spheres on the plane z = 0, as wrenches on the bodies."""
+        """Return the law of contact of docs/scenarios.md for spheres on the plane z = 0, as wrenches on the bodies."""
         model, data, aligned = self.pin, self.data, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
         pin.forwardKinematics(model, data, q, v)
         for body, frame, radius, k, c, mu, e in self.feet:

@@ -34,7 +34,7 @@ def _start(model, runs: int):
 
 
 def against_mujoco(runs: int = RUNS, steps: int = STEPS, repeats: int = 11):
-    """(robot, method, us a step of ours, Pair)."""
+    """Return (robot, method, microseconds per step, Pair)."""
     for name, model, method in robots():
         ours, theirs = _pair_with_mujoco(name, model, method, runs, steps)
         pair = side_by_side(ours, theirs, repeats)
@@ -63,7 +63,7 @@ def _pair_with_mujoco(name, model, method, runs, steps):
 
 
 def against_pinocchio(runs: int = RUNS, steps: int = STEPS, repeats: int = 5):
-    """(robot, us a step of ours, of a Python loop over Pinocchio's aba and integrate, ratio), by rk4."""
+    """Return (robot, microseconds per step, those of a Python loop over Pinocchio's aba and integrate, ratio), by rk4."""
     for name, model in (("chain of 7", ld.build(chain(7))), ("quadruped, floating", ld.load("robots/quadruped.yaml")),
                         ("Talos, floating", ld.load(robots_folder() / "talos_data/robots/talos_reduced.urdf", base="floating"))):
         ours, loop, few = _pair_with_pinocchio(name, model, runs, steps)
@@ -100,7 +100,7 @@ def _pair_with_pinocchio(name, model, runs, steps, few: int = 4):
 
 
 def cost_of_masses(runs: int = RUNS, steps: int = STEPS, repeats: int = 15) -> float:
-    """Time of a Panda's rollouts whose links have separate masses, by that of one robot."""
+    """Return the ratio of a Panda's rollouts whose links have separate masses to those of one robot."""
     rng = np.random.default_rng(0)
     robot = ld.load_description("robots/panda.yaml")
     first = ld.build(robot)
@@ -117,7 +117,7 @@ def cost_of_masses(runs: int = RUNS, steps: int = STEPS, repeats: int = 15) -> f
 
 
 def on_its_feet(runs: int = RUNS, steps: int = 400, repeats: int = 11) -> float:
-    """us a semi-implicit step of a quadruped that stands on its feet by servos."""
+    """Return microseconds per semi-implicit step of a quadruped that stands on its feet by servos."""
     model = ld.load("robots/quadruped.yaml")
     q, legs = model.neutral(), np.arange(model.nv) >= 6
     q[model.q_index("base")] = 0, 0, 0.3, 0, 0, 0, 1
@@ -135,7 +135,7 @@ def on_its_feet(runs: int = RUNS, steps: int = 400, repeats: int = 11) -> float:
 
 
 def variants_by_name(robots: int = 4096, repeats: int = 11) -> tuple[float, float]:
-    """Seconds of `robots` variants of a quadruped from arrays of parameters, and of as many that are built one by one."""
+    """Return seconds of `robots` variants of a quadruped from arrays of parameters, and of as many separate robots."""
     model, rng = ld.load("robots/quadruped.yaml"), np.random.default_rng(0)
     arrays = {"mass.body": rng.uniform(3.0, 6.0, robots), "friction.*": rng.uniform(0.0, 1.0, robots),
               "com.FL_foot": rng.uniform(-0.01, 0.01, (robots, 3))}
@@ -191,7 +191,7 @@ def events(runs: int = RUNS, steps: int = 1000, repeats: int = 11) -> tuple[floa
 
 
 def mechanisms(runs: int = RUNS, steps: int = STEPS, repeats: int = 11):
-    """(mechanism, us a step of rk4)."""
+    """Return (mechanism, microseconds per step of rk4)."""
     for name in ("four_bar", "five_bar", "delta"):
         model = ld.load(f"robots/{name}.yaml")
         q = np.tile(ld.assemble(model, model.neutral()).q, (runs, 1))
@@ -211,7 +211,7 @@ def _by_joint(model, x, which: str) -> dict:
 
 
 def gradients(runs: int = 64, steps: int = 200, repeats: int = 11):
-    """(robot, method, time of rollout and adjoint by that of the rollout)."""
+    """Return (robot, method, ratio of the time of rollout and adjoint to that of the rollout)."""
     for name, path, method in (("Panda", "panda", "rk4"), ("Panda", "panda", "semi_implicit"),
                                ("quadruped, floating", "quadruped", "semi_implicit")):
         model = ld.load(f"robots/{path}.yaml")

@@ -51,7 +51,7 @@ class Motion:
         return self.scenario["duration"]
 
     def solve(self, method: str, number: float):
-        """The final q and v."""
+        """Return the final q and v."""
         options = Options(method, step=number) if method == "rk4" else Options(method, rtol=number, atol=0.1 * number)
         record = solve(self.problem, np.array([0.0, self.duration]), options)[0]
         return record.q[-1], record.v[-1]
@@ -114,7 +114,7 @@ class Point:
 
 
 def points(motion: Motion, rounds: int) -> list[Point]:
-    """Of all sides. They take turns, so that a slow moment of the machine strikes all."""
+    """Return the points of all programs, which alternate so that a slow period of the machine affects all."""
     pinocchio, found = PinocchioMotion(motion.problem), []
     runs = [(OURS, method, lambda m=method, x=x: motion.solve(m, x)) for method, xs in motion.ours.items() for x in xs]
     runs += [("solve_ivp", method, lambda m=method, x=x: pinocchio.solve(motion.duration, m, x))
@@ -133,7 +133,7 @@ def points(motion: Motion, rounds: int) -> list[Point]:
 
 
 def time_at(error: float, found: list[Point], side: str) -> tuple[float, str]:
-    """That the fastest method of a side takes to come as near [s], and its name; infinite where none does."""
+    """Return the time [s] of the fastest method of a program at this error, and its name; infinite if none reaches it."""
     best = np.inf, ""
     for method in {point.method for point in found if point.side == side}:
         front: list[tuple[float, float]] = []                  # points than which none is both nearer and faster
@@ -147,7 +147,7 @@ def time_at(error: float, found: list[Point], side: str) -> tuple[float, str]:
 
 
 def ratios(motion: Motion, found: list[Point]) -> Iterator[tuple[str, float, tuple, tuple]]:
-    """(peer, error, (time of ours, method), (theirs, method)) at the errors that both sides reach."""
+    """Return (peer, error, (time of liedyn, method), (time of the peer, method)) at the errors that both reach."""
     for peer in ASKED:
         for error in ERRORS:
             ours, theirs = time_at(error, found, OURS), time_at(error, found, peer)
@@ -156,7 +156,7 @@ def ratios(motion: Motion, found: list[Point]) -> Iterator[tuple[str, float, tup
 
 
 def split(motion: Motion) -> float:
-    """How far solve_ivp with the smallest tolerance is from our reference."""
+    """Return the difference between solve_ivp with the smallest tolerance and the reference of liedyn."""
     return motion.error(PinocchioMotion(motion.problem).solve(motion.duration, "DOP853", 1e-14))
 
 

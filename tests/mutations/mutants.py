@@ -112,7 +112,7 @@ class _Changes:
             yield from self.of(child)
 
     def _children(self, node: ast.AST) -> Iterator[ast.AST]:
-        """Those that say what is computed: no texts of messages, no types, no imports, no decorators."""
+        """Return the nodes that define computation: no messages, types, imports and decorators."""
         for name, value in ast.iter_fields(node):
             if name in _NOT_COMPUTED and not isinstance(node, ast.Call):
                 continue
@@ -191,7 +191,7 @@ class _Changes:
         return self._text(node) if isinstance(node, ast.Name | ast.Call | ast.Attribute) else f"({self._text(node)})"
 
     def _gap(self, left: ast.AST, right: ast.AST) -> tuple[int, int]:
-        """Between two operands, without their closing and opening brackets."""
+        """Return the text between two operands, without their closing and opening brackets."""
         start, end = self._span(left)[1], self._span(right)[0]
         between = self._content[start:end]
         closing = re.match(rb"[\s)]*", between).end()

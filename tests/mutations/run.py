@@ -49,7 +49,7 @@ class Copy:
             shutil.copytree(users, self.cache, copy_function=_linked, ignore=shutil.ignore_patterns(".*"))
 
     def test(self, tests: list[str], limit: float, leave_out: list[str] = ()) -> tuple[str, str]:
-        """('passed' | 'failed' | 'timeout', the first test that failed or the last that was begun)."""
+        """Return 'passed', 'failed' or 'timeout', and the first test that failed or the last that started."""
         self.times.unlink(missing_ok=True)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(self.root / "src"), str(self.root / "tests")]),
                        "LIEDYN_CACHE_DIR": str(self.cache), "PYTHONDONTWRITEBYTECODE": "1", "MUTATION_TIMES": str(self.times)}
@@ -81,18 +81,18 @@ class Copy:
         return "failed", failed[0]
 
     def passes_unchanged(self, test: str, limit: float) -> bool:
-        """Whether one test passes with the sources as they are."""
+        """Return whether one test passes with the unchanged sources."""
         if test not in self._passes:
             self._passes[test] = self.test([test], limit)[0] == "passed"
         return self._passes[test]
 
     def _events(self) -> list[dict]:
-        """What the tests of the last run wrote; the last line may have been cut by the time limit."""
+        """Return the events that the last run of tests wrote. A time limit may have cut the last line."""
         lines = self.times.read_text(encoding="utf-8").splitlines() if self.times.exists() else []
         return [json.loads(line) for line in lines if line.endswith("}")]
 
     def seconds(self) -> dict[str, float]:
-        """How long each file of tests took in the last run."""
+        """Return the time of each file of tests in the last run."""
         found = defaultdict(float)
         for each in self._events():
             found[each["test"].split("::")[0].removeprefix("tests/")] += each["seconds"]
@@ -100,7 +100,7 @@ class Copy:
 
 
 def _linked(source, target):
-    """Files of the cache are replaced, never written to: a link is a copy."""
+    """Return a link: files of the cache are replaced and never overwritten, so that it serves as a copy."""
     try:
         os.link(source, target)
     except OSError:
@@ -108,7 +108,7 @@ def _linked(source, target):
 
 
 def _end(process) -> None:
-    """With what it started."""
+    """End a process with those that it started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -143,7 +143,7 @@ def judge(mutant: Mutant, copy: Copy, limit: float, seconds: dict[str, float], t
 
 
 def packages(names: list[str], leave_out: list[str]) -> dict[str, list[Path]]:
-    """The files of each package, without those whose path begins with one of `leave_out`."""
+    """Return the files of each package, without those whose path begins with one of `leave_out`."""
     found = {}
     for name in names:
         folder = ROOT / "src/liedyn" / name
@@ -190,7 +190,7 @@ def _read(output: Path) -> dict[str, dict]:
 
 
 def report(records: list[dict], seed: int) -> None:
-    """What was found and what was not; equivalent mutants do not count."""
+    """Report what was found and what was missed; equivalent mutants do not count."""
     equivalent = {each["diff"] for each in json.loads(EQUIVALENT.read_text(encoding="utf-8"))}
     counted = [each for each in records if _changed(each["diff"]) not in equivalent]
     missed = [each for each in counted if each["verdict"] != "found"]
@@ -200,7 +200,7 @@ def report(records: list[dict], seed: int) -> None:
 
 
 def _changed(diff: str) -> str:
-    """The changed lines of a diff, which stay the same when others are inserted above."""
+    """Return the changed lines of a diff, which do not depend on lines inserted above."""
     return "\n".join(line for line in diff.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---"))
 
 

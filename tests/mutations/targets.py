@@ -63,7 +63,7 @@ def nearest_tests(path: Path, root: Path, seconds: dict[str, float] | None = Non
 
 
 def _subjects(path: Path) -> set[str]:
-    """The words of a file's name that say what it is about, in the singular."""
+    """Return the words of a file's name that state its subject, in the singular."""
     return {word.rstrip("s") for word in path.stem.split("_")} - _OF_NO_SUBJECT
 
 
@@ -72,7 +72,7 @@ def _module(path: Path) -> str:
 
 
 def _distances(module: str, root: Path) -> dict[Path, int]:
-    """How many imports lie between each file of tests and the module, by the shortest way."""
+    """Return the minimum number of imports between each file of tests and the module."""
     importers = _importers(root)
     distances, waiting = {module: 0}, deque([module])
     while waiting:
@@ -86,7 +86,7 @@ def _distances(module: str, root: Path) -> dict[Path, int]:
 
 @cache
 def _importers(root: Path) -> dict[str, set[str | Path]]:
-    """Who imports a module: modules of liedyn and helpers of the tests by name, files of tests by path."""
+    """Return the importers of a module: modules of liedyn and helpers of the tests by name, files of tests by path."""
     public = _public(root)
     files = {_module(file.relative_to(root)): file for file in (root / "src").rglob("*.py")}
     helpers = {file.stem: file for file in (root / "tests").glob("*.py")}
@@ -118,7 +118,7 @@ def _imports(file: Path, public: dict[str, str]) -> set[str]:
 
 
 def _public(root: Path) -> dict[str, str]:
-    """The module of each public name."""
+    """Return the module of each public name."""
     stub = ast.parse((root / "src/liedyn/__init__.pyi").read_bytes())
     imports = (node for node in stub.body if isinstance(node, ast.ImportFrom))
     return {name.name: f"{node.module}.{name.name}" for node in imports for name in node.names}

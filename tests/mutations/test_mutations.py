@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def changed(tmp_path):
-    """The changes of a source: {(kind, whole text)}."""
+    """Return the changes of a source: {(kind, whole text)}."""
     def given(text: str) -> set[tuple[str, str]]:
         (tmp_path / "a.py").write_text(text, encoding="utf-8")
         return {(each.kind, each.source(tmp_path)) for each in mutants_of(Path("a.py"), tmp_path)}

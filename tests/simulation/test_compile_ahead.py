@@ -37,7 +37,7 @@ def test_the_command_offers_the_groups():
 
 @pytest.fixture
 def nothing_runs(monkeypatch):
-    """Only which steps there are."""
+    """Run nothing and list the steps only."""
     monkeypatch.setattr(compile_ahead, "_call", lambda *args: None)
     monkeypatch.setattr(compile_ahead, "_run", lambda *args: None)
     monkeypatch.setattr(ld, "assemble", lambda *args: None)
@@ -54,7 +54,7 @@ def test_which_groups_are_compiled(nothing_runs, what, robot, groups):
 
 @pytest.mark.parametrize("group", compile_ahead.GROUPS)
 def test_each_group_runs(group):
-    """One call of each function, for one state and for a batch."""
+    """Each function is called once for one state and once for a batch."""
     done = ld.warmup(group)
     assert {step.group for step in done.steps} == {group} and all(step.seconds >= 0 for step in done.steps)
     assert set(compile_ahead.GROUPS[group]) <= {step.function for step in done.steps}

@@ -26,7 +26,7 @@ def write(tmp_path):
 # initial state ---------------------------------------------------------------------------------------------------------
 
 def test_the_rest_follows_what_the_scenario_gives(write):
-    """The crank is where and as fast as stated; knee and rocker close the loop without a message: their values are not stated."""
+    """The crank has the stated position and velocity. Knee and rocker, which are not stated, close the loop without a message."""
     r = run_scenario(write(SWING + "output_step: 2\n"))
     assert r.q[0, 0] == 1.0 and r.v[0, 0] == 2.0 and (np.abs(r.q[0, 1:]) > 0.1).all()
     assert np.abs(ld.constraint_residual(r.model, r.q[0])).max() < 1e-12
@@ -122,7 +122,7 @@ def test_prescribed_velocities_that_contradict_are_named(write):
 
 
 def test_a_singular_start_is_refused(write):
-    """All bars of a parallelogram in one line: it may continue as one or as an antiparallelogram."""
+    """All bars of a parallelogram lie in one line: it may continue as a parallelogram or as an antiparallelogram."""
     path = write("duration: 1\ninitial: {q: {crank: 0, knee: 0, rocker: 0}}\n", PARALLELOGRAM)
     with pytest.raises(ScenarioError, match=r"run\.yaml: initial: the initial configuration is singular: the motion is not "
                                             r"unique: expected 2, as in neighbouring configurations, got '1 independent "
@@ -134,7 +134,7 @@ def test_a_singular_start_is_refused(write):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_stays_closed_and_keeps_the_energy(write, method, worst):
-    """Residuals at the outputs are those that a projection leaves, whatever the error of the step."""
+    """Residuals at the outputs are those after a projection, whatever the error of the step."""
     tight = {"rk4": "step: 1e-3", "BDF": "rtol: 1e-9, atol: 1e-11", "LSODA": "rtol: 1e-10, atol: 1e-12"}
     options = tight.get(method, "rtol: 1e-9, atol: 1e-11")
     r = run_scenario(write(SWING), [f"integrator={{method: {method}, {options}}}"])
@@ -148,7 +148,7 @@ def test_every_method_stays_closed_and_keeps_the_energy(write, method, worst):
 
 
 def test_the_motion_is_that_of_the_linkage(write):
-    """A crank turned at constant speed: coupler and rocker by Freudenstein's equation, at position level and exact."""
+    """The crank rotates at constant speed: coupler and rocker agree with Freudenstein's equation."""
     r = run_scenario(write('duration: 3\ninitial: {q: {knee: 0, rocker: 2}}\n'
                            'joints: {crank: {prescribe: {position: "1 + 2*t"}}}\n'))
     phi = r.q[:, 0] + r.q[:, 1]
@@ -176,7 +176,7 @@ def test_hybrid_five_bar_gives_back_its_forces(write):
 
 
 def test_breaks_of_the_schedule_are_met(write):
-    """A force that comes and goes: fixed and adaptive steps agree."""
+    """Fixed and adaptive steps agree for a force that begins and ends."""
     path = write(SWING + "external_forces: [{link: coupler, wrench: [0, 0, 0, 3, 5, 0], from: 0.503, until: 1.2}]\n")
     runs = [run_scenario(path, [f"integrator={{{text}}}"]) for text in ("method: rk4, step: 5e-4",
                                                                         "method: dopri5, rtol: 1e-11, atol: 1e-12")]
@@ -229,7 +229,7 @@ def test_a_driven_ball_follows_its_circle(write, method, worst):
 
 
 def test_a_driven_weld_turns_as_it_is_told(write):
-    """A weld led by roll, pitch and yaw: the body's rotation is Rz Ry Rx, and its velocity the rate of that."""
+    """The weld has roll, pitch and yaw as functions: the body's rotation is Rz Ry Rx, and its velocity the rate of that."""
     r = run_scenario(write(CIRCLE % "rk4", HANGING.replace("type: ball", "type: weld")))
     from scipy.spatial.transform import Rotation
     frame = Rotation.from_euler("xyz", [0.3, -0.2, 0.5])
@@ -261,7 +261,7 @@ def test_an_unknown_drive_and_a_bad_signal_are_named(write):
 # misled -----------------------------------------------------------------------------------------------------------------
 
 def test_accelerations_that_contradict_are_named_with_the_time(write):
-    """Crank and rocker at rest, agreeing, until the rocker is told to accelerate alone."""
+    """Crank and rocker are at rest and agree, until only the rocker has an acceleration."""
     path = write('duration: 1\ninitial: {q: {crank: 1}}\njoints:\n  crank: {prescribe: {acceleration: 0}}\n'
                  '  rocker: {prescribe: {acceleration: "step(t-0.5)"}}\n')
     with pytest.raises(ComputationError, match=r"the prescribed motion contradicts the constraint pin at or soon after t = "
@@ -273,7 +273,7 @@ def test_accelerations_that_contradict_are_named_with_the_time(write):
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "DOP853"])
 def test_positions_that_leave_the_loop_are_named_with_the_time(write, method):
-    """The rocker is held where it began while the crank, at position level, turns on."""
+    """The rocker stays at its initial position while the crank, prescribed by position, continues."""
     r = run_scenario(write(SWING + "output_step: 2\n"))
     path = write(f'duration: 1\ninitial: {{q: {{crank: 1}}}}\njoints:\n  crank: {{prescribe: {{position: "1 + 0.1*t**3"}}}}\n'
                  f'  rocker: {{prescribe: {{position: {float(r.q[0, 2])!r}}}}}\n')
@@ -284,7 +284,7 @@ def test_positions_that_leave_the_loop_are_named_with_the_time(write, method):
 
 @pytest.mark.parametrize("method", ["rk4, step: 1e-3", "dopri5, max_step: 0.05", "DOP853, max_step: 0.05"])
 def test_a_singular_configuration_that_is_passed_is_told(write, method):
-    """A parallelogram turns, without gravity at constant speed, through the line of its bars at crank = 0."""
+    """A parallelogram without gravity rotates at constant speed through the line of its bars at crank = 0."""
     path = write("duration: 1\noutput_step: 0.01\ninitial: {q: {crank: -0.5003, knee: 0.5003, rocker: -0.5003}, "
                  f"v: {{crank: 1, knee: -1, rocker: 1}}}}\ngravity: [0, 0, 0]\nintegrator: {{method: {method}}}\n", PARALLELOGRAM)
     r = run_scenario(path)
@@ -297,7 +297,7 @@ def test_a_singular_configuration_that_is_passed_is_told(write, method):
 
 
 def test_no_false_alarm_of_singular_configurations(write):
-    """A crank that turns round and round, and a five-bar that falls: no configuration is singular."""
+    """A crank that rotates, and a five-bar that falls: no configuration is singular."""
     for path in (write('duration: 5\njoints: {crank: {prescribe: {position: "3*t"}}}\n'), write(SWING),
                  write("duration: 1\ninitial: {q: {left: 2.3, right: 0.8}}\n", FIVE_BAR)):
         assert not any("singular" in note for note in map(str, run_scenario(path).warnings))
@@ -328,7 +328,7 @@ def test_columns_and_self_check(write, tmp_path):
 
 
 def test_loops_of_a_file_of_their_own(write, tmp_path):
-    """The key `loops` closes what the robot file leaves open, and the recording finds both files again."""
+    """The key `loops` closes the open robot of the file, and the recording names both files."""
     from liedyn.analysis.recorded_robot import robot_of
     from liedyn.io.trajectory_csv import read_trajectory
     from liedyn.report.run_folder import write_run
@@ -360,7 +360,7 @@ loops: {pin: {type: revolute, a: {link: b, xyz: [2, 0, 0]}, b: {link: c, xyz: [1
 
 @pytest.mark.parametrize("method", ["rk4", "rodas5p", "Radau", "generalized_alpha"])
 def test_a_prescribed_motion_passes_a_singular_configuration(write, method):
-    """A parallelogram through its flat configuration at 0.5 s: equal rates satisfy the loop, and nothing contradicts it."""
+    """A parallelogram passes its flat configuration at 0.5 s: equal rates satisfy the loop without contradiction."""
     start = "initial: {q: {middle: 0.5, right: -0.5}}"
     run = run_scenario(write(f'duration: 1\noutput_step: 0.05\nintegrator: {{method: {method}}}\n{start}\n'
                              'joints: {left: {prescribe: {position: "t - 0.5"}}}\n', FLAT_LINKS))

@@ -11,7 +11,7 @@ LINK = f'<link name="{{}}"><inertial><origin xyz="0 0 0.2"/><mass value="1"/>{IN
 
 
 def gripper(left: str = "", right: str = '<mimic joint="left"/>', third: str = '<mimic joint="right" multiplier="2"/>') -> str:
-    """An arm that turns, with three sliding fingers."""
+    """Return a rotating arm with three sliding fingers."""
     fingers = "".join(f'<joint name="{name}" type="prismatic"><parent link="arm"/><child link="{name}"/><origin xyz="0 0 0.4"/>'
                       f'<axis xyz="0 {y} 0.2"/><limit lower="-1" upper="1" velocity="1" effort="50"/>\n{mimic}</joint>\n'
                       for name, y, mimic in (("third", 1, third), ("left", 1, left), ("right", -1, right)))

@@ -21,7 +21,7 @@ def start(tmp_path):
 
 
 def test_a_mimic_can_be_opened(start):
-    """Tied: 1 a' + 3 (2 a') 2 = 2 (6); free: a continues, b is alone under its force."""
+    """Coupled: 1 a' + 3 (2 a') 2 = 2 (6). Open: a continues, b moves under its force only."""
     result = start("b")
     a = 12 / 13
     np.testing.assert_allclose(result.q[-1], [1.5 * a, a + 2 * a + 1], atol=1e-9)

@@ -40,7 +40,7 @@ def ball(scenario, height=0.3, **material):
 @pytest.mark.parametrize("material", [
     {}, {"exponent": 1, "damping": 0.5}, {"exponent": 2, "sink": 1e-4, "damping": 0.1}, {"stiffness": 1e6, "damping": 0}])
 def test_a_ball_bounces_as_the_law_itself_says(scenario, material, worst):
-    """Height and speed against d'' of one coordinate, integrated by SciPy at 1e-13."""
+    """Height and speed are compared with the equation of one coordinate, integrated by SciPy at 1e-13."""
     run = run_scenario(ball(scenario, **material))
     n, c = material.get("exponent", 1.5), material.get("damping", 2.0)
     k = material.get("stiffness", 2 * G / material.get("sink", 1e-3)**n)
@@ -77,7 +77,7 @@ def test_a_resting_ball_sinks_by_the_stated_depth(scenario):
 
 
 def on_slope(scenario, angle, speed, **material):
-    """A block on a plane that falls along x, at the depth at which it rests."""
+    """Return a block on a plane that falls along x, at its depth at rest."""
     s, c = math.sin(angle), math.cos(angle)
     at = (0.1 - 1e-3 * c**(1 / 1.5)) * np.array([s, 0, c])
     return scenario(BLOCK, initial={"q": {"base": [*at, 0, math.sin(angle / 2), 0, math.cos(angle / 2)]},
@@ -99,7 +99,7 @@ def test_a_block_slides_down_with_the_acceleration_of_coulomb(scenario, worst):
 
 
 def test_a_block_that_sticks_creeps_as_slowly_as_stated(scenario):
-    """At a share s of what friction can hold it creeps at e s / sqrt(1 - s^2): below e up to s = 0.7."""
+    """At a share s of the maximum friction it creeps at e s / sqrt(1 - s^2): below e up to s = 0.7."""
     angle, mu, e = 0.3, 0.6, 1e-3
     run = run_scenario(on_slope(scenario, angle, 0.0, friction=mu, friction_speed=e), {"duration": 3})
     s = math.tan(angle) / mu
@@ -114,7 +114,7 @@ def test_a_block_that_sticks_creeps_as_slowly_as_stated(scenario):
 
 
 def test_a_rolling_ball_has_five_sevenths_of_a_sliding_one(scenario):
-    """It touches the slope at its lowest point, where it creeps at the constant speed that friction needs."""
+    """It touches the slope at its lowest point, where it creeps at the constant speed that friction requires."""
     angle = 0.2
     s, c = math.sin(angle), math.cos(angle)
     given = scenario(BALL, initial={"q": {"base": [*((0.1 - 1e-3 * c**(1 / 1.5)) * np.array([s, 0, c])), 0, 0, 0, 1]}},
@@ -169,7 +169,7 @@ def test_columns_of_contacts():
 
 # the state of an awkward robot ---------------------------------------------------------------------------------------------
 def awkward():
-    """Feet, a box and a capsule on two tilted planes."""
+    """Return feet, a box and a capsule on two tilted planes."""
     return prepare(STANDS, {"initial.q.base.2": 0.29, "contacts": {
         "links": {"*_foot": {"sphere": {"radius": 0.0175}},
                   "body": {"box": [0.3, 0.2, 0.62], "rpy": [0.1, 0.2, 0.3], "exponent": 2},
@@ -207,7 +207,7 @@ def test_wrenches_of_the_kernel_are_those_of_the_law(worst):
 
 
 def every_kind():
-    """A link behind every kind of joint, deep in a soft ground."""
+    """Return a link behind every kind of joint, deep in soft ground."""
     model = model_of("every kind, floating")
     contact = Contact((Rule("*", (Shape("sphere", (0.1,), (0.1, 0.0, 0.2)),)),),
                       (Plane("ground", (0.0, 0.0, 3.0), (0.2, 0.1, 1.0)),),
@@ -252,7 +252,7 @@ def slopes_by_complex_step(setup, q, v):
 
 
 def law_of(problem, x):
-    """What pd laws with constant targets answer."""
+    """Return the derivatives of pd laws with constant targets."""
     dq, dv = np.split(x, 2)
     return np.where(problem.schedule.target >= 0, -problem.schedule.kp * dq - problem.schedule.kd * dv, 0.0)
 
@@ -277,7 +277,7 @@ def test_slopes_of_contact_are_those_of_a_complex_step(setup, worst):
 
 
 def test_linearization_in_contact_is_that_of_a_complex_step(worst):
-    """A quadruped that has just landed, and slides and sinks on its feet."""
+    """A quadruped has just landed, and slides and sinks on its feet."""
     found, setup = linearize_scenario(STANDS, at=0.1), prepare(STANDS)
     q, v, nv = found.here.q, found.here.v, setup.model.nv
     _, _, answer = slopes_by_complex_step(setup, q, v)
@@ -287,7 +287,7 @@ def test_linearization_in_contact_is_that_of_a_complex_step(worst):
 
 
 def test_linearization_of_a_resting_ball_is_a_damped_spring(scenario):
-    """m dz'' = -n k d^(n-1) dz - c m g dz', and k d^n = m g; sideways friction is a damper mu m g / e."""
+    """m dz'' = -n k d^(n-1) dz - c m g dz', and k d^n = m g; tangential friction is a damper mu m g / e."""
     A = ld.find_equilibrium(ball(scenario, 0.099, damping=1.5)).system.A
     assert A[11, 5] == pytest.approx(-1.5 * G / 1e-3, rel=1e-9)
     assert A[11, 11] == pytest.approx(-1.5 * G, rel=1e-9)
@@ -295,14 +295,14 @@ def test_linearization_of_a_resting_ball_is_a_damped_spring(scenario):
 
 
 def test_linearization_of_a_standing_robot_agrees_with_differences(worst):
-    """The differences of `--verify`, with steps that are small against depth and creep."""
+    """The steps of the differences of `--verify` are small relative to depth and creep."""
     found = linearize_scenario(STANDS, at=0.9, verify=True).differences
     assert worst("linearization in contact", found["A"].off) < 1e-9
     assert found["A"].doubt < 1e-5
 
 
 def test_how_fast_a_contact_acts(scenario):
-    """The ball's: friction mu N / e over the inertia of a point of its surface, and the spring of its normal direction."""
+    """For a ball: friction mu N / e over the inertia at a point of its surface, and the spring of its normal direction."""
     setup = prepare(ball(scenario, damping=0.0), ())
     problem, rest = setup.problem, np.zeros(6)
     assert fastest_motion(problem, 0.0, problem.q, rest).rate == pytest.approx(0.8 * G / 1e-3 * 3.5, rel=1e-9)
@@ -312,7 +312,7 @@ def test_how_fast_a_contact_acts(scenario):
 
 
 def test_a_mechanism_falls_on_the_ground(worst):
-    """A five-bar linkage: contact forces pass its loop, and their work stands in the balance."""
+    """Contact forces act through the loop of a five-bar, and their work is part of the balance."""
     run = run_scenario(STANDS.parent / "five_bar_swing.yaml", {
         "duration": 0.6, "output_step": 0.02,
         "contacts": {"links": {"tool": {"sphere": {"radius": 0.02}}}, "planes": {"table": {"point": [0, 0, 0.35]}}}})
@@ -322,7 +322,7 @@ def test_a_mechanism_falls_on_the_ground(worst):
 
 
 def test_a_payload_makes_contacts_no_stiffer(scenario):
-    """A ball that rests takes up as much again: it sinks deeper by the law, and its force is twice its weight."""
+    """A ball at rest doubles its mass: it sinks deeper by the law, and its force is twice its weight."""
     run = run_scenario(ball(scenario, 0.099), {"duration": 3, "events": {"load": {"at": 0.5, "do": {"attach": {
         "link": "ball", "mass": 2.0, "com": [0, 0, 0], "inertia": [0.01, 0.01, 0.01]}}}}})
     assert run.contacts.force[-1, 0] == pytest.approx(4 * G, rel=1e-6)

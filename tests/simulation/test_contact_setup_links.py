@@ -42,7 +42,7 @@ G = 9.81
 
 
 def evaluated(problem, q, v):
-    """Wrenches by link."""
+    """Return wrenches by link."""
     rhs, work, nv = RightHandSide(problem, problem.signals), problem.workspace(), problem.model.nv
     y, K = np.r_[np.zeros(nv), v, 0.0], np.zeros((2, 2 * nv + 1))
     assert rhs.evaluate(0.0, q.copy(), y, K, 0, work) == 0
@@ -76,7 +76,7 @@ def test_two_bodies_collide_in_space_and_keep_their_momentum(scenario, form, wor
 
 
 def pile(scenario, **contacts):
-    """A ball on a tray, a plane of the world, and the ball against the hinge's corner sphere."""
+    """Return a ball on a tray, a plane of the world, and the ball in contact with a sphere of the hinge."""
     return prepare(scenario(
         TABLE, initial={"q": {"fly": [0.55, 0.05, 0.26, 0.1, 0.2, 0.3, 0.927361849549570], "lift": 0.05, "hinge": 0.2},
                         "v": {"fly": [0.3, 0.2, 0.1, 0.1, -0.3, -0.2], "lift": 0.4, "hinge": -0.7}},
@@ -88,7 +88,7 @@ def pile(scenario, **contacts):
 
 
 def only(problem, which):
-    """The problem with these contacts alone; the others have no stiffness."""
+    """Return the problem with these contacts only; the others have no stiffness."""
     material = problem.contacts.material.reshape(-1, 5).copy()
     material[~which, 0] = 0.0
     return replace(problem, contacts=problem.contacts._replace(material=material.reshape(-1)))
@@ -99,7 +99,7 @@ FORMS = [{}, {"smooth": 0.2}, {"smooth": 0.2, "exponent": 1}]
 
 @pytest.mark.parametrize("form", FORMS, ids=["law", "smooth", "smooth, linear"])
 def test_action_and_reaction_and_their_slopes(scenario, form, worst):
-    """Forces on both links cancel in the world, and are those of `contact_forces`; slopes, those of differences."""
+    """Forces on both links cancel in the world and are those of `contact_forces`; derivatives are those of differences."""
     setup = pile(scenario, **form)
     problem, model, q, v = setup.problem, setup.model, setup.problem.q, setup.problem.v
     at = contact_forces(model, problem.contacts, q[None], v[None])
@@ -146,7 +146,7 @@ def test_slopes_of_contacts_of_links_are_those_of_a_complex_step(scenario, form,
 
 
 def test_slopes_of_links_that_turn_with_one_hand_are_those_of_a_complex_step(worst):
-    """Their wrenches cancel in the joints below the hand, their changes in frames of the links do not."""
+    """Their wrenches cancel in the joints below the hand, whereas their changes in link frames do not."""
     model, rng = model_of("revolute"), np.random.default_rng(2)
     *_, hand, palm, finger = model.link_names
     ends = tuple(Rule(name, (Shape("sphere", (0.6,), (0.1, 0.2, 0.3)),)) for name in (hand, palm, finger))
@@ -164,7 +164,7 @@ def test_slopes_of_links_that_turn_with_one_hand_are_those_of_a_complex_step(wor
 
 
 def test_a_ball_rides_on_a_table_that_is_driven(scenario, worst):
-    """The table rises with constant acceleration, by which the ball's weight grows."""
+    """The table has a constant upward acceleration, which adds to the ball's weight."""
     run = run_scenario(scenario(TABLE, duration=1.5, output_step=0.01, integrator={"method": "dopri5"},
         initial={"q": {"fly": [0.5, 0, 0.199, 0, 0, 0, 1]}},
         joints={"lift": {"prescribe": {"position": "0.6*t**2"}}, "hinge": {"prescribe": {"position": 0}}},

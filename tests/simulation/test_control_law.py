@@ -25,7 +25,7 @@ class Impedance(Control):
 
 
 def bind_impedance(context, laws):
-    """Springs and dampers to the setpoint, and gravity compensation."""
+    """Return springs and dampers to the setpoint, and gravity compensation."""
     control, mask = context.control, controlled_coordinates(context)
     rows, unit = np.flatnonzero(mask), np.eye(context.model.nv)[mask]
     laws = with_feedback(context, laws, rows, np.hstack([control.stiffness * unit, control.damping * unit]), setpoint_of(context),
@@ -54,7 +54,7 @@ def scenario(**more):
 
 
 def with_pd(**more):
-    """The same forces."""
+    """Return the same forces by a pd law."""
     pd = lambda target: {"torque": {"pd": {"kp": 30.0, "kd": 2.0, "target": target, "gravity": True}}}     # noqa: E731
     return {"robot": ROBOT, "duration": 0.5, "initial": START, "joints": {"shoulder": pd(0.0), "elbow": pd(0.5)}} | more
 

@@ -15,7 +15,7 @@ LEVELS = {"free": "", "acceleration": "2*cos(3*t)", "velocity": "0.3*sin(3*t)", 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("seed", "base"), [(3, "fixed"), (4, "floating")])
 def test_rows_satisfy_the_equations_with_multipliers(seed, base, level, code, monkeypatch, worst):
-    """Also where the driver of a mimic joint is prescribed, and with a wrench on a link."""
+    """Also if the driver of a mimic joint is prescribed, and with a wrench on a link."""
     monkeypatch.setenv("LIEDYN_CODE", code)
     model = coupled_robot(seed, base)
     q, v, _, tau = coupled_state(model, reduction(model)[0], seed)
@@ -45,14 +45,14 @@ def test_rows_satisfy_the_equations_with_multipliers(seed, base, level, code, mo
     ({"constraints": {"stabilization": "baumgarte"}}, False),
     ({"constraints": {"stabilization": "none"}}, False)])
 def test_what_is_eliminated(keys, is_eliminated):
-    """A follower and its driver that are both prescribed have separate forces; open couplings stay open without projections."""
+    """A follower and its driver that are both prescribed have separate forces; open couplings need no projections."""
     problem = prepare({"robot": "robots/hand.yaml", "duration": 1, **keys}, {}).problem
     assert (problem.elimination is not None) == is_eliminated != problem.solves_constraints
 
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "rodas5p", "Radau", "generalized_alpha"])
 def test_a_located_event_keeps_the_couplings(method):
-    """A step of generalized-alpha that ended at an event called the projection of the right-hand side, which had none."""
+    """A step of generalized-alpha that ended at an event called a projection that the right-hand side lacked."""
     links = [ld.Link(name, mass=1, com=[0, 0, -0.5], inertia=[0.1, 0.1, 0.01]) for name in "ab"]
     joints = [ld.Joint("a", "continuous", "world", "a", axis=[0, 1, 0]),
               ld.Joint("b", "continuous", "world", "b", axis=[0, 1, 0], mimic=ld.Mimic("a", multiplier=2.0))]
@@ -66,7 +66,7 @@ def test_a_located_event_keeps_the_couplings(method):
 
 
 def test_a_right_hand_side_without_projection_brings_followers_back(monkeypatch):
-    """The caller did it, and a call of the projection, which does not exist, would have ended the process."""
+    """The caller did that. A call of the missing projection would have ended the process."""
     monkeypatch.setenv("LIEDYN_CODE", "generic")
     problem = prepare({"robot": "robots/hand.yaml", "duration": 1}, {}).problem
     model, rng, q = problem.model, np.random.default_rng(0), problem.q.copy()

@@ -50,7 +50,7 @@ MOTORS, SPRINGS = [0, 2], [1, 3]
 
 @pytest.fixture
 def scenario(tmp_path):
-    """The path of a scenario whose `control` holds the text."""
+    """Return the path of a scenario whose `control` contains the text."""
     def write(control: str = f"law: feedback_linearization, poles: {list(POLES)}, motion: {{{MOTION}}}", more: str = "",
               robot: str = ROBOT) -> Path:
         (tmp_path / "robot.yaml").write_text(robot)
@@ -71,7 +71,7 @@ def warnings(path):
 
 
 def references(t: float) -> np.ndarray:
-    """(5, 2): what MOTION asks for, and four derivatives."""
+    """Return the values (5, 2) that MOTION prescribes, and four derivatives."""
     first = [0.4 * (k == 0) + 0.5 * 3**k * np.sin(3 * t + k * np.pi / 2) for k in range(5)]
     second = [0.8 * 2**k * np.cos(2 * t + k * np.pi / 2) - 0.3 * t * (k == 0) - 0.3 * (k == 1) for k in range(5)]
     return np.column_stack([first, second])
@@ -84,14 +84,14 @@ def mass_of(q) -> np.ndarray:
 
 
 def bias_of(q, v) -> np.ndarray:
-    """h = C v + gravity."""
+    """Return h = C v + gravity."""
     x, outer = M2 * A1 * C2 * np.sin(q[1]), -M2 * C2 * G * np.sin(q[0] + q[1])
     inner = -(M1 * C1 + M2 * A1) * G * np.sin(q[0])
     return np.array([-x * (2 * v[0] * v[1] + v[1]**2) + inner + outer, x * v[0]**2 + outer])
 
 
 def links_of(q, v):
-    """Of the robot's state: q and v of the links, what the springs give, and its rate."""
+    """Return q and v of the links, the forces of the springs and their rates, from the robot's state."""
     q, v = np.asarray(q), np.asarray(v)
     return q[MOTORS] + q[SPRINGS], v[MOTORS] + v[SPRINGS], -K * (q[SPRINGS] - REST), -K * v[SPRINGS]
 
@@ -101,7 +101,7 @@ def accelerations(q, v, force) -> np.ndarray:
 
 
 def jerks(q, v, force, rate, h: float = 1e-3) -> np.ndarray:
-    """d/dt of the accelerations along the motion, by differences of order six."""
+    """Return d/dt of the accelerations along the motion, by differences of order six."""
     a = accelerations(q, v, force)
 
     def at(s):
@@ -110,7 +110,7 @@ def jerks(q, v, force, rate, h: float = 1e-3) -> np.ndarray:
 
 
 def snap_of_inverse(q, v, a, jerk, u, h: float = 2e-3) -> np.ndarray:
-    """Second time derivative of M a + h along q(t), by differences of order six."""
+    """Return the second time derivative of M a + h along q(t), by differences of order six."""
     def at(s):
         x = [np.array([q, v, a, jerk, u])[k:] for k in range(3)]
         q_, v_, a_ = (sum(one * s**k / factorial(k) for k, one in enumerate(part)) for part in x)
@@ -174,7 +174,7 @@ def test_a_torque_of_a_joint_is_added(scenario):
 
 
 def test_it_starts_where_the_motion_does(scenario):
-    """Links at the reference with its velocity, acceleration and jerk, unless `initial` says otherwise."""
+    """Links start at the reference with its velocity, acceleration and jerk, unless `initial` is given."""
     c, _ = compiled(scenario())
     links, rates, force, rate = links_of(c.q, c.v)
     found = [links, rates, accelerations(links, rates, force), jerks(links, rates, force, rate)]
@@ -192,7 +192,7 @@ def companion(poles) -> np.ndarray:
 
 
 def test_the_error_obeys_its_linear_equation(scenario):
-    """From an initial error, each joint individually, although the arm is not linear: as the matrix exponential says."""
+    """From an initial error, each joint follows the matrix exponential, although the arm is not linear."""
     result = run_scenario(scenario(more="initial: {q: {m1: 0.6, s2: -0.03}, v: {m1: -1, m2: 0.5}}\n"), ["integrator.step=5e-4"])
     links, rates, force, rate = links_of(result.q[0], result.v[0])
     start = np.array([links, rates, accelerations(links, rates, force), jerks(links, rates, force, rate)]) - references(0.0)[:4]
@@ -221,7 +221,7 @@ def test_taking_the_joints_for_rigid_costs_degrees(scenario):
 
 
 def test_linearized_the_closed_loop_has_the_poles_that_were_asked_for(scenario):
-    """About a pose that is held: of a moving one eigenvalues say nothing."""
+    """At a constant pose: eigenvalues of a moving one have no meaning."""
     path = scenario(f"law: feedback_linearization, poles: {list(POLES)}, motion: {{m1: 0.4, m2: -0.7}}")
     closed = linearize_scenario(path).system
     np.testing.assert_allclose(np.sort(closed.eigenvalues.real), np.sort(np.repeat(POLES, 2)), rtol=1e-4)
@@ -278,7 +278,7 @@ def test_a_motion_with_corners_is_run_with_a_note(scenario):
 
 
 def test_a_smooth_motion_of_many_pieces_has_no_jumps(scenario, tmp_path):
-    """Splines of samples: each piece is compared with the one before."""
+    """Each piece of a spline of samples is compared with the previous one."""
     t = np.linspace(0.0, 1.0, 11)
     np.savetxt(tmp_path / "m.csv", np.column_stack([t, 0.3 * t - 0.5 * t**2 + t**4]), delimiter=",", header="t[s],x", comments="")
     motion = "{csv: {file: m.csv, column: x, interpolation: quintic}}"

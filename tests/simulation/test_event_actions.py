@@ -45,7 +45,7 @@ gravity: [0, 0, -9.81]
 
 @pytest.fixture
 def lift(tmp_path):
-    """The model of a mass that slides vertically."""
+    """Return a mass that slides vertically."""
     path = tmp_path / "lift.yaml"
     path.write_text(LIFT, encoding="utf-8")
     return ld.load(path)
@@ -58,7 +58,7 @@ def apply_to_lift(model, q, v, action):
 
 
 def test_work_and_loss_of_an_impact(lift):
-    """The speed 3 becomes 0.5 * 3: the impulse takes m v^2 (1 - e^2) / 2, which is lost, and nothing else acts."""
+    """The speed 3 becomes 0.5 * 3: the impulse removes m v^2 (1 - e^2) / 2, which is the loss; no other work is done."""
     after = apply_to_lift(lift, 0.5, 3.0, Impact(0.5, "lift"))
     lost = MASS * 3.0**2 * (1.0 - 0.5**2) / 2
     assert after.v == pytest.approx([-1.5], rel=1e-14) and after.impulse == pytest.approx([-MASS * 4.5], rel=1e-14)
@@ -66,7 +66,7 @@ def test_work_and_loss_of_an_impact(lift):
 
 
 def test_work_of_a_state_that_is_set(lift):
-    """It is the change of m v^2 / 2 + m g z, and no impulse acts."""
+    """The work is the change of m v^2 / 2 + m g z, without an impulse."""
     after = apply_to_lift(lift, 0.5, 3.0, Set((Rule("lift", (0.25,)),), (Rule("lift", (-1.0,)),)))
     work = MASS * (1.0**2 - 3.0**2) / 2 + MASS * GRAVITY * (0.25 - 0.5)
     assert after.work == pytest.approx(0.7 + work, rel=1e-14)
@@ -92,7 +92,7 @@ class Context:
 
 
 def check_states(model, q, v, action, prescribed=()):
-    """The action on all states (n, …) at once, and on each."""
+    """Apply the action to all states (n, …) at once, and to each."""
     rules = tuple(Rule(name, Prescribe("acceleration", Constant(0.0))) for name in prescribed)
     context = Context(compile_schedule(Scenario("zoo", 1.0, 0.1, joints=rules, assemble=False), model).problem)
     apply, zero = action_function(action).apply, np.zeros(model.nv)

@@ -24,7 +24,7 @@ class Problem:
 
 
 def path(model, q, v, a, s, steps=40):
-    """The configuration where the components of v change at constant rates, by Gauss points of order 4 (Magnus)."""
+    """Return the configuration if the components of v change at constant rates, by Gauss points of order 4 (Magnus)."""
     h = s / steps
     for n in range(steps):
         one, other = (v + a * (n + c) * h for c in (0.5 - np.sqrt(3) / 6, 0.5 + np.sqrt(3) / 6))
@@ -33,7 +33,7 @@ def path(model, q, v, a, s, steps=40):
 
 
 def bracket(model, one, other):
-    """Of the twists of ball and free joints: [V_other, V_one] of right-multiplied exponentials, up to sign."""
+    """Return the bracket of twists of ball and free joints: [V_other, V_one] of right-multiplied exponentials, up to sign."""
     out = np.zeros_like(one)
     for joint in model.joints:
         i = joint.v.start

@@ -81,7 +81,7 @@ def test_two_roots_in_one_step_count(simulate, integrator, below):
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("turn", [0.48, 0.5, 0.52])
 def test_a_way_that_turns_in_the_middle_of_a_step_is_found(simulate, step, share, turn):
-    """Three stages of rk4 read the same there: those at the beginning, in the middle and at the end."""
+    """Three stages of rk4 give the same value: those at the start, in the middle and at the end."""
     t = (4 + turn) * step
     top = 9.81 * t**2 / 2
     run = simulate(BALL, duration=10 * step, output_step=step, integrator={"method": "rk4", "step": step},
@@ -94,7 +94,7 @@ def test_a_way_that_turns_in_the_middle_of_a_step_is_found(simulate, step, share
 @pytest.mark.parametrize("other", [0.16, 0.24, 0.3, 0.9])
 @pytest.mark.parametrize("first, width", [(0.02, 0.1), (0.05, 0.01), (0.02, 0.02)])
 def test_a_dip_before_another_event_of_the_same_step_is_found(simulate, method, other, first, width):
-    """Another event in the first quarter of the step hid it. x = 10 (t - a) (t - b), y = t, steps of 0.01 s."""
+    """Another event in the first quarter of the step prevented it. x = 10 (t - a) (t - b), y = t, steps of 0.01 s."""
     slides = {"type": "prismatic", "parent": "world", "axis": [1, 0, 0]}
     two = {"name": "two", "gravity": [0, 0, 0], "links": {name: {"mass": 1.0, "inertia": [1, 1, 1]} for name in "ab"},
            "joints": {"x": {**slides, "child": "a"}, "y": {**slides, "child": "b"}}}
@@ -172,7 +172,7 @@ def bounces_of_a_pendulum(w, stop, e, top, end):
 @pytest.mark.parametrize("method, order, steps", [("rk4", 4, (0.01, 0.005)), ("dopri5", 5, (0.08, 0.04)),
                                                   ("dop853", 8, (0.08, 0.04)), ("rodas5p", 5, (0.04, 0.02))])
 def test_the_order_is_kept_through_twenty_events(simulate, method, order, steps, worst):
-    """Of a pendulum on a stop; half of an order is left for the lengths of steps that end at events."""
+    """A pendulum hits a stop. Steps that end at events have other lengths, which half of an order allows for."""
     rod, end = {"name": "rod", "links": {"rod": {"mass": 1.0, "com": [0, 0, -1.0]}}, "joints": {
         "hinge": {"type": "continuous", "parent": "world", "child": "rod", "axis": [0, 1, 0]}}}, 17.3
     count, exact = bounces_of_a_pendulum(np.sqrt(9.81), 0.2, 0.98, 1.0, end)
@@ -222,7 +222,7 @@ def test_rows_that_contradict_each_other_are_refused():
 
 
 def test_locking_keeps_the_momentum_of_a_free_robot(simulate, worst):
-    """Nothing acts from outside: of two bodies on a free base the momentum stays, and 1/2 dv^T M dv is lost."""
+    """Without external forces, the momentum of two bodies on a free base is constant, and 1/2 dv^T M dv is lost."""
     robot = {**PENDULUM, "base": "floating", "gravity": [0, 0, 0], "links": {"hull": {"mass": 3.0, "inertia": [0.2, 0.3, 0.4]},
                                                                             **PENDULUM["links"]}}
     robot["joints"] = {name: {**joint, "parent": "hull"} if name == "shoulder" else joint
@@ -289,7 +289,7 @@ def test_a_loop_that_is_open_cannot_close_at_once():
 
 # phases --------------------------------------------------------------------------------------------------------------
 def test_an_arm_driven_until_a_time_then_free(simulate, worst):
-    """Against SciPy around forward dynamics, from the state at the change."""
+    """Compared with SciPy and forward dynamics, from the state at the change."""
     run = simulate(PENDULUM, duration=2.0, initial={"q": {"elbow": 0.3}}, phases={
         "driven": {"joints": {"shoulder": {"prescribe": {"position": "0.5*sin(2*t)"}}}},
         "free": {"joints": {"shoulder": {"torque": 0}}}},
@@ -370,7 +370,7 @@ def missed(run):
 
 
 def test_events_that_never_happen_are_one_note(simulate):
-    """By a wrong direction, a value that is not reached, or a stop that should end the run."""
+    """Because of a wrong direction, a value that is not reached, or a stop that should end the run."""
     run = simulate(BALL, duration=0.5, initial={"q": {"z": 1.0}}, events={
         "floor": {"when": "q(z)", "direction": "rising", "do": {"impact": {"joint": "z"}}},
         "top": {"when": "q(z)", "value": 2, "do": "stop"}})
@@ -378,7 +378,7 @@ def test_events_that_never_happen_are_one_note(simulate):
 
 
 def test_events_that_could_not_happen_have_no_note(simulate):
-    """After an early stop, in a phase that never began, as a guard of a run in which others happen, or at rest from the start."""
+    """After an early stop, in a phase that never began, as a guard while others occur, or at rest from the start."""
     start = {"initial": {"q": {"z": 1.0}}}
     half = {"when": "q(z)", "value": 0.5, "do": "stop"}
     assert not missed(simulate(BALL, **start, events={"half": half, "floor": {"when": "q(z)", "do": "record"}}))

@@ -23,7 +23,7 @@ ABOVE = np.sort(np.concatenate([(side + 2.0 * np.pi * np.arange(2)) / OMEGA for 
 
 @pytest.fixture
 def times(scenario):
-    """Of the event that records where an expression passes its value."""
+    """Return the times of the event that records where an expression passes its value."""
     def times(changes: dict, when: str, value: float, method: str = "rk4", direction: str = "both", others=None) -> list[float]:
         watched = {"when": when, "value": value, "direction": direction, "do": "record"}
         keys = {"duration": 2.0, "gravity": [0, 0, 0], "integrator": {"method": method},
@@ -72,7 +72,7 @@ def test_a_passing_right_after_a_jump_the_other_way(times, direction, method):
 @pytest.mark.parametrize(("method", "seed"), [*(("rk4", seed) for seed in range(6)), *(("dopri5", seed) for seed in range(3)),
                                               ("Radau", 3)])
 def test_random_levels(times, method, seed):
-    """Of a force that jumps between -1, 0 and 1: reaching 0 is a passing, and leaving it to the side it came from is another."""
+    """The force jumps between -1, 0 and 1. Reaching 0 is an event, and returning to the previous side is another."""
     rng = np.random.default_rng(seed)
     moments, levels = np.sort(rng.choice(np.arange(1, 20), 9, replace=False)) / 10.0, rng.integers(-1, 2, 10).tolist()
     jumps = list(zip(moments.tolist(), levels, levels[1:], strict=False))
@@ -120,7 +120,7 @@ def test_rests_of_a_curve_are_reached_once(times, curve, rising, falling, method
 
 @pytest.mark.parametrize(("method", "frequency"), with_methods([(12.751,), (19.602,), (14.451,), (10.909,)]))
 def test_a_passing_at_the_time_of_a_timed_event_happens_once(times, frequency, method):
-    """Times that are equal except for rounding, of a position that is prescribed."""
+    """The times of a prescribed position and of the event are equal except for rounding."""
     turns = np.arange(1, int(2.0 * frequency / np.pi)) * np.pi / frequency
     moved = {"joints": {"z": {"prescribe": {"position": f"sin({frequency}*t)"}}}}
     found = times(moved, "q(z)", 0.0, method, others={"a": {"at": turns.tolist(), "do": "record"}})
@@ -175,7 +175,7 @@ def test_forces_that_jump_with_the_state(times, law, at, method):
 
 
 def _arrival(at: float) -> float:
-    """Where a force floor(10 q)/3 has pushed z from 0.05 to `at`, one tenth after the other."""
+    """Return when a force floor(10 q)/3 has moved z from 0.05 to `at`."""
     t, q, v = 0.0, 0.05, 1.0
     while q < at - 1e-9:
         ahead = min(at, np.floor(10 * q + 1e-9) / 10 + 0.1)
@@ -187,7 +187,7 @@ def _arrival(at: float) -> float:
 
 @pytest.mark.parametrize("method", ["rk4", "dop853", "Radau"])
 def test_sampled_torques(times, scenario, method):
-    """Each sample is read off the same run without an event; none at the start, whose first torque is above the value."""
+    """Samples are those of the same run without an event. There is none at the start, whose first torque exceeds the value."""
     sampled = {"sampling": {"rate": 50}, "duration": 1.0,
                "joints": {"z": {"torque": {"pd": {"kp": 30, "kd": 0.5, "target": ".3*sin(25*t)"}}}}}
     run = ld.run_scenario(scenario(json.dumps(SLIDER), gravity=[0, 0, 0], output_step=0.005, integrator={"method": method},
@@ -202,7 +202,7 @@ def test_sampled_torques(times, scenario, method):
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "Radau"])
 @pytest.mark.parametrize("stop", ["limit", "event"])
 def test_a_brake_slips_when_an_impact_jerks_it(scenario, stop, method):
-    """The elbow strikes its stop; the load of the locked shoulder jumps from 6 over 11 to 17 N m."""
+    """The elbow hits its stop; the load of the locked shoulder jumps from 6 over 11 to 17 N m."""
     robot = yaml.safe_load((ROOT / "robots/double_pendulum.yaml").read_text())
     events = {"L": {"at": 0, "do": {"lock": "shoulder"}},
               "over": {"when": "tau(shoulder)", "value": 11.35, "do": {"unlock": "shoulder"}}}
@@ -242,7 +242,7 @@ def test_a_switch_that_stays_at_its_edge_hides_no_event(scenario, method):
 
 @pytest.mark.parametrize("method", ["rk4", "dop853"])
 def test_a_force_that_jumps_as_a_stop_lets_go(times, method):
-    """At rest at an event stop, z carries its weight of 10 N; from 1 s on a force of 30 N lifts it, until 1.2 s."""
+    """At rest at an event stop, z has a weight of 10 N; from 1 s to 1.2 s a force of 30 N lifts it."""
     stop = {"F": {"when": "q(z)", "direction": "falling", "do": {"impact": {"joint": "z", "restitution": 0.3}}}}
     keys = torque("30*step(t-1)-30*step(t-1.2)") | {"gravity": [-10, 0, 0], "initial": {"q": {"z": 0.2}}}
     assert times(keys, "tau(z)", 15.0, method, others=stop) == pytest.approx([1.0, 1.2], abs=1e-9)
@@ -250,7 +250,7 @@ def test_a_force_that_jumps_as_a_stop_lets_go(times, method):
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 def test_a_force_that_chatters(times, method):
-    """A slider that sticks by a law of sign(v): its force jumps back and forth, which is an event each time."""
+    """A slider sticks by a law of sign(v): its force jumps back and forth, each time with an event."""
     sticks = torque("-2*sign(v)+.5*sin(3*t)") | {"duration": 1.0, "initial": {"v": {"z": 1.0}}}
     with pytest.raises(ld.ComputationError, match=r"events repeat indefinitely.*the last one is J .give it a debounce"):
         times(sticks, "tau(z)", 1.0, method)
@@ -314,7 +314,7 @@ def test_known_times_that_are_equal_follow_the_file(scenario, first, method):
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 @pytest.mark.parametrize(("speed", "direction"), [(-0.2, "rising"), (-0.2, "both"), (0.3, "rising"), (0.3, "both")])
 def test_a_sample_sees_the_velocity_that_is_set(tmp_path, speed, direction, method):
-    """The force turns to 1 N as `set` puts z beyond 0.5: v leaves its value upwards, which is no event."""
+    """The force becomes 1 N as `set` puts z beyond 0.5: v leaves its value upwards, which is not an event."""
     (tmp_path / "slider.yaml").write_text(json.dumps(SLIDER))
     events = {"S": {"at": 0.3, "do": {"set": {"q": {"z": 1.0}, "v": {"z": speed}}}},
               "P": {"when": "v(z)", "value": speed, "direction": direction, "do": "record"}}
@@ -378,7 +378,7 @@ def test_a_start_at_a_switch(times, speed, right, law, method):
 @pytest.mark.parametrize("when", ["q(z)-0.2", "v(z)"])
 @pytest.mark.parametrize("held", [False, True])
 def test_the_first_sample_acts_from_the_start(tmp_path, when, held, method):
-    """A slider that is lifted from rest at the value, which is no event; also as it is unlocked."""
+    """A slider is lifted from rest at the value, which is not an event; also when it is unlocked."""
     (tmp_path / "slider.yaml").write_text(json.dumps(SLIDER | {"gravity": [-10, 0, 0]}))
     events = {"P": {"when": when, "do": "stop"}}
     if held:

@@ -37,7 +37,7 @@ def bounce(height, restitution, **target):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("height, restitution", [(0.0, 0.5), (0.3, 0.5), (-0.3, 0.1), (1.0, 1e-6), (1000.0, 0.5), (0.3, 0.0)])
 def test_a_ball_rests_on_a_floor_at_any_height(robot, method, height, restitution):
-    """It fell through floors that are not at zero: the side of an event was guessed from differences below rounding."""
+    """It fell through floors that are not at zero: the side of an event was estimated from differences below rounding."""
     found = run(robot, bounce(height, restitution), duration=2.0, q=height + 0.7, method=method)
     assert "impacts-ended" in [one.code for one in found.warnings]
     coarse = method in ("BDF", "LSODA") and height == 1000.0       # these do not resolve flights below 1e-11 of it
@@ -76,14 +76,14 @@ def test_no_ball_of_a_rollout_passes_its_floor(robot, height, target):
     (0.3, 1e-4, 0.0, 0.9), (0.0, 1e-4, 0.0, 0.1), (0.3, 0.0, 1e-3, 0.6), (0.0, 0.0, 1e-3, 0.1), (0.3, 0.0, 1e-7, 0.1),
     (0.0, 0.0, 1e-7, 0.6)])
 def test_small_bounces_end_in_rest(robot, method, height, q, v, restitution):
-    """Thrown from the floor, or dropped from near it: some fell through when the bounces had ended."""
+    """Some balls thrown from the floor or dropped from near it fell through after the bounces."""
     found = run(robot, bounce(height, restitution), q=height + q, v=v, method=method, duration=0.5)
     assert "impacts-ended" in [one.code for one in found.warnings]
     assert found.q.min() >= height - 1e-12 and np.abs(found.q[-1] - height) < 1e-12 and found.v[-1] == 0.0
 
 
 def test_a_run_that_goes_on_from_rest_stays_there(robot, tmp_path, monkeypatch):
-    """It began 4e-17 m below the floor, by rounding of the run before, and fell."""
+    """Rounding of the previous run put it 4e-17 m below the floor, and it fell."""
     monkeypatch.chdir(tmp_path)
     run(robot, bounce(0.0, 0.6), q=1.0, duration=2.5).save("first", force=True)
     with pytest.warns(ld.LiedynWarning):
@@ -114,7 +114,7 @@ def test_a_ball_that_begins_on_its_floor_stays_there(robot):
 
 
 def test_a_coordinate_at_rest_leaves_when_its_force_lets_it(robot):
-    """A thrust grows beyond the weight at 0.7 s; the stop only pushes."""
+    """A thrust exceeds the weight at 0.7 s; the stop only pushes."""
     found = run(robot, bounce(0.3, 0.2), q=0.4, duration=1.0, joints={"z": {"torque": f"{G} * (0.3 + t)"}})
     assert "impacts-ended" in [one.code for one in found.warnings]
     assert not (found.q[(found.t > 0.5) & (found.t < 0.7)] - 0.3).any()
@@ -199,7 +199,7 @@ def test_an_impact_whose_condition_is_elsewhere_does_not_lock(tmp_path):
 
 
 def test_impacts_of_two_hard_stops_that_alternate_end_together(tmp_path):
-    """2,171 events without an end: each joint's impact lifts the other one off its stop by less and less."""
+    """There were 2,171 events without an end: each joint's impact lifts the other off its stop by less and less."""
     path = tmp_path / "arm.yaml"
     path.write_text("""
 name: arm
@@ -255,7 +255,7 @@ def test_impacts_end_where_the_curvature_is_not_known(robot, when, height, scale
     ("-abs(q(z) - 0.503)", -0.002, True), ("q(z) + 2*abs(q(z) - 0.503)", 0.504, True),
     ("abs(q(z) - 0.503)", -0.02, False), ("q(z) + 2*abs(q(z) - 0.503)", 0.48, False), ("(q(z) - 0.503)**2", -1e-3, False)])
 def test_a_rollout_warns_of_kinks_that_pass_twice_within_a_step(robot, when, value, suspected):
-    """The kink lies between 0.5 and 0.51 s; single runs find both events, or the one where zero is touched."""
+    """The kink is between 0.5 and 0.51 s. Single runs detect both events, or one where the value is touched."""
     events = {"a": {"when": when, "value": value, "do": "record"}}
     found = ld.rollout(ld.load(robot, gravity=[0, 0, 0]), [[0.0]], [1.0], dt=0.01, steps=100, events=events)
     assert len(found.events) == 0 and [("before t = 0.51 s" in note) for note in map(str, found.warnings)] == [True] * suspected

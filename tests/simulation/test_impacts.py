@@ -31,7 +31,7 @@ class Dense:
         self.impulse, self.lost, self.condition = np.zeros(model.nv), 0.0, 1.0
 
     def hit(self, G, b, kept=()):
-        """G v becomes b. Rows may depend on each other."""
+        """Return the jump after which G v is b. Rows may be dependent."""
         kept = np.reshape(kept, (-1, len(self.v)))
         rows, values = np.vstack([G, kept]), np.r_[b, kept @ self.v]
         none = np.zeros((len(rows), len(rows)))
@@ -45,7 +45,7 @@ class Dense:
         self.v = after
 
     def attach(self, body: Attach, kept=()):
-        """The momentum of the robot alone is that of both together; the body, in link axes about its origin, adds J^T I J."""
+        """Return the jump that conserves the common momentum; the body, in link axes about its origin, adds J^T I J."""
         c, m = skew(body.com), body.mass
         I = np.block([[symmetric_matrix(body.inertia) - m * c @ c, m * c], [-m * c, m * np.eye(3)]])
         J = ld.jacobian(self.model, self.q, body.link)
@@ -61,7 +61,7 @@ class Dense:
 
 
 def happen(model, q, v, actions, prescribed=(), phases=()):
-    """The moment after an event that does these."""
+    """Return the state after an event with these actions."""
     event = Event("it", tuple(actions), at=(0.5,))
     zero = Constant(0.0)
     rules = tuple(Rule(joint.name, Prescribe("acceleration", (zero,) * (joint.v.stop - joint.v.start))) for joint in model.joints
@@ -74,7 +74,7 @@ def happen(model, q, v, actions, prescribed=(), phases=()):
 
 
 def check(moment, dense, worst, where):
-    """Rounding of M, by the condition of what is solved."""
+    """Compare within the rounding of M times the condition of the equations."""
     eps = 3e-16 * dense.condition
     speed = np.abs(dense.v).max() + 1.0
     assert worst("velocities after events", np.abs(moment.v - dense.v).max() / speed / eps, where) < 30
@@ -90,7 +90,7 @@ def rows_of(model, *names) -> np.ndarray:
 
 
 def approach(model, q, v, link, point, rng):
-    """A direction of the world against which the point moves, and the row of v that is its speed along it."""
+    """Return a direction of the world against which the point moves, and the row of v that is its speed along it."""
     n = rng.standard_normal(3)
     R = ld.link_pose(model, q, link)[:3, :3]
     row = np.r_[np.cross(R @ point, n), n] @ ld.jacobian(model, q, link, frame="local_world_aligned")
@@ -99,7 +99,7 @@ def approach(model, q, v, link, point, rng):
 
 @pytest.mark.parametrize("name", TREES)
 def test_each_joint_that_locks(name, worst):
-    """Also while others are prescribed, whose speeds stay."""
+    """Also while others are prescribed, whose speeds are unchanged."""
     model = model_of(name).spanning_tree()
     joints = [joint.name for joint in model.joints]
     for k, joint in enumerate(joints):
@@ -138,7 +138,7 @@ def test_impacts_at_each_coordinate_and_at_points_of_links(name, worst):
 
 @pytest.mark.parametrize("name", TREES)
 def test_several_actions_at_once_and_bodies_that_attach(name, worst):
-    """One event locks two joints, takes up a body while they are locked, and hits with a point of another link."""
+    """One event locks two joints, attaches a body to them, and hits with a point of another link."""
     model, rng = model_of(name).spanning_tree(), np.random.default_rng(9)
     joints = [joint.name for joint in model.joints]
     for k in range(4):

@@ -38,7 +38,7 @@ def times(run, name: str) -> np.ndarray:
 
 @pytest.mark.parametrize("integrator", METHODS, ids=lambda x: x["method"])
 def test_a_ball_bounces_rests_and_is_lifted(simulate, integrator, worst):
-    """Bounces accumulate at 3 t_1 with a restitution of 1/2; a force that grows from 1.5 s on exceeds the weight in the end."""
+    """Bounces accumulate at 3 t_1 with a restitution of 1/2; from 1.5 s on a growing force finally exceeds the weight."""
     run = simulate(BALL, duration=2.5, initial={"q": {"z": 1.0}}, limits={"mode": "hard", "restitution": 0.5},
                    joints={"z": {"torque": "20*max(t-1.5, 0)"}}, integrator=integrator)
     first = np.sqrt(2 / 9.81)
@@ -60,7 +60,7 @@ def test_a_ball_bounces_rests_and_is_lifted(simulate, integrator, worst):
 
 
 def test_a_pendulum_between_stops(simulate, worst):
-    """q'' = -w^2 sin q from 1 rad onto a stop at -0.3 rad with a restitution of 0.6: times are elliptic integrals."""
+    """q'' = -w^2 sin q from 1 rad to a stop at -0.3 rad with a restitution of 0.6: times are elliptic integrals."""
     rod = {"name": "rod", "links": {"rod": {"mass": 1.0, "com": [0, 0, -1.0]}}, "joints": {
         "hinge": {"type": "revolute", "parent": "world", "child": "rod", "axis": [0, 1, 0],
                   "limits": {"lower": -0.3, "upper": 2}}}}
@@ -68,7 +68,7 @@ def test_a_pendulum_between_stops(simulate, worst):
     w = np.sqrt(9.81)
 
     def fall(top: float, to: float) -> float:
-        """Time from rest at `top` down and up to `to`."""
+        """Return the time from rest at `top` down and up to `to`."""
         k = np.sin(top / 2)
         return (scipy.special.ellipk(k**2) + scipy.special.ellipkinc(np.arcsin(np.sin(-to / 2) / k), k**2)) / w
     t, expected, top = 0.0, [], 1.0
@@ -156,7 +156,7 @@ class _Reference:
 
 
 def by_all_sets(A, b) -> np.ndarray:
-    """x >= 0, A x + b >= 0, complementary."""
+    """Return the solution of x >= 0, A x + b >= 0, complementary, by all active sets."""
     for size in range(len(b) + 1):
         for index in map(list, itertools.combinations(range(len(b)), size)):
             x = np.zeros(len(b))
@@ -168,7 +168,7 @@ def by_all_sets(A, b) -> np.ndarray:
 
 @pytest.mark.parametrize("e, end", [(0.0, 1.5), (0.5, 1.2)])
 def test_an_arm_falls_into_its_stops(simulate, worst, e, end):
-    """Joints hit, rest at their limits together, and let go one by one."""
+    """Joints hit, rest at their limits together, and leave them one after the other."""
     robot = json.loads(json.dumps(ARM))
     robot["links"]["lower"]["inertia"] = [0.05, 0.05, 0.001]
     robot["joints"]["wrist"] |= {"type": "revolute", "limits": {"lower": -0.5, "upper": 0.5}}
@@ -193,7 +193,7 @@ def test_an_arm_falls_into_its_stops(simulate, worst, e, end):
 
 
 def test_conditions_that_exclude_each_other_are_met_at_once(worst):
-    """Against all active sets, of random positive definite matrices, and of those of rows that depend on each other."""
+    """All active sets are compared, for random positive definite matrices and for those of dependent rows."""
     rng = np.random.default_rng(5)
     for n in (1, 2, 3, 5, 7):
         for _ in range(20):
@@ -247,7 +247,7 @@ def test_a_linkage_stops_at_a_limit(simulate, worst):
 
 @pytest.mark.parametrize("way", ["limit", "event"])
 def test_bounces_far_from_zero_come_to_an_end(simulate, way):
-    """At 1.9 m the last flights are lower than a rounding of the position: they took 4 ns each, without end."""
+    """At 1.9 m the last flights are lower than rounding of the position: they took 4 ns each, without an end."""
     robot = json.loads(json.dumps(BALL))
     robot["joints"]["z"]["limits"]["lower"] = 1.9
     keys = {"limits": {"mode": "hard", "restitution": 0.5}} if way == "limit" else {"events": {"bounce": {
@@ -267,7 +267,7 @@ def test_states_beyond_a_hard_stop_are_refused_by_name(simulate):
 @pytest.mark.parametrize("restitution", [0.25, 0.5, 1.0])
 @pytest.mark.parametrize("start", [(-1.0, 0.2), (-1.0, 0.9), (0.2, -1.0)])
 def test_what_leaves_its_stop_is_driven_back_in_turn(simulate, start, restitution):
-    """A body on the floor and one upon it: which of them strikes is a matter of one contact at a time."""
+    """A body on the floor carries another one. Contacts hit one at a time."""
     masses, floor = np.array([1.0, 2.0]), {"limits": {"lower": 0, "upper": 9}, "type": "prismatic", "axis": [0, 0, 1]}
     stack = {"name": "stack", "links": {name: {"mass": mass} for name, mass in zip("ab", masses.tolist(), strict=True)},
              "joints": {"a": {"parent": "world", "child": "a", **floor}, "b": {"parent": "a", "child": "b", **floor}}}
@@ -288,7 +288,7 @@ def test_what_leaves_its_stop_is_driven_back_in_turn(simulate, start, restitutio
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "Radau"])
 def test_an_impact_at_the_time_of_another_event_is_listed_as_impact(simulate, method):
-    """Of a ball that reaches the floor each 0.2 s from 0.1 s on, next to a record each 0.1 s."""
+    """A ball reaches the floor every 0.2 s from 0.1 s on, at times of records every 0.1 s."""
     run = simulate(BALL, duration=1.95, gravity=[0, 0, -10], initial={"q": {"z": 0.05}}, integrator={"method": method},
                    limits={"mode": "hard", "restitution": 1}, events={"a": {"every": 0.1, "do": "record"}})
     assert times(run, "limit of z") == pytest.approx(0.1 + 0.2 * np.arange(10), abs=1e-9)

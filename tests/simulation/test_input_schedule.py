@@ -225,7 +225,7 @@ external_forces:
 
 
 def test_the_last_row_shows_the_motion_and_the_force_that_arrive_there(compiled):
-    """No jump of the torques in the last row of a run that ends with its waypoints or with a push."""
+    """Torques of the last row do not jump if a run ends with its waypoints or with a push."""
     c = compiled("""joints:
   leg_1: {prescribe: {position: {spline: [[0, 0], [1, 1], [2, 0]]}}}
 external_forces:

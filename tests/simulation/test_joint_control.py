@@ -38,14 +38,14 @@ TRACK = {"law": "computed_torque", "poles": [-8, -12], "motion": MOTION}
 
 @pytest.fixture
 def of(scenario):
-    """A scenario of half a second with these keys, as a dict."""
+    """Return a scenario of half a second with these keys, as a dict."""
     def make(robot: str = ARM, **keys) -> dict:
         return scenario(robot, **{"duration": 0.5, "output_step": 0.05, "integrator": dict(FINE), **keys})
     return make
 
 
 def agree_by_lines(keys: dict, names, tolerance: float, monkeypatch) -> None:
-    """The run by a line, which there must be, gives what loops give."""
+    """Check that generated code, which must exist, gives the results of the generic kernels."""
     monkeypatch.setenv("LIEDYN_CODE", "generic")
     loops = run_scenario(keys)
     monkeypatch.setenv("LIEDYN_CODE", "auto")
@@ -64,7 +64,7 @@ def compiled(scenario):
 
 
 def reference(model, law, result, rates=None):
-    """States at the output times by SciPy, with tau = law(t, q, v)."""
+    """Return states at the output times by SciPy, with tau = law(t, q, v)."""
     def slope_of(t, y):
         q, v = y[:model.nq], y[model.nq:]
         if rates:
@@ -85,14 +85,14 @@ def check_against(result, model, law, rates=None) -> None:
 
 
 def desired(t: float) -> np.ndarray:
-    """(3, 3): MOTION and two derivatives, by row."""
+    """Return MOTION and two derivatives, by row: (3, 3)."""
     return np.array([[0.4 + 0.5 * np.sin(3 * t), 0.8 * np.cos(2 * t) - 0.3 * t, 0.1 * np.sin(5 * t)],
                      [1.5 * np.cos(3 * t), -1.6 * np.sin(2 * t) - 0.3, 0.5 * np.cos(5 * t)],
                      [-4.5 * np.sin(3 * t), -3.2 * np.cos(2 * t), -2.5 * np.sin(5 * t)]])
 
 
 def asked(t, q, v):
-    """Accelerations that make the error obey (d/dt + 8) (d/dt + 12) e = 0."""
+    """Return accelerations for which the error satisfies (d/dt + 8) (d/dt + 12) e = 0."""
     r, dr, ddr = desired(t)
     return ddr + 20 * (dr - v) + 96 * (r - q)
 
@@ -168,7 +168,7 @@ def test_pd_with_gravity(of):
 
 
 def test_gravity_that_is_compensated_twice_is_reported(of):
-    """Once by gravity_compensation; by the other laws and a pd law twice, without a message."""
+    """Once by gravity_compensation and again by other laws and a pd law, without a message."""
     pd = {"torque": {"pd": {"kp": 10, "target": 0.2, "gravity": True}}}
     once = run_scenario(of(control={"law": "gravity_compensation"}, joints={"elbow": pd}))
     assert not any("twice" in note for note in map(str, once.warnings))
@@ -239,7 +239,7 @@ def test_a_gain_with_names(of, tmp_path):
 
 
 def test_an_unstable_equilibrium_is_held(of):
-    """The closed loop is the one that the gain was made for."""
+    """The closed loop is the one for which the gain was computed."""
     root = Path(__file__).parents[2]
     scenario = {"robot": str(root / "robots/cart_pole.yaml"), "duration": 6, "output_step": 0.02, "initial": {"q": {"pole": 0.3}},
                 "control": {"law": "state_feedback", "joints": ["cart"], "gain": [[-4.47, -48.5, -6.28, -12.5]], "setpoint": {}}}

@@ -79,7 +79,7 @@ def test_state_feedback_begins_at_a_setpoint_on_the_couplings(run):
 
 
 def test_steep_friction_of_a_follower_is_that_of_its_driver(run):
-    """Radau did not end: differences for its Jacobian were longer than the velocities within which this friction changes."""
+    """Radau did not end: differences for its Jacobian were longer than the range of velocities in which this friction changes."""
     runs = [run(joints={joint: {"torque": f"-5*v({joint})/(abs(v({joint})) + 1e-9)"}}) for joint in ("j4", "j1")]
     np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-5)               # j4 moves by -1 of j1
     assert all(result.statistics.steps < 1000 and np.ptp(result.q[:, 0]) > 0.01 for result in runs)
@@ -104,7 +104,7 @@ def test_a_motion_of_a_follower_and_task_space_are_refused(run):
     {"control": {"law": "gravity_compensation", "joints": ["j4"]}},
     {"joints": {"j3": {"torque": {"pd": {"kp": 10, "kd": 1, "target": 0.2, "gravity": True}}}}}])
 def test_gravity_compensation_of_a_follower_alone_is_an_error(run, keys):
-    """It had no effect, without a message: forces of gravity act on the drivers."""
+    """It had no effect, without a message: gravity forces act on the drivers."""
     with pytest.raises(ScenarioError, match=r"gravity compensation of j[34], which follows j1, has no effect"):
         run(**keys)
 

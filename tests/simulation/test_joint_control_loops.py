@@ -92,7 +92,7 @@ def test_linearization_has_the_poles_of_the_law(control, poles):
 
 
 def test_linearization_of_a_moving_mechanism_agrees_with_differences():
-    """In the coordinates of the motors the error has the poles of the law, also in motion."""
+    """In the coordinates of the motors, the error has the poles of the law, also in motion."""
     system = ld.linearize_scenario({**FIVE_BAR, "control": TRACKS}, at=0.3, independent=["left", "right"]).system
     np.testing.assert_allclose(np.sort(np.linalg.eigvals(system.A).real), [-9, -9, -8, -8], atol=1e-6)
 
@@ -191,7 +191,7 @@ def test_laws_refuse_driven_loops(tmp_path):
 
 
 def test_a_motion_through_a_dead_centre_of_the_actuator_ends_with_an_error():
-    """The rocker cannot turn past its limit, where the crank and the coupler are in line."""
+    """The rocker cannot pass its limit, where the crank and the coupler are in line."""
     control = {"law": "computed_torque", "motion": {"rocker": "1.8 + 2*t"}, "poles": [-8, -9]}
     with pytest.raises(ComputationError, match=r"the constraint pin cannot be closed .* singular configuration"):
         ld.run_scenario({**FOUR_BAR, "control": control, "duration": 2.0})
@@ -240,7 +240,7 @@ def test_actuated_joints_of_a_tree_are_the_default(tmp_path):
     {"phases": {"first": {}, "then": {"joints": {"left_elbow": {"prescribe": {"acceleration": 0}}}}},
      "events": {"stop": {"at": 0.1, "do": {"phase": "then"}}}}], ids=["lock", "phase"])
 def test_a_joint_that_is_fixed_later(keys):
-    """Gravity compensation took arbitrary forces, and computed torque ended as no longer finite."""
+    """Gravity compensation used arbitrary forces, and computed torque ended with numbers that are not finite."""
     scenario = {**FIVE_BAR, "duration": 0.2, **keys}
     result = ld.run_scenario({**scenario, "control": {"law": "gravity_compensation"}})
     left = result.model.v_index("left").start

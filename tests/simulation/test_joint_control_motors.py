@@ -32,14 +32,14 @@ FORCES = {"shoulder": {"torque": "20*sin(9*t)"}, "elbow": {"torque": {"pd": {"kp
 
 @pytest.fixture
 def of(scenario):
-    """A scenario of a second with these keys, as a dict."""
+    """Return a scenario of a second with these keys, as a dict."""
     def make(robot: str = WHEEL, **keys) -> dict:
         return scenario(robot, **{"output_step": 0.02, "integrator": dict(FINE), **keys})
     return make
 
 
 def top(motor, v):
-    """The largest force of a joint at its velocity."""
+    """Return the maximum force of a joint at its velocity."""
     speeds, torques = np.array(motor["curve"]).T
     return motor["gear"] * np.interp(motor["gear"] * v, speeds, torques)
 
@@ -47,7 +47,7 @@ def top(motor, v):
 @pytest.mark.parametrize("integrator", [FINE, {"method": "rk4", "step": 1e-3},
                                         {"method": "rodas5p", "rtol": 1e-11, "atol": 1e-12}], ids=lambda given: given["method"])
 def test_a_wheel_comes_to_its_no_load_speed(of, integrator):
-    """Constant torque up to 100 rad/s of the motor, then a line to 0 at 300 rad/s."""
+    """The torque is constant up to 100 rad/s of the motor, then decreases linearly to 0 at 300 rad/s."""
     motor = {"gear": GEAR, "curve": [[0, 0.5], [100, 0.5], [300, 0]], "inertia": ROTOR}
     run = run_scenario(of(motors={"axle": motor}, joints={"axle": {"torque": 1000}}, integrator=integrator))
     total = INERTIA + GEAR**2 * ROTOR
@@ -73,7 +73,7 @@ def test_a_wheel_brakes_with_the_torque_below_zero_speed(of, curve, braking):
 
 
 def test_an_arm_moves_as_by_scipy(of, worst):
-    """Limits of both kinds, rotor and rack, in NumPy around forward dynamics."""
+    """Limits of both kinds, rotor and rack are computed by NumPy with forward dynamics."""
     run = run_scenario(of(ARM, motors=MOTORS, joints=FORCES, saturate={"elbow": 6, "shoulder": 15}))
     model, force = run.model, []
 
@@ -128,7 +128,7 @@ def test_loops_give_the_same(of, monkeypatch):
 
 
 def test_sampled_torques_meet_the_curve(of):
-    """Held torques are limited by the speed at each instant, and the integral does not wind up meanwhile."""
+    """Constant torques are limited by the present speed, and the integral does not wind up meanwhile."""
     motor = {"gear": GEAR, "curve": [[0, 0.5], [100, 0.5], [300, 0]]}
     law = {"pid": {"kp": 200, "ki": 400, "kd": 5, "target": 3}}
     run = run_scenario(of(motors={"axle": motor}, joints={"axle": {"torque": law}}, sampling={"rate": 50}, duration=2,

@@ -33,7 +33,7 @@ START = {"q": {"x": -0.3}, "v": {"x": 0.4}}
 
 @pytest.fixture
 def of(scenario):
-    """A scenario of a second with these keys, as a dict."""
+    """Return a scenario of a second with these keys, as a dict."""
     def make(robot: str = CART, law: dict = GAINS, **keys) -> dict:
         joints = {"joints": {"x": {"torque": {"pid": law}}}} if robot == CART else {}
         return scenario(robot, **{"output_step": 0.05, "integrator": dict(FINE), "initial": START} | joints | keys)
@@ -41,7 +41,7 @@ def of(scenario):
 
 
 def motion(t, start=(-0.3, 0.4, 0.0)) -> np.ndarray:
-    """(N, 3) position, velocity and integral of the cart, by the matrix exponential."""
+    """Return position, velocity and integral (N, 3) of the cart, by the matrix exponential."""
     A = np.zeros((4, 4))
     A[:3] = [[0, 1, 0, 0], [-(5 + KP) / 2, -(0.3 + KD) / 2, 0.5, KP * TARGET / 2], [-KI, 0, 0, KI * TARGET]]
     return np.array([expm(A * s) @ [*start, 1.0] for s in t])[:, :3]
@@ -75,7 +75,7 @@ def test_sampled_laws_become_it_as_their_period_goes_to_zero(of):
 
 
 def test_an_arm_with_a_ball_joint_moves_as_by_scipy(of, worst):
-    """The law in NumPy, around forward dynamics; some joints have no integral, the ball joint has a damper."""
+    """The law is computed by NumPy, with forward dynamics. Some joints have no integral, the ball joint has a damper."""
     elbow = {"kp": 9, "ki": 30, "target": "0.4*sin(3*t) + 0.2*q(shoulder)", "feedforward": "0.1*t", "gravity": True}
     joints = {"socket": {"torque": [f"-{k}*v" for k in (1, 2, 3)]}, "elbow": {"torque": {"pid": elbow}},
               "shoulder": {"torque": {"pid": {"kp": 20, "ki": 15, "kd": 2, "target": "0.5*t"}}}}
@@ -158,7 +158,7 @@ def test_the_integral_goes_on_through_events_and_begins_anew_after_a_lock(of):
 
 
 def test_a_mechanism_has_integrals_beside_its_constraints():
-    """The force again from the rows, with the integral by a spline: good to its error of fourth order."""
+    """The force is recomputed from the rows, with the integral of a spline: accurate to its error of fourth order."""
     law = {"kp": 8, "ki": 6, "kd": 1, "target": "0.5 + 0.3*sin(3*t)"}
     keys = {"robot": str(Path(__file__).parents[2] / "robots/four_bar.yaml"), "duration": 0.6, "output_step": 0.01,
             "joints": {"crank": {"torque": {"pid": law}}}}

@@ -56,7 +56,7 @@ def events(run):
 
 
 def check_law(run, levels, tolerance=1e-12):
-    """Friction is at its level against the motion, and below it at rest; it takes the energy level times path."""
+    """Check that friction opposes the motion at its level, is below it at rest, and takes the energy level times path."""
     moving = np.abs(run.v) > 1e-7
     assert np.abs(run.friction + np.sign(run.v) * levels)[moving].max() < tolerance
     assert (np.abs(run.friction) <= np.array(levels) + tolerance).all()
@@ -199,7 +199,7 @@ def test_a_follower_adds_its_friction_to_that_of_its_driver():
 
 
 def test_a_joint_slides_on_at_a_dead_centre():
-    """The velocity of the rocker is zero where the crank moves: friction cannot hold the rocker there."""
+    """The velocity of the rocker is zero while the crank moves: friction cannot hold the rocker there."""
     run = ld.simulate(four_bar([0.0, 0.0, 0.2]), duration=1.5, method="dopri5", initial={"q": START})
     assert not run.events and (np.diff(np.sign(run.v[:, 2])) != 0).any()
     assert run.check["energy_balance_relative"] < 1e-6

@@ -24,7 +24,7 @@ def simulate(scenario):
 
 
 def test_a_slider_hits_its_stop_as_the_law_says(simulate, worst):
-    """Against SciPy in the stop, and the rebound of Hunt and Crossley: w - log(1 + w) is the same before and after, w = c d'."""
+    """SciPy in the stop, and the rebound of Hunt and Crossley: w - log(1 + w) is the same before and after, w = c d'."""
     k, c, m, v0, t0 = 3000.0, 0.7, 2.0, 3.0, 0.5 / 3.0
     run = simulate(SLIDER, output_step=0.01, initial={"v": {"x": v0}}, limits={"stiffness": k, "damping": c}, duration=0.4)
 
@@ -49,7 +49,7 @@ def test_a_slider_hits_its_stop_as_the_law_says(simulate, worst):
 
 @pytest.mark.parametrize("sign, limit", [(1.0, 0.5), (-1.0, 0.4)])
 def test_the_deepest_press_of_a_joint_is_told(simulate, sign, limit):
-    """Each rebound is slower than the press before it, so the other stop yields less, later."""
+    """Each rebound is slower than the previous impact, so the other stop yields less, later."""
     run = simulate(SLIDER, output_step=0.001, initial={"v": {"x": 3.0 * sign}}, duration=0.8,
                    limits={"stiffness": 3000.0, "damping": 0.1})
     depth, other = sign * run.q[:, 0] - limit, -sign * run.q[:, 0] - (0.9 - limit)
@@ -120,7 +120,7 @@ def test_slopes_are_exact_in_implicit_methods_and_linearize(scenario):
 
 
 def test_a_joint_rests_on_its_stop_as_deep_as_the_rule_says(simulate):
-    """The effort limit presses the stop in by 0.01 rad; a pendulum with a point mass lies 0.01 rad deep, held level."""
+    """The effort limit compresses the stop by 0.01 rad; so does a horizontal pendulum with a point mass."""
     pendulum = {"name": "p", "links": {"rod": {"mass": 2.0, "com": [0.5, 0, 0]}}, "joints": {
         "hinge": {"type": "revolute", "parent": "world", "child": "rod", "axis": [0, 1, 0], "limits": {"lower": -3, "upper": 0}}}}
     run = simulate(pendulum, duration=1.5, limits="stop", integrator={"method": "rodas5p", "rtol": 1e-9, "atol": 1e-11})
@@ -130,7 +130,7 @@ def test_a_joint_rests_on_its_stop_as_deep_as_the_rule_says(simulate):
 
 
 def test_stops_are_no_part_of_what_motors_give(simulate):
-    """Neither saturation nor the note on efforts counts them; the stiff stop of a light hand chooses the integrator."""
+    """Saturation and the message about efforts exclude them; the stiff stop of a light hand selects the integrator."""
     robot = json.loads(json.dumps(ARM))
     robot["joints"]["elbow"]["limits"]["effort"] = 2.0
     run = simulate(robot, duration=0.6, saturate=True, limits={"stiffness": 4e5}, integrator={},

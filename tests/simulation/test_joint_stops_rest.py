@@ -82,7 +82,7 @@ def test_set_moves_what_rests(run, stop, given, expected):
 @pytest.mark.parametrize("stop", STOPS)
 @pytest.mark.parametrize("at", [0.7, None])
 def test_what_is_released_at_its_stop_rests_again(run, stop, at):
-    """Locked while it rests, or by the event of the impact itself."""
+    """It was locked while at rest, or by the event of the impact."""
     options = json.loads(json.dumps(STOPS[stop]))
     lock = {"at": at} if at else {"when": "q(a)", "value": 0.5, "direction": "rising"}
     options.setdefault("events", {}).update(lock={**lock, "do": {"lock": "a"}}, free={"at": 0.8, "do": {"unlock": "a"}})
@@ -134,7 +134,7 @@ def test_no_end_of_a_rod_passes_its_floor(run, tilt):
 
 
 def test_an_impact_does_not_turn_back_what_leaves_its_stop(run):
-    """Two impacts of one joint at the same time: the second finds it on its way back."""
+    """One joint has two impacts at the same time: at the second, it moves back already."""
     result = run("slider", duration=2, initial={"v": {"a": 0.8}},
                  events={"one": impact("a", 0.4, "rising", 0.5), "two": impact("a", 0.4, "rising", 0.5)})
     assert result.q.max() <= 0.4 + 1e-12 and result.v[-1, 0] == pytest.approx(-0.4)
@@ -174,13 +174,13 @@ def test_what_rests_without_a_force_at_the_start_does_not_fall_later(run, torque
 @pytest.mark.parametrize("q", [0.0, 1e-14, 1e-13, 1e-12, -1e-13])
 @pytest.mark.parametrize("speed", [0.0, 1e-13, 1e-12])
 def test_a_start_that_is_zero_but_for_rounding_takes_a_first_step(run, method, q, speed):
-    """As the end of another run is. The first step was a hundredth of the time in which the state doubles: none."""
+    """The end of another run is such a state. The first step was a hundredth of the time in which the state doubles: zero."""
     result = run("two", duration=1, initial={"q": {"z": q}, "v": {"x": speed}}, integrator={"method": method})
     np.testing.assert_allclose(result.q[-1], [0.0, -5.0], atol=1e-9)
 
 
 def test_an_impact_whose_condition_is_elsewhere_holds_nothing_at_rest(run):
-    """x passes its value slowly, pressed on; z is at rest elsewhere."""
+    """x passes its value slowly and is pushed on; z is at rest elsewhere."""
     result = run("two", duration=1, joints={"x": {"torque": -1}, "z": {"torque": 10}},
                  events={"hit": {**impact("z", 0, "falling", 0), "when": "q(x)"}})
     np.testing.assert_allclose(result.q[-1], [-0.5, 0.0], atol=1e-12)
@@ -189,7 +189,7 @@ def test_an_impact_whose_condition_is_elsewhere_holds_nothing_at_rest(run):
 
 # impacts at one time that drive each other ----------------------------------------------------------------------------------
 def arm(n, rng=None):
-    """A chain of n hinges, of equal rods or random ones."""
+    """Return a chain of n hinges, of equal rods or random ones."""
     size = (lambda: 1.0) if rng is None else (lambda: float(rng.uniform(0.3, 1.5)))
     names = "abcd"[:n]
     axis = [0, 1, 0] if rng is None else list(rng.normal(size=3))
@@ -204,7 +204,7 @@ def arm(n, rng=None):
     for i, restitutions in enumerate([(0, 0), (0, 0.6), (0.6, 0), (0.3, 0.8)]) for k, hard in enumerate([None, "a", "b"])])
 @pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
 def test_impacts_of_two_hinges_keep_both_at_their_stops(run, restitutions, hard, method):
-    """Events at both; or a hard stop at one and an event at the other."""
+    """Both have events; or one has a hard stop and the other an event."""
     ROBOTS["arm"] = arm(2)
     if hard:
         for name in "ab":
@@ -248,7 +248,7 @@ def test_a_speed_into_its_hard_stop_that_is_set_rebounds(run):
 @METHODS
 @pytest.mark.parametrize("first", ["hit", "kick"])
 def test_a_speed_into_its_event_stop_that_is_set_rebounds(run, first, method):
-    """As at a hard stop: the speed was lost."""
+    """It rebounds as at a hard stop: the speed was lost."""
     events = {"hit": impact("a", 0.5, "rising", 0.5), "kick": {"at": 1, "do": {"set": {"v": {"a": 0.1}}}}}
     result = run("slider", duration=2, initial={"q": {"a": 0.5}}, joints={"a": {"torque": PUSH}}, output_step=0.01,
                  events=dict(reversed(events.items())) if first == "kick" else events, integrator={"method": method})
@@ -261,7 +261,7 @@ STICKS = {"torque": "0.2*(t-0.5) - 0.3*sign(v)"}                # the load leave
 
 
 def test_friction_by_the_sign_of_the_velocity_that_holds_a_coordinate_at_its_stop_is_told(run):
-    """The run took seconds of computing for each microsecond."""
+    """The run took seconds of computation for each microsecond."""
     with pytest.raises(ld.ComputationError, match=r"a repeatedly leaves its stop and is driven back from t = 0\.5.*tanh"):
         run("slider", duration=0.6, initial={"q": {"a": -0.5}}, joints={"a": STICKS}, integrator={"method": "rk4"}, limits="hard")
 
@@ -280,7 +280,7 @@ def test_a_run_begins_at_rest_where_impacts_of_another_have_left_it(run, beyond,
 
 
 def test_a_start_at_rest_at_a_stop_without_a_direction_is_told(run):
-    """Nothing tells on which side the coordinate is."""
+    """The side of the coordinate is undefined."""
     event = {"hit": {"when": "q(z)", "do": {"impact": {"joint": "z", "restitution": 0.5}}}}
     with pytest.warns(ld.LiedynWarning, match="event hit: the expression starts at its value at rest, and the event has no d"):
         result = run("two", duration=1, events=event)
@@ -290,7 +290,7 @@ def test_a_start_at_rest_at_a_stop_without_a_direction_is_told(run):
 
 
 def test_what_accelerates_as_prescribed_cannot_rest(run):
-    """It rebounded to an end, and fell through."""
+    """It rebounded until an end, and then passed the stop."""
     with pytest.raises(ld.ComputationError, match=r"event hit at t = 0\.59.* since its acceleration is prescribed"):
         run("two", duration=1, initial={"q": {"z": 0.2}}, joints={"z": {"prescribe": {"acceleration": -10}}}, events=FLOOR)
 
@@ -359,7 +359,7 @@ def test_stacks_come_to_rest_in_any_unit(tmp_path, scale, length, hard):
     (("rk4", "dopri5")[(i + k) % 2], restitution, height)
     for i, restitution in enumerate((0.2, 0.5, 0.9)) for k, height in enumerate((1e-4, 1e-2))])
 def test_impacts_at_hard_stops_at_zero_end(tmp_path, restitution, method, height):
-    """They continued for ever, falling by the rounding bound and back."""
+    """They continued without an end, falling by the rounding bound and back."""
     result = stack(tmp_path, (1, 2), (height, 1), (None, None), (), restitution, method, 12.0)
     check_stack(result)
     assert len(result.events) < 1000
@@ -395,7 +395,7 @@ def model_of(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
 def test_no_end_of_a_rod_passes_its_floor_in_rollouts(model_of):
-    """Runs side by side, as one by one; impacts that accumulate end them."""
+    """Vectorized and sequential runs agree; impacts that accumulate end them."""
     model, tilts = model_of("rod"), [0.0, 1e-12, 1e-9, 1e-3, 0.3]
     q0 = np.array([[0.0, 3.0, tilt] for tilt in tilts])
     for restitution in (0.0, 0.5, 1.0):
@@ -417,7 +417,7 @@ def test_impacts_at_one_time_in_rollouts_are_those_of_runs(run, model_of):
 @pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
 @pytest.mark.parametrize(("restitutions", "count"), [((0.6, 0.01), 200), ((0.01, 0.6), 20), ((0.01, 0.01), 20), ((0.3, 0.3), 20)])
 def test_impacts_that_drive_each_other_back_keep_hinges_at_their_stops_in_rollouts(model_of, restitutions, count):
-    """One of 200 runs was below its stop, since the last of its impacts had come too slowly to be counted."""
+    """One of 200 runs was below its stop, since its last impact was too slow to be counted."""
     ROBOTS["arm"], rng = arm(2), np.random.default_rng(0)
     q0, v0 = np.abs(rng.uniform(0.1, 1, (count, 2))), -rng.uniform(0, 2, (count, 2))
     events = {name: impact(name, 0, "falling", e) for name, e in zip("ab", restitutions, strict=True)}

@@ -10,7 +10,7 @@ LIMIT = '<limit lower="-30" upper="30" effort="100" velocity="100"/>'
 
 
 def arm(tmp_path, kind="revolute"):
-    """Two links, and a tool without inertia."""
+    """Return two links, and a tool without inertia."""
     moving = "" if kind == "fixed" else f'<axis xyz="1 0 0"/>{LIMIT}'
     (tmp_path / f"{kind}.urdf").write_text(
         f'<robot name="arm"><link name="base"/><link name="l1">{INERTIAL.format(1)}</link>'
@@ -79,7 +79,7 @@ def gripper(tmp_path, left, right):
 @METHODS
 @pytest.mark.parametrize(("left", "right"), [(0.1, 0), (0, 0.1)])
 def test_a_mimic_joint_without_inertia(tmp_path, method, left, right):
-    """The reduced inertia is 0.1 kg, whichever finger has it. The constraint transmits the force to that finger."""
+    """The reduced inertia is 0.1 kg, whichever finger has the mass. The constraint transmits the force to that finger."""
     scenario = {"robot": gripper(tmp_path, left, right), "duration": 0.1, "integrator": {"method": method}}
     run = ld.run_scenario(scenario | {"joints": {"f1": {"torque": 1.0}}})
     np.testing.assert_allclose(run.q[-1], 0.5 * 10.0 * 0.1**2, rtol=1e-8)

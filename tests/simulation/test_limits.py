@@ -30,7 +30,7 @@ SWING = {"joints": {"shoulder": {"prescribe": {"position": "0.5*t*t"}}, "elbow":
 
 
 def test_a_run_far_beyond_its_limits_is_no_silent_run(run):
-    """q = t^2/2, v = t: 1 rad is passed after sqrt(2) s, 0.5 rad/s after 0.5 s, and the torque by the weight of the links."""
+    """q = t^2/2, v = t: 1 rad is exceeded after sqrt(2) s, 0.5 rad/s after 0.5 s, and the torque by the weight of the links."""
     r = run(SWING, "{lower: -1, upper: 1, velocity: 0.5, effort: 5}")
     by_kind = {one.kind: one for one in r.limits}
     assert [one.kind for one in r.limits] == ["position", "velocity", "effort"]
@@ -50,14 +50,14 @@ def test_a_run_far_beyond_its_limits_is_no_silent_run(run):
 
 
 def test_small_limits_are_judged_by_themselves(run):
-    """They had a slack of 1e-9 rad or m, whatever their size is: that of a slide in large units of length."""
+    """They had a tolerance of 1e-9 rad or m, whatever their size, as of a slide in large units of length."""
     swing = {"joints": {"shoulder": {"prescribe": {"position": "0.5e-9*t*t"}}, "elbow": {"prescribe": {"position": 0}}}}
     one, = run(swing, "{lower: -1e-9, upper: 1e-9, velocity: 99, effort: 99}").limits
     assert one.kind == "position" and one.first == pytest.approx(1.42)
 
 
 def test_a_motion_up_to_its_limits_is_within_them(run):
-    """The last value is the limit except for its rounding."""
+    """The last value is the limit except for rounding."""
     effort = float(np.abs(run(SWING).tau[:, 0]).max())
     assert run(SWING, f"{{lower: -1, upper: 2, velocity: 2, effort: {effort!r}}}").limits == ()
 
@@ -82,7 +82,7 @@ def test_many_joints_beyond_their_limits_are_one_line_a_kind():
 
 @pytest.mark.parametrize("mode", ["hard", "stop"])
 def test_stops_do_not_hide_limits_that_a_prescribed_motion_exceeds(run, mode):
-    """A joint has no stop while it is prescribed; no advice makes its limits act."""
+    """A joint has no stop while it is prescribed: no option makes its limits act."""
     r = run({**SWING, "limits": mode, "saturate": True}, "{lower: -1, upper: 1, velocity: 99, effort: 5}")
     warnings = [note for note in map(str, r.warnings) if "limits are exceeded" in note]
     assert len(warnings) == 2 and warnings[0].startswith("position") and warnings[1].startswith("effort")
@@ -105,7 +105,7 @@ def test_limits_of_joints_that_are_prescribed_and_of_those_that_move_are_two_lin
 
 
 def test_limits_are_exceeded_in_one_phase_and_stopped_in_another(run):
-    """Prescribed beyond its limit, then free: the stop acts from then on only."""
+    """It is prescribed beyond its limit, then free: the stop acts from then on only."""
     r = run({"limits": "stop", "joints": {"elbow": {"prescribe": {"position": 0}}}, "phases": {
         "driven": {"joints": {"shoulder": {"prescribe": {"position": "1.2*sin(t)"}}}}, "free": {}},
         "events": {"release": {"at": 1.9, "do": {"phase": "free"}}}}, "{lower: -1, upper: 1, velocity: 99, effort: 99}")

@@ -11,7 +11,7 @@ NAMES = ["hip", "knee", "ankle[1]", "a*"]
     ("knee", [1]), (["knee", "hip", "knee"], [1, 0]), ("*", [0, 1, 2, 3]), ("?*e*", [1, 2]), ([], []), ("ankle[1]", [2]),
     ("a*", [3]), ("[hk]*", [0, 1])])
 def test_names_that_patterns_select(patterns, indices):
-    """A name that looks like a pattern is that name."""
+    """A name that contains the signs of a pattern is that name."""
     assert select(patterns, NAMES, "joint") == indices
 
 

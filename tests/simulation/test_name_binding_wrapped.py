@@ -27,7 +27,7 @@ MOTIONS = {"continuous": TURNING, "wrapped": (TURNING + np.pi) % (2.0 * np.pi) -
 
 @pytest.fixture
 def simulated(tmp_path):
-    """Run a body of a scenario of 2 s next to continuous.csv and wrapped.csv, which hold the column `angle`."""
+    """Run the body of a scenario of 2 s next to continuous.csv and wrapped.csv, which contain the column `angle`."""
     for name, x in MOTIONS.items():
         rows = "\n".join(f"{t:.17g},{angle:.17g}" for t, angle in zip(T, x, strict=True))
         (tmp_path / f"{name}.csv").write_text(f"t[s],angle\n{rows}\n")

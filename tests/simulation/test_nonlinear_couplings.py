@@ -36,7 +36,7 @@ def test_energy_and_coupling_hold(scenario, coupling):
 
 
 def test_a_run_solves_the_reduced_equation(scenario):
-    """Reduced by `expand` and integrated by SciPy."""
+    """The equation is reduced by `expand` and integrated by SciPy."""
     run = ld.run_scenario(scenario(ROBOT % FUNCTION, initial=START, integrator=TIGHT))
     model = run.model
 
@@ -77,7 +77,7 @@ def test_the_driver_keeps_its_initial_position(scenario, given, first):
 
 
 def test_a_given_follower_moves_its_driver(scenario):
-    """From a position where the function has a slope, Newton's method finds the driver."""
+    """From a position where the function has a slope, Newton's method computes the driver."""
     text = (ROBOT % 'function: "0.1*sin(cam) + 0.05"')
     run = ld.run_scenario(scenario(text, initial={"q": {"lift": 0.1}}, duration=0.01))
     assert run.warnings == ()                                    # the cam is not given
@@ -85,7 +85,7 @@ def test_a_given_follower_moves_its_driver(scenario):
 
 
 def test_a_follower_that_cannot_reach_its_position_is_moved(scenario):
-    """The range of the function ends before: a warning says what moved."""
+    """The position is out of the function's range: a warning states what moved."""
     with pytest.warns(ld.LiedynWarning, match="projected onto the constraints"):
         run = ld.run_scenario(scenario(ROBOT % FUNCTION, initial={"q": {"lift": 0.5}}, duration=0.01))
     np.testing.assert_allclose(run.q[0, 1], lift(run.q[0, 0]), atol=1e-12)

@@ -24,7 +24,7 @@ TIME = pytest.mark.parametrize("t", TIMES)
 
 
 def arguments(one, t):
-    """SLOPE t, and the constant 0.7 where there are two: within the domain of each operation, away from corners."""
+    """Return SLOPE t, and the constant 0.7 as a second argument: within the domain of each operation, away from corners."""
     return (SLOPE * t, 0.7)[:one.arguments]
 
 

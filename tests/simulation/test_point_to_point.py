@@ -18,7 +18,7 @@ def limits(v, a, j):
 
 
 def jets(curve, t):
-    """Value and three derivatives at times, without our evaluation."""
+    """Return value and three derivatives at times, without the evaluation of liedyn."""
     k = np.clip(np.searchsorted(curve.breaks, t, side="right") - 1, 0, None)
     out = []
     for time, piece in zip(t, k, strict=True):
@@ -28,12 +28,12 @@ def jets(curve, t):
 
 
 def trapezoid(d, v, a):
-    """Duration from rest to rest: constant acceleration, perhaps a constant velocity, constant deceleration."""
+    """Return the duration from rest to rest: constant acceleration, possibly constant velocity, constant deceleration."""
     return d / v + v / a if d >= v * v / a else 2 * np.sqrt(d / a)
 
 
 def s_curve(d, v, a, j):
-    """The same with a jerk limit: seven phases, without those that have no length."""
+    """Return the duration with a jerk limit: up to seven phases."""
     rise = a / j + v / a if v * j >= a * a else 2 * np.sqrt(v / j)           # to the maximum velocity
     if d >= v * rise:
         return rise + d / v
@@ -64,7 +64,7 @@ def test_durations_are_those_of_the_closed_form(d, v, a, j, scale, time):
 @pytest.mark.parametrize("v0", [-2.0, -0.3, 0.4, 1.7, 3.0])
 @pytest.mark.parametrize("d", [-1.0, 0.0, 0.2, 2.0])
 def test_from_a_velocity_without_other_limits_it_is_bang_bang(d, v0):
-    """Full acceleration, then full deceleration: of a point that could stop before the target, or has to return."""
+    """Maximum acceleration, then maximum deceleration, of a point that can stop before the target or has to return."""
     a = 1.5
     stop = v0 * abs(v0) / (2 * a)
     s = np.sign(d - stop) or 1.0
@@ -133,7 +133,7 @@ def scenario(move, **more):
 
 
 def test_a_scenario_follows_it():
-    """As the joint prescribed by the expressions of the trapezoid."""
+    """The joint moves as one that is prescribed by the expressions of the trapezoid."""
     result = ld.run_scenario(scenario([[0.2, 0.1], [1.1]], limits={"velocity": 1, "acceleration": 2}))
     t = result.t - 0.2
     expected = np.select([t < 0, t < 0.5, t < 1, t < 1.5], [0.1, 0.1 + t**2, 0.35 + (t - 0.5), 1.1 - (1.5 - t)**2], 1.1)

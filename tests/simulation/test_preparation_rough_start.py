@@ -28,7 +28,7 @@ def bars(turned=None, scale=1.0) -> dict:
 
 
 def closed(a: float) -> list[np.ndarray]:
-    """Both pairs (b, c) that close the loop at the angle a, by circles."""
+    """Return both pairs (b, c) that close the loop at the angle a, by intersecting circles."""
     knee = 0.3 * np.exp(1j * a)
     way = 1 - knee
     along = (0.3**2 - 0.6**2 + abs(way)**2) / (2 * abs(way))

@@ -59,7 +59,7 @@ def test_what_is_given_or_prescribed_stays(robot):
 
 
 def test_a_scenario_starts_where_it_says(robot):
-    """At zero, with the warning of before."""
+    """At zero, with the warning."""
     prepared = prepare({"robot": str(robot), "duration": 1.0}, ())
     assert not prepared.problem.q.any() and not starts(prepared)
     assert any(w.code == "beyond-limits" for w in prepared.warnings)

@@ -60,7 +60,7 @@ def test_rates_count_a_pd_law_and_its_feedforward_once(scenario):
 
 
 def test_rates_count_torques_that_are_expressions_of_the_state(scenario):
-    """They were left out: rk4 was taken for a law that it cannot integrate."""
+    """They were ignored: rk4 was selected for a law that it cannot integrate."""
     def law(text, **more):
         return scenario(PENDULUM % "damping: 1.0", joints={"j": {"torque": text}}, **more)
     assert rate(law("-30*v(j) - 5*q(j) + sin(t)")) == pytest.approx(31.0 / INERTIA, rel=1e-9)
@@ -72,7 +72,7 @@ def test_rates_count_torques_that_are_expressions_of_the_state(scenario):
 
 
 def test_rates_count_external_forces_that_are_expressions_of_the_state(scenario):
-    """They were left out: rk4 was taken for a drag that it cannot integrate."""
+    """They were ignored: rk4 was selected for a drag that it cannot integrate."""
     def drag(text, at=(0, 0, -1.0)):
         return scenario(PENDULUM % "damping: 1.0", duration=0.1, external_forces=[
             {"link": "a", "point": list(at), "wrench": [0, 0, 0, text, 0, 0]}])
@@ -85,7 +85,7 @@ def test_rates_count_external_forces_that_are_expressions_of_the_state(scenario)
 
 
 def steep_friction(scale):
-    """Friction of an elbow under gravity that it does not hold. The exact elbow angle at 0.5 s is in `SLIDES`."""
+    """Return an elbow under gravity that its friction does not hold. The exact angle at 0.5 s is in `SLIDES`."""
     return {"robot": str(CONFIGS.parent / "robots/double_pendulum.yaml"), "duration": 0.5, "output_step": 0.05,
             "initial": {"q": {"shoulder": 0.3, "elbow": 0.4}},
             "joints": {"elbow": {"torque": f"-v(elbow)/(abs(v(elbow)) + {scale})"}}}
@@ -96,7 +96,7 @@ SLIDES = {1e-4: 0.32090, 1e-6: 0.32244, 1e-9: 0.32253, 1e-12: 0.32253}          
 
 @pytest.mark.parametrize("scale", SLIDES)
 def test_tolerances_resolve_steep_friction(scale):
-    """With atol 1e-8, rodas5p held the elbow at 0.4: its linear friction holds any load at a velocity that is zero to atol."""
+    """With atol 1e-8, rodas5p held the elbow at 0.4: linear friction balances any load at a velocity that is zero to atol."""
     run = run_scenario(steep_friction(scale))
     assert run.q[-1, 1] == pytest.approx(SLIDES[scale], abs=2e-5)
     assert run.scenario.integrator.method == "rodas5p"
@@ -121,7 +121,7 @@ def test_contact_friction_that_a_tolerance_does_not_resolve_is_reported(speed, d
 
 
 def test_friction_counts_by_its_secant_where_a_joint_moves(scenario):
-    """f / v: what turns the velocity round in a step."""
+    """f / v: the rate at which the velocity is reversed in a step."""
     assert rate(scenario(PENDULUM % "friction: 2.0"), v=0.5) == pytest.approx(2.0 / math.hypot(0.5, 0.01) / INERTIA, rel=1e-9)
 
 
@@ -138,7 +138,7 @@ def test_rates_are_the_largest_eigenvalue_of_damping_through_the_mass_matrix():
 
 
 def test_constraints_leave_out_what_they_hold(scenario):
-    """Two light wheels, geared to a heavy one: they can only turn with it."""
+    """Two light wheels are geared to a heavy one: they can only rotate with it."""
     robot = """
 links: {a: {mass: 1.0, inertia: [1, 1, 1]}, b: {mass: 1.0, inertia: [1e-6, 1e-6, 1e-6]}}
 joints:
@@ -155,7 +155,7 @@ def stiff_notes(result) -> list[str]:
 
 @pytest.mark.parametrize("passive", ["friction: 0.1", "damping: 1.0", "damping: 0.2, friction: 0.05"])
 def test_a_stiff_joint_by_default_moves_as_it_should(scenario, passive):
-    """A finger under the friction of its file: by rk4 it turned at 0.3 rad/s where it should stand, with nothing said."""
+    """A finger with the friction of its file rotated at 0.3 rad/s by rk4 instead of standing, without a message."""
     given = scenario(ARM % passive, **START)
     default = run_scenario(given)
     converged = run_scenario(given, {"integrator": {"method": "Radau", "rtol": 1e-10, "atol": 1e-12}})
@@ -247,7 +247,7 @@ joints:
 
 @pytest.mark.parametrize("method", ["rodas5p", "Radau", "BDF", "LSODA"])
 def test_a_motion_that_blows_up_ends_implicit_methods_in_one_line(scenario, method, capfd, recwarn):
-    """q'' = q'^2: infinite after half a second."""
+    """q'' = q'^2 is infinite after half a second."""
     given = scenario(PENDULUM % "armature: 0.74", gravity=[0, 0, 0], initial={"v": {"j": 2.0}},
                      joints={"j": {"torque": "v(j)*v(j)"}})
     with pytest.raises(ComputationError, match=r"at t = 0\.4999.*|at t = 0\.5.*|soon after t = 0\.(4999|5).*") as caught:

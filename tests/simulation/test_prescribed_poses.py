@@ -47,13 +47,13 @@ def given(scenario):
 
 
 def pose_at(t):
-    """(N, 3) and rotations, written down again."""
+    """Return positions (N, 3) and rotations, programmed independently."""
     p = np.column_stack([0.3 * np.sin(2 * t), 0.2 * np.sin(0.8 * np.pi * t), 1 + 0.1 * np.cos(3 * t)])
     return p, Rotation.from_euler("ZYX", np.column_stack([1.5 * t, 0.3 * np.cos(2 * t), 0.4 * np.sin(3 * t)]))
 
 
 def differences(f, t, h=0.02):
-    """First and second derivative by differences of eighth order."""
+    """Return the first and second derivative by differences of eighth order."""
     c1, c2 = [4 / 5, -1 / 5, 4 / 105, -1 / 280], [8 / 5, -1 / 5, 8 / 315, -1 / 560]
     first = sum(c * (f(t + (k + 1) * h) - f(t - (k + 1) * h)) for k, c in enumerate(c1)) / h
     second = (sum(c * (f(t + (k + 1) * h) + f(t - (k + 1) * h)) for k, c in enumerate(c2)) - 205 / 72 * f(t)) / h**2
@@ -183,7 +183,7 @@ def test_loops_do_what_lines_do(given, monkeypatch):
 
 
 def test_a_recorded_free_motion_takes_no_force(given, tmp_path):
-    """A tumbling body whose recorded motion is prescribed: what its base is pushed by is the error of the interpolation."""
+    """The recorded motion of a tumbling body is prescribed: the force on its base is the error of the interpolation."""
     body = {"name": "body", "base": "floating", "links": {"body": BODY}}
     start = {"q": {"base": [0, 0, 1, 0, 0, 0, 1]}, "v": {"base": [2, 3, 1, 0.5, 0, 2]}}
     sizes = []
@@ -226,7 +226,7 @@ def grab(pose, **phase):
 
 
 def test_a_phase_takes_hold_of_a_base_where_it_is(given):
-    """Released while it moves, grabbed where a free motion would be: no force there, no jump. Elsewhere it is an error."""
+    """A base that is released in motion is prescribed along its free motion: no force, no jump. Elsewhere it is an error."""
     body = {"name": "body", "base": "floating", "links": {"body": {**BODY, "com": [0, 0, 0]}}}
     throw = {"q": {"base": [0, 0, 1, 0, 0, 0, 1]}, "v": {"base": [0, 0, 2, 0.5, 0, 3]}}
     body["links"]["body"]["inertia"] = [0.2, 0.3, 0.25]

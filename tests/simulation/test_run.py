@@ -37,7 +37,7 @@ def write(tmp_path):
 
 
 def test_prescribed_positions_are_exact_at_every_level(write):
-    """q, v, a of a prescribed joint are the signal and its derivatives, to rounding, for all methods."""
+    """q, v, a of a prescribed joint are the signal and its derivatives to rounding, for all methods."""
     path = write('duration: 1\njoints:\n  shoulder: {prescribe: {position: "0.3*sin(4*t)"}}\n'
                  "  elbow: {prescribe: {velocity: \"0.5*cos(3*t)\"}}\n")
     for method in METHODS:
@@ -66,7 +66,7 @@ def test_all_methods_agree_on_a_hybrid_scenario_with_a_force_window(write):
 
 
 def test_a_force_window_is_met_exactly_by_fixed_steps(write):
-    """A push that begins and ends off the grid of steps must not cost the order: halving the step still divides by 16."""
+    """A push that begins and ends between steps does not reduce the order: half the step divides the error by 16."""
     path = write("duration: 1\nexternal_forces:\n"
                  "  - {link: lower, frame: local, wrench: [0, 2, 0, 0, 0, 0], from: 0.2501, until: 0.7003}\n")
     fine = run_scenario(path, ["integrator={method: dopri5, rtol: 1e-12, atol: 1e-13}"])
@@ -129,7 +129,7 @@ def test_strict_refuses_a_robot_with_findings(write):
 
 
 def test_a_balance_that_is_off_is_said(write):
-    """A step far too long, and an angle whose rounding swallows the motion, still give numbers."""
+    """A step that is much too long, and an angle whose rounding exceeds the motion, still give numbers."""
     assert not run_scenario(write("duration: 1\n")).warnings
     result = run_scenario(write("duration: 1\ninitial: {q: {shoulder: 9e11}, v: {elbow: 2}}\n"))
     assert any(note.startswith("the relative error of the energy balance is ") for note in map(str, result.warnings))

@@ -50,7 +50,7 @@ def test_a_function_and_rows_are_held_between_samples(model):
 
 @pytest.mark.parametrize("name", ["elbow", "el*"])
 def test_torques_do_nothing_to_prescribed_joints(model, name):
-    """However they are given; a constant array once freed the joint."""
+    """In every form; a constant array made the joint torque-specified."""
     joints = {name: {"prescribe": {"position": "sin(t)"}}}
     given = {"array": ([1.0, 1.0], None), "rows": (np.ones((50, 2)), 100), "function": (lambda t, q, v: [1.0, 1.0], 100),
              "dict": ({"shoulder": 1.0}, None)}

@@ -29,7 +29,7 @@ def test_energies_that_are_rounding_do_not_balance_to_one(overrides):
 
 
 def test_residuals_that_a_run_removes_are_no_inaccuracy():
-    """A five-bar at rest under a gravity across its plane: positions with 12 digits leave residuals of 1e-13 m."""
+    """A five-bar is at rest under gravity across its plane: positions with 12 digits leave residuals of 1e-13 m."""
     scenario = {"robot": "robots/five_bar.yaml", "gravity": [-9.81, 0, 1], "duration": 0.1}
     model, rest = ld.load(scenario["robot"]), ld.find_equilibrium(scenario).q
     r = run_scenario(scenario | {"initial": {"q": dict(zip(model.q_names, rest.round(12).tolist(), strict=True))},
@@ -40,7 +40,7 @@ def test_residuals_that_a_run_removes_are_no_inaccuracy():
 
 
 def body(tmp_path, size: float):
-    """A pendulum of `size` metres, whose energies go with the fourth power of its size."""
+    """Return a pendulum of `size` metres, whose energies are proportional to the fourth power of its size."""
     mass = 1e3 * size**3
     path = tmp_path / "pendulum.yaml"
     path.write_text(f"links: {{a: {{mass: {mass}, com: [0, 0, {-size}], inertia: [{mass * size**2}, {mass * size**2}, 0]}}}}\n"
@@ -50,7 +50,7 @@ def body(tmp_path, size: float):
 
 @pytest.mark.parametrize("size", [1.0, 1e-3, 1e-5], ids=["1 m", "1 mm", "10 um"])
 def test_a_wrong_balance_is_said_however_small_the_energies(tmp_path, size):
-    """Steps of a third of the period; the smallest pendulum swings by 5e-16 J."""
+    """Steps are a third of the period; the energy of the smallest pendulum is 5e-16 J."""
     period = 2 * 3.14159 * (2 * size / 9.81) ** 0.5
     given = {"robot": str(body(tmp_path, size)), "duration": 20 * period, "initial": {"q": {"j": 1.5}}}
     wrong = run_scenario(given, {"integrator.step": period / 3, "output_step": period})
@@ -63,14 +63,14 @@ def test_a_wrong_balance_is_said_however_small_the_energies(tmp_path, size):
                                   "hexarotor_feedback", "panda_hybrid", "pendulum_latch", "pendulum_throw", "rolling_disc",
                                   "tennis_racket", "top_precession", "ur5_excite", "ur5_limp", "ur5_pick", "ur5_track"])
 def test_scenarios_balance_at_tight_tolerances(name, worst):
-    """Those that are soon done; of the others a run shows the same."""
+    """Those that take little time; runs of the others show the same."""
     run = run_scenario(HOVER.parent / f"{name}.yaml", {"integrator": {"method": "dop853", "rtol": 1e-12, "atol": 1e-13}})
     assert worst("energy balance at tight tolerances", run.check["energy_balance_relative"], name) < 1e-9
 
 
 @pytest.mark.parametrize("method", ["dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA"])
 def test_the_work_of_a_motion_that_is_all_prescribed_is_controlled(method, tmp_path, worst):
-    """A polynomial costs a step no error, however long it is: the work was off by a tenth."""
+    """The error estimate of a polynomial is zero for any step, so the work was wrong by a tenth."""
     joints = {"j": {"prescribe": {"position": {"quintic": [[0, 0], [2, 2.5], [5, 2.5], [6, -1]]}}}}
     run = run_scenario({"robot": str(body(tmp_path, 1.0)), "duration": 6, "joints": joints,
                         "integrator": {"method": method, "rtol": 1e-8, "atol": 1e-10}})

@@ -23,7 +23,7 @@ def run(tmp_path, friction, angle=0.349065850398866, **options):
 
 
 def test_a_block_that_friction_holds_is_said_to_creep(tmp_path):
-    """With friction twice the weight along the slope, the smoothed friction is half its level at 0.01 / sqrt(3) m/s."""
+    """With friction of twice the weight along the slope, smoothed friction is half its level at 0.01 / sqrt(3) m/s."""
     weight = 2 * 9.81 * math.sin(math.radians(20))
     result = run(tmp_path, 2 * weight)
     assert result.v[-1, 0] == pytest.approx(0.01 / math.sqrt(3), rel=1e-3)
@@ -39,7 +39,7 @@ def test_nothing_creeps_without_load_or_while_it_slides(tmp_path):
 
 @pytest.mark.parametrize(("speed", "told"), [(0.004, True), (0.05, False)])
 def test_friction_of_a_motion_that_is_slow_throughout_is_said_to_be_damping(tmp_path, speed, told):
-    """A prescribed motion does not creep, and a fast one is friction."""
+    """A prescribed motion does not creep, and in a fast one friction is friction."""
     result = run(tmp_path, 5, angle=0, joints={"x": {"prescribe": {"velocity": speed}}})
     assert not any("creep" in note for note in map(str, result.warnings))
     warnings = [note for note in map(str, result.warnings) if note.startswith("Coulomb friction acts as damping")]
@@ -92,7 +92,7 @@ OPTIONS = {"dt": 1e-3, "steps": 1000, "every": 10}
 
 
 def test_a_rollout_tells_how_many_runs_creep(block):
-    """Also where it was looked at before: what creeps depends on the states."""
+    """Also after an earlier check: whether a run creeps depends on the states."""
     hold = {"tau": [[[0.0]], [[-WEIGHT]], [[0.0]]]}
     for _ in range(2):
         with pytest.warns(ld.LiedynWarning, match="joints held by friction creep in 2 of 3 runs: x "):

@@ -62,7 +62,7 @@ def simulated(folder, text: str, passive: bool):
 
 
 def potential(model, q, passive: bool, payload: float = 0.0) -> np.ndarray:
-    """From poses and positions alone; payload: at [0.1, 0, 0] of c."""
+    """Return the potential energy from poses and positions only; payload: at [0.1, 0, 0] of c."""
     found = sum(9.81 * m * (ld.link_poses(model, q)[..., model.link_index(link), :, :] @ [*x, 1.0])[..., 2]
                 for link, (m, x) in (*COM.items(), ("c", (payload, [0.1, 0, 0]))))
     return found + passive * 0.5 * (q - REST)**2 @ STIFFNESS
@@ -91,7 +91,7 @@ def test_energy_of_runs_changes_by_the_work_of_what_acts(name, passive, tmp_path
 
 
 def jumps(run):
-    """Events with a row before and one after, and the energies there."""
+    """Return the events with a row before and one after, and the energies there."""
     total = run.kinetic + run.potential
     for event in run.events:
         rows = np.flatnonzero(run.t == event.t)
@@ -162,7 +162,7 @@ def test_batches_report_the_energy_of_what_acts(feature, passive, tmp_path):
 
 
 def test_energy_leaves_springs_out_that_do_not_act(tmp_path):
-    """One state, a batch of one, a batch and variants; stiff springs that do not act leave no rounding behind."""
+    """One state, a batch of one, a batch and variants. Stiff springs that do not act cause no rounding."""
     model = arm(tmp_path)
     (tmp_path / "stiff.yaml").write_text(ARM.replace("stiffness: 40", "stiffness: 4.0e12"))
     stiff, q = ld.load(tmp_path / "stiff.yaml"), np.random.default_rng(3).normal(size=(9, 3))

@@ -27,7 +27,7 @@ def named(robot, x):
 @PLACE
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "dop853", "rodas5p", "Radau", "BDF", "LSODA", "generalized_alpha"])
 def test_a_parallelogram_passes_its_flat_configuration(scenario, method, place):
-    """Without gravity, at 1 rad/s: straight on, with a warning, whatever the method. Implicit methods keep their tolerances."""
+    """Without gravity at 1 rad/s it continues, with a warning, for each method. Implicit methods satisfy their tolerances."""
     robot = moved(parallelogram(0.4).robot, PLACES[place])
     run = ld.run_scenario(scenario(
         robot, duration=1.0, gravity=[0.0, 0.0, 0.0], output_step=0.05, integrator={"method": method},
@@ -40,7 +40,7 @@ def test_a_parallelogram_passes_its_flat_configuration(scenario, method, place):
 @PLACE
 @pytest.mark.parametrize(("dt", "method"), [(1e-3, "rk4"), (0.02, "rk4"), (0.02, "semi_implicit")])
 def test_rollouts_pass_the_flat_configuration(place, dt, method):
-    """With 0.02 s a stage of the step falls on it. So does a state of the second run: `semi_implicit` rejects that."""
+    """With 0.02 s a stage of the step is exactly there, and so is a state of the second run: `semi_implicit` rejects that."""
     model = ld.build(replace(moved(parallelogram(0.4).robot, PLACES[place]), gravity=(0.0, 0.0, 0.0)))
     q = np.array([[-0.51, 0.51, -0.51], [-0.3, 0.3, -0.3]])
     found = ld.rollout(model, q, np.tile([1.0, -1.0, 1.0], (2, 1)), dt=dt, steps=round(1.0 / dt), method=method)
@@ -54,7 +54,7 @@ def test_rollouts_pass_the_flat_configuration(place, dt, method):
 @PLACE
 @pytest.mark.parametrize("action", [{"lock": "p"}, {"impact": {"joint": "r", "restitution": 0.5}}])
 def test_impulses_of_a_planar_mechanism(scenario, place, action):
-    """A five-bar keeps one degree of freedom when a joint stops at once, in single runs and in rollouts."""
+    """A five-bar has one degree of freedom left when a joint stops suddenly, in single runs and in rollouts."""
     case = placed("five-bar", place)
     v = projected(case, case.v)
     k, e = (0, 0.0) if "lock" in action else (2, -0.5)
@@ -81,7 +81,7 @@ def test_impacts_in_rollouts_are_those_of_runs(scenario, place):
 
 @PLACE
 def test_a_second_lock_in_a_mechanism_at_rest(scenario, place):
-    """The first lock stops a parallelogram; the second follows from it, and locks at once do, too."""
+    """The first lock stops a parallelogram; the second depends on it. Simultaneous locks act, too."""
     robot = moved(parallelogram(0.4).robot, PLACES[place])
     for events in ({"one": {"at": 0.1, "do": {"lock": "jb"}}, "two": {"at": 0.2, "do": {"lock": "ja"}}},
                    {"both": {"at": 0.1, "do": {"lock": ["jb", "ja"]}}}):
@@ -92,7 +92,7 @@ def test_a_second_lock_in_a_mechanism_at_rest(scenario, place):
 
 @PLACE
 def test_a_lock_after_impacts_have_come_to_an_end(scenario, place):
-    """One joint of a parallelogram falls on a stop until it rests there; then another one is locked."""
+    """One joint of a parallelogram bounces on a stop until it rests there; then another one is locked."""
     robot = moved(parallelogram(0.4).robot, PLACES[place])
     stop = {"when": "q(jb)", "value": 0.2, "direction": "falling", "do": {"impact": {"joint": "jb", "restitution": 0.3}}}
     run = ld.run_scenario(scenario(
@@ -106,7 +106,7 @@ def test_a_lock_after_impacts_have_come_to_an_end(scenario, place):
 @PLACE
 @pytest.mark.parametrize("kind", ["weld", "ball", "revolute"])
 def test_coaxial_links_are_joined_by_an_event(scenario, place, kind):
-    """The common velocity keeps the angular momentum; the angles differ by rounding."""
+    """The common velocity conserves the angular momentum; the angles differ by rounding."""
     case, home = placed(f"coaxial, {kind}", place), coaxial(kind, 1e-13)
     robot = moved(home.robot, PLACES[place])
     M = np.diag(ld.mass_matrix(case.model.spanning_tree(), case.q))
@@ -120,7 +120,7 @@ def test_coaxial_links_are_joined_by_an_event(scenario, place, kind):
 
 @PLACE
 def test_a_spherical_linkage_on_a_turntable(scenario, place):
-    """Two seconds that used to end at once: energy and constraints hold."""
+    """A run of two seconds, which ended immediately, satisfies energy balance and constraints."""
     case = placed("spherical, 0", place)
     robot, v = moved(spherical(0.0).robot, PLACES[place]), projected(case, case.v)
     run = ld.run_scenario(scenario(robot, duration=1.0, output_step=0.5, initial={"q": named(robot, case.q),

@@ -43,7 +43,7 @@ def test_two_runs_are_one(folder):
 
 
 def test_a_run_with_events_is_gone_on_from(folder):
-    """Its file has one time twice."""
+    """One time occurs twice in its file."""
     (folder / "swing.yaml").write_text(SWING + "events: {stop: {at: 0.25, do: {set: {v: {hip: 2}}}}}\n")
     ok("simulate", "swing.yaml", "--no-plots", "--force")
     first, second = ld.run_scenario("swing.yaml"), ld.run_scenario("on.yaml")
@@ -51,7 +51,7 @@ def test_a_run_with_events_is_gone_on_from(folder):
 
 
 def test_bodies_and_locks_that_are_not_continued_are_named(folder):
-    """What was attached and detached again is not missing."""
+    """A body that was attached and detached again is not missing."""
     events = ("grab: {at: 0.1, do: {attach: {link: b, mass: 1}}}, hold: {at: 0.15, do: {lock: hip}}, "
               "drop: {at: 0.2, do: {detach: b}}")
     (folder / "swing.yaml").write_text(f"{SWING}events: {{{events}}}\n")

@@ -51,7 +51,7 @@ def test_bad_overrides_are_refused(overrides, message):
 
 
 def test_the_repr_of_a_result_is_short_and_says_what_to_do_next():
-    """It was 68,884 characters."""
+    """It had 68,884 characters."""
     lines = repr(ld.run_scenario(PENDULUM)).splitlines()
     assert lines[0] == "<Result double_pendulum: 0.2 s in 200 steps (rk4), 5 rows, nq 2, nv 2"
     assert lines[1].startswith("  energy balance ") and "inverse dynamics residual" in lines[1]
@@ -85,7 +85,7 @@ def test_a_result_as_a_data_frame_has_the_columns_of_its_file(tmp_path):
 
 
 def test_linearize_takes_the_loops_of_the_scenario(tmp_path):
-    """Its key `loops` was passed over."""
+    """Its key `loops` was ignored."""
     (tmp_path / "arm.yaml").write_text(
         "links:\n  a: {mass: 1, com: [0.5, 0, 0], inertia: [1, 1, 1]}\n  b: {mass: 1, com: [0.5, 0, 0], inertia: [1, 1, 1]}\n"
         "joints:\n  one: {type: revolute, parent: world, child: a, axis: [0, 1, 0]}\n"

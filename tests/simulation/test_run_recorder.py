@@ -86,7 +86,7 @@ def in_pieces(tmp_path, monkeypatch):
 
 
 def equal(one, other):
-    """Bit for bit."""
+    """Compare bit by bit."""
     np.testing.assert_array_equal(one.t, other.t)
     for (name, unit, x), (name_there, unit_there, y) in zip(one.columns, other.columns, strict=True):
         assert (name, unit) == (name_there, unit_there)
@@ -116,7 +116,7 @@ def test_a_resumed_run_is_the_undisturbed_one(scenario, in_pieces, integrator, l
                                                      ({"method": "generalized_alpha"}, 40, "first")],
                          ids=["rk4", "dopri5", "rodas5p", "generalized_alpha"])
 def test_a_sampled_controller_goes_on(scenario, in_pieces, integrator, looks, hold):
-    """With its integrals and torques that wait for their delay; next to friction whose switches are located."""
+    """With its integrals and delayed torques, next to friction whose switching times are located."""
     pid = {"pid": {"kp": 9, "ki": 4, "kd": 1, "target": 0.2}}
     given = scenario(json.dumps(ARM), **SWING, integrator=integrator, sampling={"rate": 90, "delay": 0.004, "hold": hold},
                      joints={"shoulder": {"torque": pid}, "elbow": {"torque": "-0.4*sign(v) + sin(9*t)"}})
@@ -128,7 +128,7 @@ def test_a_sampled_controller_goes_on(scenario, in_pieces, integrator, looks, ho
 @pytest.mark.parametrize("integrator, looks", [(FIXED, 7), ({"method": "dopri5"}, 7), ({"method": "rodas5p"}, 60)],
                          ids=["rk4", "dopri5", "rodas5p"])
 def test_integrals_of_pid_laws_go_on(scenario, in_pieces, integrator, looks):
-    """Through events, where one joint is at its limit and the other loses its law for some time."""
+    """Through events, where one joint is at its limit and the other has no law for some time."""
     pid = {"torque": {"pid": {"kp": 9, "ki": 40, "kd": 1, "target": 0.2}}}
     given = scenario(json.dumps(ARM), **EVENTS | {"joints": {"shoulder": pid, "elbow": pid}}, integrator=integrator,
                      saturate={"shoulder": 5})
@@ -141,7 +141,7 @@ def test_integrals_of_pid_laws_go_on(scenario, in_pieces, integrator, looks):
 
 
 def test_lsoda_begins_anew_at_a_checkpoint(scenario, in_pieces):
-    """Nobody can read the numbers that it keeps: equal within its tolerances."""
+    """Its internal numbers are not accessible: results are equal within its tolerances."""
     given = scenario(json.dumps(ARM), **SWING, integrator={"method": "LSODA"})
     resumed, pieces = in_pieces(given, 2)
     alone = ld.run_scenario(given)
@@ -152,7 +152,7 @@ def test_lsoda_begins_anew_at_a_checkpoint(scenario, in_pieces):
                                                ({"method": "generalized_alpha"}, 2)],
                          ids=["rk4", "dopri5", "variational", "generalized_alpha"])
 def test_switches_go_on_as_they_were(scenario, in_pieces, integrator, looks):
-    """Cut, free and loose ones."""
+    """Switches whose steps are cut, and free ones."""
     given = scenario(json.dumps(ARM), **SWING, **RUBS, integrator=integrator)
     resumed, pieces = in_pieces(given, looks)
     assert pieces > 2
@@ -163,7 +163,7 @@ def test_switches_go_on_as_they_were(scenario, in_pieces, integrator, looks):
                                                ({"method": "generalized_alpha"}, 9)],
                          ids=["rk4", "dopri5", "variational", "generalized_alpha"])
 def test_events_go_on_as_they_were(scenario, in_pieces, integrator, looks):
-    """Phases, locked joints, bodies, what has been heard when and may be heard once."""
+    """Phases, locked joints, bodies, times of events and events that may occur once."""
     given = scenario(json.dumps(ARM), **EVENTS, integrator=integrator)
     alone = ld.run_scenario(given)
     assert {one.name for one in alone.events} == set(EVENTS["events"])
@@ -181,7 +181,7 @@ def test_events_go_on_as_they_were(scenario, in_pieces, integrator, looks):
     {"events": {"a": {"when": "q(z)", "value": 0.7, "do": "record"}, "b": {"when": "sin(30*q(z))", "do": "record"}}},
     {"limits": {"mode": "hard", "restitution": 0.6}}], ids=["comes to rest", "passes", "hard stop"])
 def test_a_resumed_run_has_the_same_events(scenario, in_pieces, method, looks, given):
-    """Interrupted within segments, also while an event is disarmed."""
+    """It is interrupted within segments, also while an event is disarmed."""
     given = scenario(json.dumps(BALL), duration=1.6, output_step=0.05, initial={"q": {"z": 1.0}}, integrator={"method": method},
                      **given)
     alone = ld.run_scenario(given)
@@ -208,7 +208,7 @@ def test_constraints_go_on_as_they_were(in_pieces):
 
 
 def test_rows_on_disk_are_those_in_memory(scenario, tmp_path, monkeypatch):
-    """Looked at in blocks, too: energies and checks except for rounding."""
+    """Energies and checks are computed in blocks, equal except for rounding."""
     given = scenario(json.dumps(ARM), **EVENTS, integrator={"method": "dopri5"}, external_forces=[
         {"link": "lower", "wrench": [0, 0, 0, 1, 0, 0]}])
     alone = ld.run_scenario(given)
@@ -242,7 +242,7 @@ def test_memory_of_rows_is_given_back():
 
 
 def _resident() -> int:
-    """Bytes of this process that are in memory."""
+    """Return the resident memory of this process in bytes."""
     import mmap
     return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
@@ -292,7 +292,7 @@ SAMPLED = {"sampling": {"rate": 90, "delay": 0.004, "hold": "first"},
 
 
 def classes_with_state():
-    """Of the whole package."""
+    """Return the classes with state of the whole package."""
     modules = [importlib.import_module(one.name) for one in pkgutil.walk_packages(ld.__path__, "liedyn.")
                if one.name.startswith(("liedyn.integrators.", "liedyn.io.", "liedyn.simulation."))]
     return {one for module in modules for _, one in inspect.getmembers(module, inspect.isclass)
@@ -339,7 +339,7 @@ def all_values(*objects):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_loaded_state_is_the_one_that_was_saved(scenario, in_pieces, monkeypatch):
-    """Of each class that has a state: its state_dict, and each attribute."""
+    """For each class that has a state: its state_dict and each attribute."""
     motions, saved, loaded, visited = [], [], [], set()
     plain_run = HybridSimulation.run
 

@@ -27,7 +27,7 @@ WAY = {"half": {"when": "q(z)", "value": 0.5, "do": "record"}, "more": {"when": 
 
 @pytest.fixture
 def robot(scenario):
-    """robot(events, duration, q, v, method, **more): a scenario of the ball."""
+    """Return robot(events, duration, q, v, method, **more): a scenario of the ball."""
     def made(events, duration, q=1.0, v=0.0, method="rk4", **more):
         return scenario(json.dumps(BALL), duration=duration, output_step=0.05, events=events, integrator={"method": method},
                         initial={"q": {"z": float(q)}, "v": {"z": float(v)}}, **{"gravity": [0, 0, -G]} | more)
@@ -39,7 +39,7 @@ def happened(run, since=0.0):
 
 
 def agree(one, other, within=1e-12):
-    """Names, times and jumps of the velocity."""
+    """Compare names, times and jumps of the velocity."""
     assert [x[0] for x in one] == [x[0] for x in other]
     np.testing.assert_allclose([x[1] for x in one], [x[1] for x in other], rtol=0, atol=within)
     np.testing.assert_allclose([x[2:] for x in one], [x[2:] for x in other], rtol=0, atol=40 * within)
@@ -148,7 +148,7 @@ def test_events_do_not_depend_on_the_outputs(robot, method, given):
 @pytest.mark.parametrize("since, steps", [(40, 100), (50, 100), (8, 40)])
 @pytest.mark.parametrize("q, v, dt", [(-0.5 - 5e-15, 1.0, 0.01), (0.0, 1.0, float(np.pi / 30) / 8), (0.4, -1.0, 0.01)])
 def test_two_rollouts_have_the_events_of_one(robot, q, v, dt, since, steps):
-    """Split before, at and after events, and where an event has been disarmed since the start."""
+    """The split is before, at and after events, and while an event is disarmed from the start."""
     events = PASS | {"c": {"when": "q(z)", "do": "record"}}
     model = ld.load(robot({}, 1.0)["robot"], gravity=[0, 0, 0])
     whole = ld.rollout(model, [[q]], [v], dt=dt, steps=steps, events=events)
@@ -162,7 +162,7 @@ def test_two_rollouts_have_the_events_of_one(robot, q, v, dt, since, steps):
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "rodas5p"])
 @pytest.mark.parametrize("joint", ["crank", "knee"])
 def test_a_mechanism_at_rest_at_an_event_stop_stays_there(method, joint):
-    """Its loops are as closed as the first run left them: the second does not move it off its stop."""
+    """Its loops are as accurate as the first run left them: the second run does not move it off its stop."""
     path = ROBOTS / "four_bar.yaml"
     model = ld.load(path)
     q = ld.assemble(model, np.array([1.2, -1.4, -1.8]), fixed=["crank"]).q

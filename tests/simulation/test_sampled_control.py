@@ -38,7 +38,7 @@ A, B = np.array([[0, 1], [-STIFFNESS / MASS, -DAMPING / MASS]]), np.array([[0], 
 
 @pytest.fixture
 def of(scenario):
-    """A scenario of a second with these keys, as a dict."""
+    """Return a scenario of a second with these keys, as a dict."""
     def make(robot: str = CART, law: dict | None = None, **keys) -> dict:
         joints = {"joints": {"x": {"torque": law or {"pd": GAINS}}}} if robot != ARM else {}
         return scenario(robot, **{"output_step": 0.05, "sampling": {"rate": 20}, "integrator": dict(FINE), **joints, **keys})
@@ -46,13 +46,13 @@ def of(scenario):
 
 
 def held(T: float) -> tuple[np.ndarray, np.ndarray]:
-    """The state after T under a constant force, by a matrix exponential."""
+    """Return the state after T under a constant force, by a matrix exponential."""
     M = expm(np.block([[A, B], [np.zeros((1, 3))]]) * T)
     return M[:2, :2], M[:2, 2]
 
 
 def recursion(count: int, T: float, torque, start, delay: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """States at samples and the torques computed there: torque(k, q, v); the delay is less than T."""
+    """Return states at samples and the torques computed there: torque(k, q, v); the delay is less than T."""
     (early, push_early), (late, push_late) = held(delay), held(T - delay)
     x, u, states, torques = np.array(start, dtype=float), None, [], []
     for k in range(count):
@@ -175,7 +175,7 @@ def test_pid_at_its_limit_does_not_wind_up(of):
 
 
 def test_an_integral_holds_a_weight_where_pd_sags(of):
-    """Also one that is picked up between two samples."""
+    """Also a weight that is attached between two samples."""
     pick = {"pick": {"at": 4.013, "do": {"attach": {"link": "cart", "mass": 1}}}}
     keys = of(LIFT, {"pid": GAINS | {"ki": 90}}, sampling={"rate": 50}, duration=30, output_step=0.5, events=pick)
     run = run_scenario(keys)
@@ -193,7 +193,7 @@ def test_an_integral_holds_a_weight_where_pd_sags(of):
                                   "setpoint": {"q": {"elbow": 0.2}}}],
                          ids=lambda given: given["law"])
 def test_laws_tend_to_the_continuous_ones(of, law):
-    """By first order in the period. A torque of `joints` acts next to them in both."""
+    """With first order in the period. A torque of `joints` acts in addition in both."""
     keys = of(ARM, control=law, duration=0.4, output_step=0.1, initial={"q": {"shoulder": 0.5}, "v": {"elbow": 1}},
               joints={"elbow": {"torque": "0.3*cos(5*t) - 0.2*v"}})
     exact = run_scenario({key: value for key, value in keys.items() if key != "sampling"})
@@ -241,7 +241,7 @@ def test_a_motion_that_becomes_meaningless_is_not_complete(of, tmp_path):
 
 
 def test_a_controller_goes_on_from_its_plain_values(of):
-    """In the middle of a sample and of a delay, bit for bit."""
+    """Between samples and during a delay, bit by bit."""
     s = scenario_of(of(law={"pid": GAINS | {"ki": 40}}, sampling={"rate": 20, "delay": 0.03, "hold": "first"}))
     model = load(s.robot)
     problem = compile_schedule(s, model).problem
@@ -256,7 +256,7 @@ def test_a_controller_goes_on_from_its_plain_values(of):
 
 
 def test_a_target_may_read_where_a_link_is(of):
-    """Always 0.1 m ahead of where the cart is: the error is constant, and its integral grows."""
+    """The target is 0.1 m ahead of the cart: the error is constant, and its integral grows."""
     run = run_scenario(of(law={"pid": {"kp": 60, "ki": 30, "kd": 12, "target": "0.5*q(x) + 0.5*x(cart) + 0.1"}}))
     z = [0.0]
 

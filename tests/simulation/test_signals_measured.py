@@ -68,7 +68,7 @@ def test_points_of_links_are_those_of_the_public_functions(name, worst):
 
 
 def test_a_link_passes_a_height_when_it_should(simulate, worst):
-    """Against the root of the height along a dense solution of SciPy's; its rates are those of forward dynamics."""
+    """The time is the root of the height along a dense solution of SciPy with forward dynamics."""
     run = simulate(PENDULUM, initial={"q": {"shoulder": 1.3, "elbow": -0.5}}, events={
         "down": {"when": "z(lower, 0, 0.1, -0.8)", "value": -1.6, "direction": "falling", "do": {"set": {"v": {}}}},
         "fast": {"when": "vx(lower)", "value": -1.0, "direction": "falling", "do": {"set": {"v": {}}}}})
@@ -104,7 +104,7 @@ def test_a_thrown_body_touches_by_its_edge_in_closed_form(simulate, worst):
 
 @pytest.mark.parametrize("method", ["Radau", "rodas5p"])
 def test_implicit_methods_solve_laws_of_links(simulate, method, worst):
-    """A stiff spring and damper from the tip to a point in the world: the order is lost where the Jacobian is wrong."""
+    """A stiff spring and damper from the tip to a point in the world: a wrong Jacobian would reduce the order."""
     keys = {"initial": {"q": {"shoulder": 1.3, "elbow": -0.5}}, "duration": 0.5, "external_forces": [
         {"link": "lower", "point": list(TIP),
          "wrench": [0, 0, 0, "-500*(x(lower, 0, 0.1, -0.8) + 1) - 200*vx(lower, 0, 0.1, -0.8)", 0, 0]}]}
@@ -114,7 +114,7 @@ def test_implicit_methods_solve_laws_of_links(simulate, method, worst):
 
 
 def test_targets_follow_what_moves(simulate, worst):
-    """A pd law towards other joints and links is the force that is written out with their velocities."""
+    """A pd law towards other joints and links equals the explicit force with their velocities."""
     keys = {"initial": {"q": {"shoulder": 1.3, "elbow": -0.5}}, "duration": 1.0}
     runs = [simulate(PENDULUM, **keys, joints={"elbow": {"torque": torque}}) for torque in (
         {"pd": {"kp": 30, "kd": 4, "target": "0.5*q(shoulder)*t - x(lower, 0, 0.1, -0.8)"}},
@@ -152,7 +152,7 @@ PHASES = {"wait": {}, "push": {"joints": {"x": {"torque": "4*step(0.25 - t_phase
 
 
 def test_time_of_the_phase_begins_anew(simulate):
-    """Two pushes of 1 N s, each from when its phase begins; 0.25 s is where no step would end by itself."""
+    """Two pushes of 1 N s start with their phases; no step would otherwise end at 0.25 s."""
     run = simulate(SLIDER, phases=PHASES, duration=3.0, initial={"v": {"x": 0.1}}, events={
         "go": {"at": [0.7, 2.1], "do": {"phase": "push"}}, "rest": {"at": 1.5, "do": {"phase": "wait"}}})
     v = np.interp([0.69, 0.825, 1.4, 2.2, 2.9], run.t, run.v[:, 0])
@@ -160,7 +160,7 @@ def test_time_of_the_phase_begins_anew(simulate):
 
 
 def test_a_force_dies_out_after_an_event(simulate, worst):
-    """m dv = 2 exp(-3 s) since the box passed x = 0.05, which has not been before: no force."""
+    """m dv = 2 exp(-3 s) since the box passed x = 0.05; before, there is no force."""
     run = simulate(SLIDER, initial={"v": {"x": 0.1}}, joints={"x": {"torque": "2*exp(-3*since(pass))"}}, events={
         "pass": {"when": "x(box)", "value": 0.05, "do": {"set": {"v": {}}}},
         "later": {"when": "since(pass)", "value": 0.3, "do": {"set": {"v": {}}}}})
@@ -171,7 +171,7 @@ def test_a_force_dies_out_after_an_event(simulate, worst):
 
 
 def test_a_motion_begins_with_its_phase(simulate, worst):
-    """A spline from the beginning of the phase is the one that is shifted by hand; nothing is compiled anew for it."""
+    """A spline from the start of the phase equals the shifted one; no code is compiled for it."""
     points, keys = [[0, 0.0], [0.3, 0.2], [0.7, -0.1], [1.0, 0.4]], {"duration": 2.5, "initial": {"q": {"elbow": 0.0}}}
     held = {"joints": {"elbow": {"prescribe": {"position": 0}}}}
     runs = [simulate(PENDULUM, **keys, phases={"hold": held, "move": {"joints": {"elbow": {"prescribe": {"position": motion}}}}},
@@ -186,7 +186,7 @@ def test_a_motion_begins_with_its_phase(simulate, worst):
 
 
 def test_a_sine_has_its_first_value_before_its_event(simulate, worst):
-    """Not that at an infinite time, which is none."""
+    """Not the value at an infinite time, which is undefined."""
     sine = {"sine": {"amplitude": 2.0, "frequency": 0.7, "phase": 0.5, "offset": 0.1}, "from": "go"}
     run = simulate(SLIDER, joints={"x": {"torque": sine}}, events={"go": {"at": 0.5, "do": "record"}})
     s = np.maximum(run.t - 0.5, 0.0)

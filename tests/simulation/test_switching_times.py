@@ -18,7 +18,7 @@ def program(text):
 
 
 def values(program, times):
-    """(k, 3) the kernel's values and derivatives."""
+    """Return the kernel's values and derivatives (k, 3)."""
     i, f = (lambda *x: np.array(x, dtype=np.int64)), (lambda *x: np.array(x, dtype=float))
     table = Signals(i(PROGRAM), i(0), i(len(program.code)), f(), f(), i(*program.code), f(*program.literals))
     stack, none = np.zeros(3 * program.depth), np.zeros(1)
@@ -26,7 +26,7 @@ def values(program, times):
 
 
 def waves(level, w, end):
-    """Roots of sin(w t) = level in (0, end)."""
+    """Return the roots of sin(w t) = level in (0, end)."""
     a = math.asin(level)
     turns = 2 * math.pi * np.arange(-1, w * end)
     roots = np.concatenate([(a + turns) / w, (math.pi - a + turns) / w])
@@ -50,7 +50,7 @@ def waves(level, w, end):
     ("step(t-1)*q", 2.0, [1.0]), ("sin(3*t)*exp(-t)+q", 2.0, []), ("step(q-t)", 2.0, []), ("step(t*t+1)", 2.0, []),
 ])
 def test_switches_lie_where_closed_forms_say(text, end, expected):
-    """To a few roundings of t and of the functions; outside a window the kernel's value is that of the side."""
+    """To a few roundings of t and of the functions; outside a window, the kernel's value is that of the side."""
     found = switches_in_time(program(text), 0.0, end)
     expected = np.sort(expected)
     assert found.complete and found.windows.shape == (len(expected), 2)

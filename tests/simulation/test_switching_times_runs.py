@@ -13,7 +13,7 @@ METHODS = ("rk4", "dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF
 
 @pytest.fixture(autouse=True, params=["auto", "generic"])
 def code(request, monkeypatch):
-    """By lines and by loops."""
+    """Use generated code, then generic kernels."""
     monkeypatch.setenv("LIEDYN_CODE", request.param)
 
 
@@ -28,7 +28,7 @@ joints:
 
 @pytest.fixture
 def run(tmp_path):
-    """A mass of 1 kg on a rail under a force."""
+    """Return a mass of 1 kg on a rail under a force."""
     (tmp_path / "box.yaml").write_text(BOX)
 
     def run(force, *overrides, method="dopri5", duration=10, initial="{}"):
@@ -124,7 +124,7 @@ def test_switches_at_the_start_take_the_side_of_the_motion(run, method):
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "RK45"])
 def test_sticking_does_not_cut_for_ever(run, method):
-    """Pulled by half of the friction, the mass stops at t = 2 and q = 1 and stays there to first order: a step's length."""
+    """Pulled by half of the friction, the mass stops at t = 2 and q = 1 and remains there to first order in the step."""
     result = run("0.5-sign(v)", method=method, duration=3, initial="{v: {x: 1}}")
     assert abs(result.q[-1, 0] - 1) < 2e-3 and abs(result.v[-1, 0]) < 2e-3
     assert "the torque of x switches too often from t = 2 s (sticking" in str(result.warnings[0])

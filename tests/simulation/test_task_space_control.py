@@ -47,7 +47,7 @@ def task(link: str, target: dict, **more) -> dict:
 
 
 def tool(model, q, link):
-    """Position of the point and orientation of the link."""
+    """Return the position of the point and the orientation of the link."""
     T = ld.link_pose(model, q, link)
     return T[:3, :3] @ POINT + T[:3, 3], Rotation.from_matrix(T[:3, :3])
 
@@ -204,7 +204,7 @@ def test_damped_solutions_turn_with_the_axes(m):
 
 
 def test_out_of_reach_it_is_damped_and_says_so(scenario):
-    """The arm is 1 m long. The limits of its motors keep the motion calm."""
+    """The arm is 1 m long. The limits of its motors limit the motion."""
     run = run_scenario(scenario(PLANAR, duration=3, integrator={"method": "dopri5"}, saturate={"*": 20}, output_step=0.01,
                                 initial={"q": {"shoulder": -0.4, "elbow": 1.2, "wrist": 0.3}},
                                 control=task("hand", {"xyz": ["0.6 + 0.3*t", 0, 0]}, point=[0.1, 0, 0])))

@@ -32,7 +32,7 @@ def model():
 
 
 def read(columns):
-    """As a file of these columns is read."""
+    """Read a file of these columns."""
     return Trajectory({}, np.arange(3.0), {name: x for name, _, x in columns}, {name: unit for name, unit, _ in columns},
                       "motion.csv", np.arange(3) + 2)
 

@@ -21,7 +21,7 @@ STANDING = {"abd": 0.1, "hip": 0.8, "knee": -1.6}
 
 @pytest.fixture
 def standing(tmp_path):
-    """The quadruped with its feet pinned to the ground where they stand, one on a slope, and the state in which they do."""
+    """Return the quadruped with its feet pinned to the ground, one on a slope, and its state."""
     free = ld.load(ROBOTS / "quadruped.yaml")
     q = free.neutral()
     q[2] = 0.3
@@ -108,7 +108,7 @@ def pin_forces(q: float, v: float, a: float, sign: int) -> dict[str, complex]:
 
 
 def turning(q, v, a):
-    """The four-bar's state at a crank's motion, its motor's force and multipliers, and the branch it is on."""
+    """Return the four-bar's state for a motion of the crank, its motor's force and multipliers, and its branch."""
     model = ld.load(ROBOTS / "four_bar.yaml")
     start = ld.assemble(model, [q, 0.0, 0.0], fixed=["crank"]).q
     mask = np.array([True, False, False])

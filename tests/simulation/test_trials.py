@@ -28,12 +28,12 @@ STIFF = {"initial": {"q": {"j": 1.0}}, "integrator": {"method": "rk4", "step": 1
 
 @pytest.fixture(autouse=True)
 def time_enough(monkeypatch):
-    """On a machine under load, too."""
+    """Allow enough time on a busy machine."""
     monkeypatch.setattr(trials, "MAX_SECONDS", 600.0)
 
 
 def character() -> str:
-    """A trunk in free flight with two arms of ball joints that become light towards their ends, as animated characters have."""
+    """Return a trunk in free flight with two arms of ball joints whose masses decrease towards their ends."""
     links, joints = ["trunk: {mass: 30, inertia: [1, 1, 0.5]}"], []
     for side, y in (("l", 0.1), ("r", -0.1)):
         parent, mass, length = "trunk", 3.0, 0.3
@@ -48,7 +48,7 @@ def character() -> str:
 
 
 def outcomes(text: str) -> list[tuple[str, str]]:
-    """(integrator, what happened) of each trial that a message tells of."""
+    """Return (integrator, outcome) of each trial in a message."""
     return re.findall(r"integrator=(\{[^}]*\}) (.*?)(?=, integrator=|;|$)", text.partition("; tried: ")[2])
 
 
@@ -86,7 +86,7 @@ def test_what_is_named_can_be_given_whatever_the_scenario_says_of_its_integrator
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "rodas5p"])
 def test_where_no_method_passes_it_is_said(scenario, method):
-    """q'' = q'^2: infinite after half a second."""
+    """q'' = q'^2 is infinite after half a second."""
     given = scenario(FREE, gravity=[0, 0, 0], initial={"v": {"j": 2.0}}, joints={"j": {"torque": "v(j)*v(j)"}},
                      integrator={"method": method})
     with pytest.raises(ComputationError, match="the motion may diverge there") as caught:
@@ -109,7 +109,7 @@ def test_a_result_that_is_not_accurate_is_told_with_what_is(scenario):
 
 
 def test_a_step_that_is_named_against_instability_is_stable(scenario, monkeypatch):
-    """Outputs cut steps: a quarter of the step taken, not of the step given."""
+    """Outputs shorten steps: the advice is a quarter of the actual step, not of the given one."""
     given = scenario(PENDULUM % "damping: 1000.0", **STIFF | {"output_step": 7.3e-3, "duration": 0.511})
     monkeypatch.setattr(trials, "MAX_RELATIVE_BALANCE", 0.0)                   # nothing is good enough: all are tried
     tried = outcomes(run_scenario(given, {"integrator.step": 7.3e-4}).warnings[-1].message)
@@ -121,7 +121,7 @@ def test_a_step_that_is_named_against_instability_is_stable(scenario, monkeypatc
 
 
 def test_events_happen_in_trials_as_in_runs(scenario):
-    """A trial begins with the first phase, and leaves the run as it is."""
+    """A trial begins with the first phase, and does not change the run."""
     given = scenario(FREE, duration=6, output_step=1, initial={"q": {"j": 1.0}}, integrator={"method": "rk4", "step": 0.3},
                      events={"low": {"when": "q(j)", "direction": "falling", "do": "record"}})
     run = run_scenario(given)
@@ -134,7 +134,7 @@ def test_events_happen_in_trials_as_in_runs(scenario):
 
 
 def test_trials_end_with_their_time(scenario, monkeypatch):
-    """The first takes all the time: no other is made or named."""
+    """The first trial uses all the time: no other is run or named."""
     monkeypatch.setattr(trials, "MAX_SECONDS", 1e-6)
     with pytest.raises(ComputationError) as caught:
         run_scenario(scenario(PENDULUM % "damping: 1000.0", **STIFF))
@@ -145,7 +145,7 @@ def test_trials_end_with_their_time(scenario, monkeypatch):
 
 @pytest.mark.parametrize("method", ["rodas5p", "rk4"])
 def test_the_first_step_of_a_trial_which_may_compile_costs_no_time(scenario, method, monkeypatch):
-    """Compiled in 1 s here: the whole run is computed, nevertheless."""
+    """Compilation takes 1 s here; the whole run is computed nevertheless."""
     monkeypatch.setattr(trials, "MAX_SECONDS", 0.5)
     prepared = prepare(scenario(PENDULUM % "damping: 1000.0", **STIFF | {"duration": 0.1}), ())
     checkpoint = trials._TimedRecorder.checkpoint
@@ -195,7 +195,7 @@ def test_messages_that_no_integrator_changes_name_none(scenario):
 
 
 def test_runs_of_a_batch_try_nothing(tmp_path, monkeypatch):
-    """A thousand runs that diverge take no longer than they do."""
+    """A thousand diverging runs take no additional time."""
     monkeypatch.setattr(trials, "try_integrators", lambda *_: pytest.fail("tried"))
     found = batch(tmp_path, "overrides: {integrator: {method: rk4, step: 0.05}}\n"
                             "parameters: [{key: joints.shoulder.torque.pd.kd, list: [1000.0, 2000.0]}]\n")

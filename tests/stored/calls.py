@@ -11,7 +11,7 @@ ROBOTS = Path(__file__).parents[2] / "robots"
 
 
 def plain(value):
-    """Arrays and fields of results, as lists of decimal numbers that return the same bits."""
+    """Return arrays and fields of results as lists of decimal numbers that return the same bits."""
     if isinstance(value, np.ndarray):
         return [repr(float(x)) for x in value.ravel()]
     if isinstance(value, tuple | list):
@@ -75,7 +75,7 @@ def main(path: str) -> None:
 
 
 def collected(calls) -> dict:
-    """Results by name; a call that fails ends its robot, and its error is what is stored."""
+    """Return results by name. A call that fails ends its robot, and its error is stored."""
     found = {}
     try:
         for name, value in calls:

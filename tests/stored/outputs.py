@@ -90,7 +90,7 @@ def cases():
 
 @click.group()
 def main():
-    """Store outputs of commands and public calls; compare two stores."""
+    """Store outputs of commands and public calls, or compare two stores."""
 
 
 @main.command()
@@ -120,7 +120,7 @@ def record(folder, source, only):
 @click.argument("after", type=click.Path(exists=True, path_type=Path))
 @click.option("--tolerance", default=0.0, help="Allowed difference, relative to the largest value of a column.")
 def compare(before, after, tolerance):
-    """Print what differs between two stores; exit status 4 if anything does."""
+    """Print the differences between two stores; the exit status is 4 if there are any."""
     names = sorted({path.relative_to(root) for root in (before, after) for path in root.rglob("*") if path.is_file()})
     different = 0
     for name in names:
@@ -136,7 +136,7 @@ def compare(before, after, tolerance):
 
 
 def differences(before: Path, after: Path, tolerance: float):
-    """Descriptions of what differs between two files."""
+    """Return descriptions of the differences between two files."""
     if before.suffix == ".csv":
         columns, others = table_of(before), table_of(after)
         for name in {**columns, **others}:
@@ -167,7 +167,7 @@ def table_of(path: Path) -> dict[str, list[str]]:
 
 
 def leaves(tree, place=""):
-    """(key, list of values) of each leaf of a JSON tree; lists of numbers are one leaf."""
+    """Return (key, list of values) of each leaf of a JSON tree; a list of numbers is one leaf."""
     if isinstance(tree, dict):
         for key, value in tree.items():
             if key not in UNSTORED_KEYS:
