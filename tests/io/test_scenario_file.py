@@ -21,7 +21,9 @@ from liedyn.io.scenarios.scenario import (
     Stabilization,
     Torque,
 )
-from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of, scenario_of_robot, to_plain
+from liedyn.io.scenarios.scenario_file import SCENARIO, read_scenario, scenario_of, scenario_of_robot, to_plain
+from liedyn.io.yaml_values import override as apply_override
+from liedyn.io.yaml_values import tree_of
 from messages import has_parts
 
 FULL = """\
@@ -156,6 +158,32 @@ def test_overrides(folder, override, value):
 def test_names_with_dots_that_exist_need_no_quotes(folder):
     s = read_scenario(folder / "s.yaml", ['joints."left.knee".torque=3', "joints.left.knee.torque=4"])
     assert s.joints[-1] == Rule("left.knee", Torque(Constant(4)))
+
+
+POSITION = "joints.a.prescribe.position"
+
+
+@pytest.mark.parametrize("override, gone", [
+    (f"{POSITION}.limits.velocity=9", ()), (f"{POSITION}.limits.acceleration=9", ()), (f"{POSITION}.limits.jerk=9", ()),
+    (f"phases.p.{POSITION}.limits.velocity=9", ()), ("joints.b.torque.pd.target.limits.jerk=9", ()),
+    ("joints.b.torque.pd.target[0].limits.jerk=9", ()),
+    (f"{POSITION}.quintic=[[0, 0], [1, 1]]", (f"{POSITION}.move",)),
+    ("joints.a.prescribe.velocity=0", (POSITION,)), ("joints.a.torque=0", ("joints.a.prescribe",)),
+    ("joints.b.torque.pid.kp=9", ("joints.b.torque.pd",)), ("joints.b.torque.sine={amplitude: 9}", ("joints.b.torque.pd",)),
+    ("joints.position.torque=0", ("joints.position.prescribe",)), ("joints.velocity.torque=0", ()),
+    ("control.poles=[-9, -9]", ("control.bandwidth",)), ("contacts.links.c.sphere.radius=9", ("contacts.links.c.point",)),
+])
+def test_an_override_replaces_the_keys_that_cannot_stand_next_to_it_and_no_others(override, gone):
+    """`limits.velocity` of a move deleted `limits.acceleration`, since they exclude each other elsewhere."""
+    limits = {"velocity": 1, "acceleration": 2, "jerk": 3}
+    move = {"move": [[0, 0], [1]], "limits": limits}
+    joints = {"a": {"prescribe": {"position": move}}, "b": {"torque": {"pd": {"kp": 1, "target": [dict(move)]}}},
+              "position": {"prescribe": {"velocity": 0}}}
+    if "[0]" not in override:
+        joints["b"]["torque"]["pd"]["target"] = dict(move)
+    tree = tree_of({"joints": joints, "phases": {"p": {"joints": joints}}, "control": {"bandwidth": 1},
+                    "contacts": {"links": {"c": {"point": [0, 0, 0]}}}}, "scenario", ScenarioError)
+    assert tuple(apply_override(tree, override, ScenarioError, SCENARIO)) == gone
 
 
 def test_an_override_of_a_parameter_of_the_robot_names_the_command(folder):

@@ -349,6 +349,26 @@ def _mappings(path: str, value: Value) -> Iterator[tuple[str, Schema]]:
             yield from _mappings(path, alternative)
 
 
+def _alternatives(values: Iterable[Value]) -> Iterator[Value]:
+    for value in values:
+        yield from _alternatives(value.values) if isinstance(value, OneOf) else (value,)
+
+
+def values_below(values: Iterable[Value], key: str) -> tuple[Value, ...]:
+    """Return the declarations of the entry `key` of what `values` declare. `points[0]` is the first entry of the list points."""
+    name, bracket, _ = key.partition("[")
+    if bracket:
+        return values_below(values_below(values, name), "0")
+    return tuple(value[key].value if isinstance(value, Schema) else value.of for value in _alternatives(values)
+                 if isinstance(value, List | Named) or (isinstance(value, Schema) and key in value))
+
+
+def excluded_keys(values: Iterable[Value], key: str) -> set[str]:
+    """Return the keys that cannot stand next to `key` in a mapping that one of `values` declares."""
+    groups = [group for value in _alternatives(values) if isinstance(value, Schema) for group in value.one_of if key in group]
+    return {name for group in groups for name in group} - {key}
+
+
 def one_of(title: str, *keys: Field, reader: Reader | None = None) -> Schema:
     """Return the declaration of a mapping with exactly one key."""
     return Schema(title, keys, one_of=(tuple(key.name for key in keys),), reader=reader)

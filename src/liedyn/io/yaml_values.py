@@ -13,6 +13,7 @@ import numpy as np
 import yaml
 
 from liedyn.errors import InputError, Place
+from liedyn.io.file_schema import Value, excluded_keys, values_below
 from liedyn.io.recorded_paths import relative_path
 from liedyn.io.yaml_nodes import NULL, Node, parse_yaml
 
@@ -81,12 +82,12 @@ def first_key(keys: Container[object], path: list[str]) -> list[str]:
     return path[:next((k for k in lengths if ".".join(path[:k]) in keys), 1)]
 
 
-def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tuple[str, ...], ...] = ()) -> list[str]:
-    """Apply "key.path=value" to the tree. Return the keys that it replaced, and its own key.
+def override(root: Node, text: str, error: type[InputError], *declared: Value) -> list[str]:
+    """Apply "key.path=value" to the tree. Return the keys that it replaced.
 
     The value is YAML; null removes the key. Errors name the override. A new name with a dot is in quotes, an entry of a list is
-    written by its number: ``external_forces.0.until=2``. A key of one of the groups `exclusive` replaces its siblings of the same
-    group, in ``control`` and below an entry of ``joints``, also of a phase.
+    written by its number: ``external_forces.0.until=2``. `declared` is the declaration of the tree: a key of which only one may
+    exist (`Schema.one_of`) replaces its siblings.
     """
     file = f"override {text}"
     match = _OVERRIDE.match(text)
@@ -100,23 +101,23 @@ def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tu
     holder, replaced = root, []
     holder.mapping()
     while (part := first_key(holder.value, path)) != path:
-        replaced += _make_room(holder, ".".join(part), exclusive)
-        holder, path = _enter(holder, ".".join(part), file), path[len(part):]
+        replaced += _make_room(holder, ".".join(part), declared)
+        holder, path, declared = _enter(holder, ".".join(part), file), path[len(part):], values_below(declared, ".".join(part))
     holder, entry = _entry(holder, ".".join(part), file)
     if new.kind == "null" and (holder.kind == "list" or entry in holder.value):
         del holder.value[entry]
         return replaced
-    replaced += _make_room(holder, entry, exclusive)
+    replaced += _make_room(holder, entry, declared)
     _graft(new, file, _key(holder, entry))
     holder.value[entry] = new
     return replaced
 
 
-def _make_room(node: Node, part: str | int, exclusive: tuple[tuple[str, ...], ...]) -> list[str]:
-    if node.kind != "mapping" or not re.match(r"control|(phases\..*\.)?joints\.", node.key):
+def _make_room(node: Node, part: str | int, declared: Iterable[Value]) -> list[str]:
+    """Remove the keys that cannot stand next to the key `part`. Return them."""
+    if node.kind != "mapping":
         return []
-    siblings = {key for group in exclusive if part in group for key in group} - {part}
-    return [_key(node, sibling) for sibling in sorted(siblings) if node.value.pop(sibling, None)]
+    return [_key(node, key) for key in sorted(excluded_keys(declared, str(part))) if node.value.pop(key, None)]
 
 
 def _enter(node: Node, part: str, file: str) -> Node:

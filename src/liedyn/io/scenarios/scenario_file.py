@@ -29,7 +29,6 @@ from liedyn.io.scenarios.contact_schema import CONTACTS, LIMITS, contacts_to_dic
 from liedyn.io.scenarios.control_schema import (
     CONTROL,
     MOTORS,
-    POLES,
     SAMPLING,
     SATURATE,
     control_to_dict,
@@ -51,11 +50,9 @@ from liedyn.io.scenarios.scenario import (
 )
 from liedyn.io.scenarios.signal_schema import (
     DRIVES,
-    LEVELS,
     MOTION,
     NUMBERS,
     SIGNAL,
-    TORQUES,
     by_name,
     drive_to_dict,
     numbers_to_list,
@@ -248,7 +245,7 @@ def is_robot(root: Node) -> bool:
 def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scenario:
     overrides = override_texts(overrides, ScenarioError)
     replaced = [(text, key) for text in overrides
-                for key in override(root, text, ScenarioError, (*DRIVES.one_of, *LEVELS.one_of, *TORQUES.one_of, POLES))]
+                for key in override(root, text, ScenarioError, SCENARIO)]
     nodes = SCENARIO.nodes(root)
     duration = SCENARIO.value(nodes, "duration")
     output_step = SCENARIO.value(nodes, "output_step", duration / 500, maximum=duration)
