@@ -70,6 +70,72 @@ def test_units_mirror_order_and_start():
     assert again.duration == pytest.approx(move.duration, rel=1e-12)
 
 
+@pytest.mark.parametrize("multiplier, velocity, acceleration, jerk, limiting", [
+    (1.0, 0.3, 4.0, None, {"a", "b"}), (-3.0, 2.0, 4.0, None, {"b"}), (1.0, 2.0, 1.0, None, {"b"}),
+    (0.1, 9.0, 9.0, None, {"a"}), (2.0, 9.0, 9.0, 9.0, {"b"}), (-0.5, 0.4, 9.0, 2.0, {"b"})])
+def test_limits_of_a_follower_act_as_those_of_its_driver(multiplier, velocity, acceleration, jerk, limiting):
+    """Motions took up to twice as long, since all of the motion became slower, and the summary named the driver."""
+    links = [ld.Link("a", 1, [0, 0, 0], [0.1] * 3), ld.Link("b", 1, [0, 0, 0], [0.1] * 3)]
+    own = {"lower": -9, "upper": 9, "velocity": 2.0, "acceleration": 4.0}
+    model = ld.build(ld.Robot("r", links, [
+        ld.Joint("a", "revolute", "world", "a", axis=[0, 0, 1], limits=own | {"jerk": 20.0 if jerk else np.inf}),
+        ld.Joint("b", "revolute", "a", "b", axis=[0, 0, 1], mimic=ld.Mimic("a", multiplier=multiplier),
+                 limits={"lower": -9, "upper": 9, "velocity": velocity, "acceleration": acceleration, "jerk": jerk or np.inf})]))
+    size = abs(multiplier)
+    limits = {"velocity": min(2.0, velocity / size), "acceleration": min(4.0, acceleration / size)}
+    limits |= {"jerk": min(20.0, jerk / size)} if jerk else {}
+    for v0 in (None, [0.1, 0.1 * multiplier]):
+        if v0 and jerk is None:
+            continue                                           # one motion from a velocity suffices
+        move = ld.plan_move(model, {"a": 1.0}, v0=v0)
+        alone = ld.plan_move(model, {"a": 1.0}, v0=v0, **{key: {"a": x, "b": 1e9} for key, x in limits.items()})
+        assert move.duration == pytest.approx(alone.duration, rel=1e-9)
+        assert v0 or set(move.limiting) == limiting
+
+
+def test_names_take_precedence_over_patterns_also_of_coordinates():
+    """A later pattern replaced the limit of a joint that had been named, and patterns did not match coordinates."""
+    model = pendulum()
+    slow = ld.plan_move(model, {"elbow": 1.0}, acceleration=1.0).duration
+    for limits in ({"elbow": 1.0, "*": 5.0}, {"*": 5.0, "elbow": 1.0}, {"e*": 5.0, "elb*": 1.0}, {"elb*": 1.0, "e*": 5.0}):
+        assert ld.plan_move(model, {"elbow": 1.0}, acceleration=limits).duration == slow
+    free = ld.build(ld.Robot("r", [ld.Link("a", 1, [0, 0, 0], [0.1] * 3)], [ld.Joint("base", "free", "world", "a")]))
+    far = {"base": [0, 0, 1, 0, 0, 0, 1]}
+    for limits in ({"base.v*": 4.0, "*": 1.0}, {"base": 1.0, "base.vz": 4.0}, {"*": 1.0, "base": 4.0}, {"b?se": 4.0}):
+        assert ld.plan_move(free, far, acceleration=limits).duration == pytest.approx(1.0, rel=1e-12)
+    with pytest.raises(ld.NameLookupError, match=r"no moving joint 'bsae'"):
+        ld.plan_move(free, far, acceleration={"bsae": 1.0})
+
+
+def test_the_robot_rests_before_a_motion_that_starts_at_rest():
+    """The first part of the motion continued before its start: x = a t^2 / 2."""
+    for jerk in (None, 10.0):
+        move = ld.plan_move(pendulum(), {"shoulder": 1.0, "elbow": 0.3}, [0.1, 0.2], velocity=1.0, acceleration=3.0, jerk=jerk)
+        q, v, a = move.at([-5.0, -1e-3, np.nextafter(0.0, -1.0)])
+        assert q.tolist() == [[0.1, 0.2]] * 3 and not v.any() and not a.any()
+
+
+def test_what_a_start_exceeds_is_named():
+    """An initial acceleration led to five times the maximum velocity without a message."""
+    model = pendulum()
+    limits = {"velocity": 1.0, "acceleration": 3.0, "jerk": 1.0}
+    with pytest.warns(ld.LiedynWarning, match=r"velocity of shoulder reaches 5\.4, its limit is 1 \[beyond-limits\]"):
+        move = ld.plan_move(model, {"shoulder": 1.0}, v0=[0.9, 0], a0=[3.0, 0], **limits)
+    assert np.abs(move.at(np.linspace(0, move.duration, 9999)).v).max() == pytest.approx(5.4, rel=1e-5)
+    with pytest.warns(ld.LiedynWarning, match="acceleration of shoulder reaches 4, its limit is 3"):
+        ld.plan_move(model, {"shoulder": 1.0}, a0=[4.0, 0], velocity=90.0, acceleration=3.0, jerk=1e3)
+    with pytest.raises(ld.UsageError, match="a0 of shoulder has no effect without a jerk limit"):
+        ld.plan_move(model, {"shoulder": 1.0}, a0=[3.0, 0], velocity=1.0, acceleration=3.0)
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-300])
+def test_extreme_limits_cause_no_warning(scale):
+    model = pendulum()
+    ld.plan_move(model, {"shoulder": 1.0}, velocity=scale, acceleration=scale).at(np.array([0.0, 1.0, 1e300]))
+    with pytest.raises(ld.ComputationError, match="the motion is not finite under these limits"):
+        ld.plan_move(model, {"shoulder": 1e200}, acceleration=1e-200, velocity=1e300)
+
+
 def test_followers_stay_within_their_limits():
     """A follower with twice the velocity of its joint halves that; one by a function, too."""
     links = [ld.Link("a", 1, [0, 0, 0], [0.1] * 3), ld.Link("b", 1, [0, 0, 0], [0.1] * 3)]
@@ -100,16 +166,21 @@ def test_wrong_input():
             (({"elbow": 0.5},), ld.UsageError, "no acceleration limit of elbow"),
             (({"elbow": 2.0},), ld.ConfigurationError, "the target of elbow is 2 rad; its limits are -1 to 1"),
             (({"shoulder": np.nan},), ld.ConfigurationError, "not finite"),
-            (([1.0],), ld.ShapeError, "target"),
+            (([1.0],), ld.ShapeError, "target"), ((None,), ld.UsageError, "target: expected a configuration or values by joint"),
             (([[0.0, 0.0]],), ld.UsageError, "target must be one configuration")):
         with pytest.raises(kind) as error:
             ld.plan_move(model, *arguments)
         assert message in str(error.value)
     for options, message in (({"acceleration": -1}, "acceleration must be a number > 0"), ({"jerk": "x"}, "jerk must be"),
-                             ({"velocity": {"wrist": 1}}, "no moving joint 'wrist'"), ({"duration": 0}, "duration must be"),
+                             ({"velocity": {"wrist": 1}}, "no moving joint 'wrist'"),
+                             ({"jerk": True}, "jerk must be a number > 0, got True"),
+                             ({"acceleration": np.inf}, "acceleration must be a finite number"),
+                             ({"duration": 0}, "duration must be"),
                              ({"duration": 0.1}, "the motion takes at least"), ({"a0": [0, np.inf]}, "a0")):
         with pytest.raises(ld.LiedynError, match=message):
             ld.plan_move(model, {"shoulder": 1.0}, **options)
+    with pytest.warns(ld.LiedynWarning, match="elbow starts at 3 rad, above its limit 1 rad"):
+        ld.plan_move(model, {"elbow": 0.5}, {"elbow": 3.0}, acceleration=3.0)
     with pytest.raises(ld.ComputationError, match=r"elbow reaches 2\.75 rad during the motion; its limits are -1 to 1"):
         ld.plan_move(model, {"elbow": 0.9}, {"elbow": 0.5}, [0, 3.0], acceleration=2.0)
     bars = ld.load("robots/four_bar.yaml")

@@ -79,6 +79,8 @@ def test_scenarios_have_the_options_as_keys(folder):
     assert to_plain(scenario)["xacro_args"] == {"a": "2", "b": "true", "c": "text"}
     wrong = run("simulate", "arm.xml", "-S", "xacro_args={a: [1]}", "--dry-run")
     assert wrong.exit_code == 3 and "xacro_args.a: expected" in wrong.stderr
+    twice = run("info", "arm.xml", "--xacro-arg", "a=1", "--xacro-arg", "a=2")
+    assert twice.exit_code == 2 and "expected one value of each argument, got a=1, a=2" in twice.stderr
     unfit = run("simulate", "arm.xml", "--ignore", "fluid", "--xacro-arg", "a=2", "--dry-run")
     assert unfit.exit_code == 3 and "xacro arguments apply only to files with the ending .xacro" in unfit.stderr
 

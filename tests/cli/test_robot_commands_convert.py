@@ -92,6 +92,7 @@ def test_joints_are_fixed(tmp_path):
     ok("convert", ROBOTS / "gripper.urdf", "--fix", "left_crank=0.2", "-o", tmp_path / "gripper.yaml")
     assert ld.load(tmp_path / "gripper.yaml").joint_names == ("left_pad", "left_bar", "right_pad", "right_bar")
     for arguments, message in ((("--fix", "elbw=1"), "--fix elbw=1: no moving joint 'elbw'; the robot has shoulder, elbow"),
+                               (("--fix", "elbow=1", "--fix", "elbow=2"), "--fix elbow: expected one value, got several"),
                                (("--fix", "elbow=1,2"), "--fix elbow=1,2: expected 1 number(s) for joint elbow")):
         done = run("convert", ROBOTS / "double_pendulum.urdf", *arguments, "-o", tmp_path / "b.yaml")
         assert done.exit_code == 2 and message in done.stderr, done.stderr

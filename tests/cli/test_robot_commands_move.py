@@ -26,6 +26,8 @@ def test_it_writes_the_motion_of_plan_move(tmp_path):
     (["--to", "home"], 2, "target home: expected JOINT=VALUE or a keyframe; the robot has no keyframes"),
     (["--to", "elbow=x"], 2, "'x' is not a finite number"), (["--to", "elbow=1"], 2, "no acceleration limit of elbow"),
     (["--to", "elbow=1", "--acceleration", "fast"], 2, "acceleration * must be a number > 0, got 'fast'"),
+    (["--to", "elbow=1", "--to", "elbow=2"], 2, "target elbow: expected one value, got several"),
+    (["--to", "elbow=1", "--jerk", "1", "--jerk", "2"], 2, "jerk *: expected one value, got several"),
     (["--to", "elbow=1", "--acceleration", "2", "--duration", "0.1"], 1, "the motion takes at least"), ([], 2, "--to")])
 def test_wrong_options_write_nothing(arguments, status, message, tmp_path):
     done = command("move", ROBOT, *arguments, "-o", tmp_path / "motion.csv")

@@ -1,4 +1,5 @@
 """Models with fixed joints: the dynamics are those of hybrid dynamics with these joints at rest."""
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 import liedyn as ld
 from coupled_robots import coupled_robot, equations
-from liedyn.errors import ConfigurationError, ModelError, NameLookupError, ShapeError
+from liedyn.errors import ConfigurationError, ModelError, NameLookupError, ShapeError, UsageError
 from zoo import ROBOTS, model_of, random_robot, state
 
 ROOT = Path(__file__).parents[2]
@@ -113,6 +114,27 @@ def test_names_and_values_are_checked():
         ld.fix_joints(model, {joints["ball"]: [0, 0, 0, 2]})
     with pytest.raises(ConfigurationError, match="is not finite"):
         ld.fix_joints(model, {joints["revolute"]: np.nan})
+    for values in (None, "joint0", ["joint0"]):                # raised AttributeError
+        with pytest.raises(UsageError, match=r"fix_joints: expected {joint: coordinates}, got "):
+            ld.fix_joints(model, values)
+    for value in ("x", None, 1j):                              # raised ValueError
+        with pytest.raises(ShapeError, match=rf"fix_joints: {joints['revolute']} is not an array of numbers"):
+            ld.fix_joints(model, {joints["revolute"]: value})
+
+
+def test_a_floating_root_link_called_world_is_not_fixed_to_itself():
+    model = ld.load(ROOT / "robots/double_pendulum.urdf", base="floating")
+    with pytest.raises(ConfigurationError, match="the floating base cannot be fixed, since the root link is called world"):
+        ld.fix_joints(model, {"base": [0, 0, 1, 0, 0, 0, 1]})
+
+
+def test_coordinates_beyond_limits_are_named():
+    model = ld.load(ROOT / "robots/ur5.yaml")
+    with pytest.warns(ld.LiedynWarning, match=r"elbow_joint is fixed at 7 rad, its limits are -6\.28319 to 6\.28319 \[beyond"):
+        ld.fix_joints(model, {"elbow_joint": 7.0})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ld.fix_joints(model, {"elbow_joint": 6.283186})        # rounded to six digits
 
 
 def test_couplings_that_the_values_contradict_are_named():

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from liedyn.analysis.operating_point import prepare as linearization_setup
 from liedyn.errors import ComputationError, ScenarioError
 from liedyn.simulation.signals.point_to_point import MotionLimits, PointState, fastest_motion, stop_and_go
 
@@ -163,11 +164,20 @@ def test_limits_of_the_robot_and_those_next_to_a_move(tmp_path):
     ([[0, 0], [0.2, 1], [0.3, 0]], {"limits": {"acceleration": 1}},
      "the motion to point 2 starts at 0.3 s; the motion before it ends at"),
     ([[0.5, 0, 1], [1]], {"limits": {"acceleration": 1}}, "the motion would start with a velocity jump"),
+    ([[0, 0, 0, 0.1], [1]], {"limits": {"acceleration": 1}}, "acceleration of a move has no effect without a jerk limit"),
     ([[0, 0]], {"limits": {"acceleration": 1}}, "expected a list of at least 2 points"),
     ([[0, 0], [1, 2, 3]], {"limits": {"acceleration": 1}}, "numbers: x, or t and x")])
 def test_wrong_moves(move, more, message):
     with pytest.raises(ScenarioError, match=message.replace("(", r"\(")):
         ld.run_scenario(scenario(move, **more))
+
+
+def test_limits_that_the_start_exceeds_are_named():
+    """The run followed a faster motion than its limits allow without a message."""
+    setup = linearization_setup(scenario([[0, 0, 0.9, 3.0], [1]], limits={"velocity": 1, "acceleration": 3, "jerk": 1}))
+    assert [str(warning) for warning in setup.warnings] == [
+        "scenario: joints.shoulder.prescribe.position.move: from its initial state, the position of shoulder exceeds a limit: "
+        "the velocity reaches 5.4, the limit is 1 [beyond-limits]"]
 
 
 def test_a_force_is_no_move_and_other_curves_have_no_limits():

@@ -485,6 +485,7 @@ def assembled_states(model: Model, q: Sequence[str] = (), v: Sequence[str] = (),
 def assembly_arguments(model: Model, q: Sequence[str], fixed: Sequence[str],
                         constraint_motion: Sequence[str]) -> tuple[Array, list[str], dict[str, Array]]:
     """Return the guess, the joints to fix and the poses of driven loops."""
+    check_repetition("--constraint-motion", [text.partition("=")[0].strip() for text in constraint_motion])
     return (configuration_of(model, q), [model.joint_names[k] for k in select(fixed, model.joint_names, "joint to fix")],
             {name: T for text in constraint_motion for name, T in _driven_poses(model, text)})
 
@@ -529,6 +530,7 @@ def _velocity(model: Model, q: Array, texts: Sequence[str], constraint_motion: M
 def _joint_values(model: Model, texts: Sequence[str], index: Callable[[str], slice],
                   option: str) -> Iterator[tuple[str, list[float]]]:
     """Yield each joint that texts name or match, with its values. index: function that returns the coordinates of a joint."""
+    check_repetition(option, [text.partition("=")[0].strip() for text in texts])
     pairs = {text.partition("=")[0].strip(): (text, _named_values(text, option, "moving joint", model.joint_names)[1])
              for text in texts}
     for name, (text, values) in values_by_name(pairs, model.joint_names, "moving joint").items():
@@ -536,6 +538,13 @@ def _joint_values(model: Model, texts: Sequence[str], index: Callable[[str], sli
         if len(values) != coordinates.stop - coordinates.start:
             raise UsageError(f"{option} {text}: expected {coordinates.stop - coordinates.start} number(s) for joint {name}")
         yield name, values
+
+
+def check_repetition(option: str, names: Sequence[str]) -> None:
+    """Raise UsageError if a repeated option has two values of one name or pattern."""
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            raise UsageError(f"{option} {name}: expected one value, got several")
 
 
 def _driven_poses(model: Model, text: str) -> Iterator[tuple[str, Array]]:

@@ -2,26 +2,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from liedyn.analysis.configurations import positions_of
+from liedyn.analysis.configurations import check_repetition, positions_of
 from liedyn.analysis.recorded_motion import trajectory_of
 from liedyn.arrays import Array, ArrayLike, Mask
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.batching.calls import check_finite
 from liedyn.dynamics.constraints.couplings import checked_motion, follow_couplings
 from liedyn.dynamics.manifold import difference, integrate
-from liedyn.errors import ComputationError, ConfigurationError, ModelError, NameLookupError, UsageError, list_names, nearest
+from liedyn.errors import (
+    ComputationError,
+    ConfigurationError,
+    LiedynWarning,
+    ModelError,
+    NameLookupError,
+    UsageError,
+    list_names,
+    nearest,
+    warn,
+)
 from liedyn.immutable import Immutable
 from liedyn.io.trajectory_csv import Trajectory
+from liedyn.kernels.simulation.signals import ORDER
 from liedyn.model.model import Model
-from liedyn.model.name_patterns import matching_names
-from liedyn.simulation.limits import LimitViolation, limits_exceeded, motion_limits
+from liedyn.model.name_patterns import matching_names, values_by_name
+from liedyn.simulation.limits import LimitViolation, limits_exceeded, motion_limits, start_warnings
 from liedyn.simulation.name_binding import v_to_q_indices
-from liedyn.simulation.signals.point_to_point import MotionLimits, PointState, PointToPoint, fastest_motion
+from liedyn.simulation.signals.curves import Curve
+from liedyn.simulation.signals.point_to_point import (
+    LIMIT_TOLERANCE,
+    MotionLimits,
+    PointState,
+    PointToPoint,
+    fastest_motion,
+    peak_rate,
+)
 
 Limit = float | Mapping[str, Any] | None
 
@@ -46,7 +65,8 @@ class Move(Immutable):
     model      the robot
     q0, q1     (nq,) initial and final configuration
     duration   [s]
-    limiting   the joints that need the whole duration; empty if a longer duration was required
+    limiting   the joints that need the whole duration, or whose followers do; then the followers at their limits. Empty if a
+               longer duration was required
     knots      (k,) times at which the acceleration or its rate jumps, including start and end [s]
 
     Examples
@@ -78,7 +98,7 @@ class Move(Immutable):
     def at(self, t: ArrayLike) -> MoveState:
         """Return q, v and a at the times t, a number or an (N,) array. Before the start and after the end, the robot rests.
 
-        Before a start with a velocity, the motion is that of the first part, continued.
+        Before a start with a velocity or acceleration, the motion is that of the first part, continued.
         """
         times = np.asarray(t, dtype=float)
         if not np.isfinite(times).all():
@@ -103,7 +123,10 @@ def _evaluate(breaks: Array, coefficients: Array, t: Array, order: int) -> Array
     c = coefficients[k]
     for _ in range(order):
         c = c[..., 1:] * np.arange(1, c.shape[-1])
-    return np.asarray((c * (t - breaks[k])[..., None] ** np.arange(c.shape[-1])).sum(axis=-1))
+    out, t = c[..., -1], t - breaks[k]
+    for i in range(c.shape[-1] - 2, -1, -1):
+        out = out * t + c[..., i]
+    return np.asarray(out)
 
 
 def plan_move(model: Model, target: ArrayLike | Mapping[str, Any], q0: ArrayLike | Mapping[str, Any] | None = None,     # noqa: PLR0913
@@ -118,16 +141,19 @@ def plan_move(model: Model, target: ArrayLike | Mapping[str, Any], q0: ArrayLike
     Parameters
     ----------
     model : Model
-        Without loops. Mimic joints and couplings are followed; the limits of their joints count, too.
+        Without loops. Mimic joints and couplings are followed; the limits of their joints count, too. Where a follower has a
+        nonlinear coupling, these are its limits of velocity and acceleration, and the whole motion becomes slower.
     target : (nq,) array or {joint: values}
         Joints without a value stay.
     q0 : (nq,) array or {joint: values}, optional
         Initial configuration. Default, and joints without a value: neutral.
     v0, a0 : (nv,) arrays, optional
-        Initial velocity and acceleration. Default: zero. Ball and free joints that move start at rest.
+        Initial velocity and acceleration. Default: zero. An acceleration requires a jerk limit, since it may jump without one.
+        Ball and free joints that move start at rest.
     velocity, acceleration, jerk : number or {joint, coordinate or pattern: number}, optional
         Maximum magnitudes: [rad/s | m/s], [rad/s^2 | m/s^2], [rad/s^3 | m/s^3]. Default: those of the robot file. Each joint
-        that moves needs an acceleration limit.
+        that moves needs an acceleration limit. A name takes precedence over a pattern, a longer pattern over a shorter one. A
+        start may make it impossible to keep within a limit: then a warning names it.
     duration : float, optional
         A longer duration [s].
     straight : bool
@@ -155,9 +181,12 @@ def plan_move(model: Model, target: ArrayLike | Mapping[str, Any], q0: ArrayLike
     if model.nc and not model.has_only_couplings:
         raise ModelError(f"plan_move does not support robots with loops ({model.name})",
                          hint="simulate a scenario that prescribes independent joints with `move`")
+    if target is None:
+        raise UsageError("target: expected a configuration or values by joint, got None")
     first = _configuration(model, q0, "q0", model.neutral())
     last = _configuration(model, target, "target", first)
     _check_position_limits(model, last)
+    warn(start_warnings(model, first))
     limits = MotionLimits(*(_limits(model, name, limit) for name, limit in (
         ("velocity", velocity), ("acceleration", acceleration), ("jerk", jerk))))
     rates = [_rate(model, x, name) for name, x in (("v0", v0), ("a0", a0))]
@@ -189,9 +218,10 @@ def _configuration_of_texts(model: Model, texts: Sequence[str], name: str, defau
 
 
 def _limit_of_texts(texts: Sequence[str], kind: str) -> Limit:
-    """Return limits by joint or pattern, first that of all joints."""
+    """Return limits by joint or pattern, "*" for all joints."""
     named = [(name.strip() or "*", value) for name, _, value in (text.rpartition("=") for text in texts)]
-    return {name: _positive(value, f"{kind} {name}") for name, value in sorted(named, key=lambda pair: pair[0] != "*")} or None
+    check_repetition(kind, [name for name, _ in named])
+    return {name: _limit(value, kind, f"{kind} {name}") for name, value in named} or None
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,42 +235,79 @@ class _Plan:
     straight: bool
 
     def move(self, duration: float | None) -> Move:
-        """Return the motion, slower if followers would exceed their limits."""
-        move = self._move(self.limits, duration)
+        """Return the motion, slower if followers would exceed their limits. Warn of limits that the start exceeds."""
+        move, beyond = self._move(self.limits, duration)
         for _ in range(2):
-            factor = self._excess(move)
+            factor, follower = self._excess(move, beyond)
             if factor <= 1.0 + _AT_LIMIT:
                 self._check_positions(move)
                 return move
             if self.v0.any() or self.a0.any():
                 break
-            factor *= _SLOWER
-            slower = (limit / factor**k for k, limit in enumerate(self.limits, 1))
-            move = self._move(MotionLimits(*slower), duration)
+            slower = (limit / (factor * _SLOWER)**k for k, limit in enumerate(self.limits, 1))
+            move, beyond = self._move(MotionLimits(*slower), duration)
+            move = replace(move, limiting=(follower,) if move.limiting else ())
         raise ComputationError("joints that follow others would exceed their limits during the motion; reduce the limits of the "
                                "joints that they follow")
 
-    def _move(self, limits: MotionLimits, duration: float | None) -> Move:
+    def _move(self, limits: MotionLimits, duration: float | None) -> tuple[Move, Array]:
+        """Return the motion, and by which factor (nv,) limits of coordinates are exceeded because of the start; at least 1."""
         model = self.model
         displacement = difference(model, self.q0, self.q1)
         directions, joints = self._directions(displacement)
+        if not joints:
+            nothing = np.zeros((model.nv, 0))
+            return Move(model, self.q0, self.q1, duration or 0.0, (), np.zeros(1), (), nothing), np.ones(model.nv)
+        ratios = self._ratios(directions)
         rates = (_along(np.where(self._followers(), 0.0, x), directions, name) for x, name in ((self.v0, "v0"), (self.a0, "a0")))
         start = PointState(np.zeros(len(joints)), *rates)
-        of_curve = [np.flatnonzero(column) for column in directions.T]
-        with np.errstate(divide="ignore"):
-            unit = [np.abs(directions[rows, k]) for k, rows in enumerate(of_curve)]
-            pairs = list(zip(of_curve, unit, strict=True))
-            curve_limits = MotionLimits(*(np.array([np.min(limit[rows] / size) for rows, size in pairs]) for limit in limits))
-        target = np.array([displacement[rows[0]] / directions[rows[0], k] for k, rows in enumerate(of_curve)])
-        _check_limits(curve_limits, joints)
-        if not joints:
-            return Move(model, self.q0, self.q1, duration or 0.0, (), np.zeros(1), (), np.zeros((model.nv, 0)))
+        first = [np.flatnonzero(column)[0] for column in directions.T]
+        target = displacement[first] / directions[first, range(len(joints))]
+        with np.errstate(divide="ignore", over="ignore"):
+            curve_limits = MotionLimits(*((limit[:, None] / ratios).min(axis=0) for limit in limits))
+        _check_limits(curve_limits, start, joints)
         planned: PointToPoint = fastest_motion(start, target, curve_limits, duration)
-        slowest = planned.shortest >= planned.duration * (1.0 - 1e-6)
-        limiting = tuple(name for names, is_slowest in zip(joints, slowest, strict=True) if is_slowest for name in names)
+        peaks = [np.array([peak_rate(curve, order) for curve in planned.curves]) * ratios for order in (1, 2, 3)]
+        at_limit = 1.0 - LIMIT_TOLERANCE
+        slowest = planned.shortest >= planned.duration * at_limit
+        binding = np.any([peak >= limit[:, None] * at_limit for peak, limit in zip(peaks, limits, strict=True)], axis=0)
+        limiting = [name for k in np.flatnonzero(slowest) for name in self._limiting(binding[:, k], joints[k])]
         knots = np.unique(np.concatenate([curve.knots for curve in planned.curves]))
-        return Move(model, self.q0, self.q1, planned.duration, limiting, knots,
-                    tuple((curve.breaks, curve.coefficients) for curve in planned.curves), directions)
+        curves = tuple(_with_rest(curve, not (v or a)) for curve, v, a in zip(planned.curves, start.v, start.a, strict=True))
+        move = Move(model, self.q0, self.q1, planned.duration, tuple(dict.fromkeys(limiting)), knots, curves, directions)
+        return move, self._beyond_limits(peaks, limits)
+
+    def _limiting(self, binding: Mask, joints: tuple[str, ...]) -> Sequence[str]:
+        """Return the joints that limit a curve: those that move along it; if followers are at a limit, only those at limits."""
+        if not (binding & self._followers()).any():
+            return joints
+        return [joint.name for joint in self.model.joints if binding[joint.v].any()]
+
+    def _beyond_limits(self, peaks: Sequence[Array], limits: MotionLimits) -> Array:
+        """Return the factors (nv,) by which the start makes coordinates exceed their limits. Warn of them."""
+        factors, messages = np.ones(self.model.nv), []
+        for name, peak, limit in zip(limits._fields[:2], peaks, limits, strict=False):
+            worst = peak.max(axis=1)
+            for k in np.flatnonzero(worst > limit * (1.0 + LIMIT_TOLERANCE)):
+                factors[k] = max(factors[k], worst[k] / limit[k])
+                messages.append(f"{name} of {self.model.v_names[k]} reaches {worst[k]:.6g}, its limit is {limit[k]:.6g}")
+        if messages:
+            text = f"from this initial state, limits are exceeded: {list_names(messages, 4, '; ')}"
+            warn([LiedynWarning("beyond-limits", text)])
+        return factors
+
+    def _ratios(self, directions: Array) -> Array:
+        """Return the magnitudes of the displacements of all coordinates per unit of each curve (nv, curves).
+
+        Followers with nonlinear couplings have zero.
+        """
+        followers = self._followers()
+        if not followers.any():
+            return np.abs(directions)
+        at = [self.q0, integrate(self.model, self.q0, 0.5 * difference(self.model, self.q0, self.q1)), self.q1]
+        moved = np.stack([np.stack([follow_couplings(self.model, q, column)[1] for column in directions.T], axis=1) for q in at])
+        linear = np.isclose(moved, moved[0], rtol=_AT_LIMIT, atol=0.0).all(axis=0) | ~followers[:, None]
+        return np.abs(np.where(linear, moved[0], 0.0))
 
     def _directions(self, displacement: Array) -> tuple[Array, list[tuple[str, ...]]]:
         """Return the displacement of the coordinates per unit of each curve (nv, curves), and the joints of each curve."""
@@ -266,16 +333,22 @@ class _Plan:
     def _samples(self, move: Move) -> MoveState:
         return move.at(np.union1d(np.linspace(0.0, move.duration, _SAMPLES), move.knots))
 
-    def _excess(self, move: Move) -> float:
-        """Return the factor of time by which followers exceed their limits of velocity and acceleration."""
-        followers = self._followers()
-        if not followers.any():
-            return 1.0
+    def _excess(self, move: Move, beyond: Array) -> tuple[float, str]:
+        """Return the factor of time by which followers exceed their limits of velocity and acceleration, and the worst follower.
+
+        beyond   factors (nv,) by which they exceed limits because of the start
+        """
+        followers = np.flatnonzero(self._followers())
+        if not len(followers):
+            return 1.0, ""
         state = self._samples(move)
-        with np.errstate(divide="ignore"):
-            v, a = (np.abs(x[:, followers]).max(axis=0) / limit[followers] for x, limit in (
+        with np.errstate(divide="ignore", invalid="ignore"):
+            v, a = (np.abs(x[:, followers]).max(axis=0) / (limit * beyond)[followers] for x, limit in (
                 (state.v, self.limits.velocity), (state.a, self.limits.acceleration)))
-        return float(max(v.max(), np.sqrt(a.max())))
+        factors = np.maximum(v, np.sqrt(a))
+        worst = int(np.argmax(factors))
+        return float(factors[worst]), next(joint.name for joint in self.model.joints if joint.v.start <= followers[worst] <
+                                           joint.v.stop)
 
     def _check_positions(self, move: Move) -> None:
         """Raise ComputationError if the motion leaves the position limits by more than it does at the start."""
@@ -323,24 +396,36 @@ def _limits(model: Model, name: str, limit: Limit) -> Array:
     if limit is None:
         return out
     if not isinstance(limit, Mapping):
-        return np.full(model.nv, _positive(limit, name))
+        return np.full(model.nv, _limit(limit, name, name))
+    patterns: dict[str, float] = {}
+    of_joints: dict[str, float] = {}
     for pattern, value in limit.items():
-        joints = matching_names(pattern, model.joint_names)
-        rows = [k for joint in joints for k in range(*model.v_index(joint).indices(model.nv))] or [
-            k for k, coordinate in enumerate(model.v_names) if coordinate == pattern]
-        if not rows:
+        number, joints = _limit(value, name, f"{name}[{pattern!r}]"), matching_names(pattern, model.joint_names)
+        coordinates = [model.v_names[model.v_index(joint)] for joint in joints]
+        if not joints and not matching_names(pattern, model.v_names):
             raise _unknown_joint(name, pattern, model)
-        out[rows] = _positive(value, f"{name}[{pattern!r}]")
+        if pattern in model.joint_names:
+            of_joints |= dict.fromkeys(coordinates[0], number)
+        else:                                                  # also a pattern that matches joints and not their coordinates
+            of_pattern = {coordinate for names in coordinates for coordinate in names}
+            matches_coordinates = of_pattern <= set(matching_names(pattern, model.v_names))
+            patterns[pattern if matches_coordinates else f"{pattern}.*"] = number
+    exact = {pattern: number for pattern, number in patterns.items() if pattern in model.v_names}
+    for coordinate, number in values_by_name(patterns | of_joints | exact, model.v_names, "coordinate").items():
+        out[model.v_names.index(coordinate)] = number
     return out
 
 
-def _positive(value: Any, name: str) -> float:
+def _limit(value: Any, kind: str, name: str) -> float:
+    """Return a maximum magnitude, which is finite for accelerations. Raise UsageError for other values."""
     try:
-        number = float(value)
+        number = np.nan if isinstance(value, bool | np.bool_) else float(value)
     except (TypeError, ValueError):
         number = np.nan
     if not number > 0.0:
         raise UsageError(f"{name} must be a number > 0, got {value!r}")
+    if kind == "acceleration" and number == np.inf:
+        raise UsageError(f"{name} must be a finite number, got {value!r}; each joint that moves needs an acceleration limit")
     return number
 
 
@@ -377,9 +462,22 @@ def _along(x: Array, directions: Array, name: str) -> Array:
     return values
 
 
-def _check_limits(limits: MotionLimits, joints: list[tuple[str, ...]]) -> None:
-    """Raise UsageError if a joint that moves has no limit of its acceleration."""
-    missing = [name for names, limit in zip(joints, limits.acceleration, strict=True) if not np.isfinite(limit) for name in names]
-    if missing:
-        raise UsageError(f"no acceleration limit of {list_names(missing, 6)}; give `acceleration`, or "
-                         "`limits: {acceleration: …}` of the joints in the robot file")
+def _check_limits(limits: MotionLimits, start: PointState, joints: list[tuple[str, ...]]) -> None:
+    """Raise UsageError for a motion without a limit of acceleration, and one with an initial acceleration that may jump."""
+    if missing := _names_of(~np.isfinite(limits.acceleration), joints):
+        raise UsageError(f"no acceleration limit of {missing}; give `acceleration`, or `limits: {{acceleration: …}}` of the "
+                         "joints in the robot file")
+    if jumping := _names_of((start.a != 0.0) & ~np.isfinite(limits.jerk), joints):
+        raise UsageError(f"a0 of {jumping} has no effect without a jerk limit, since accelerations may jump; give `jerk`, or "
+                         "omit a0")
+
+
+def _names_of(mask: Mask, joints: list[tuple[str, ...]]) -> str:
+    return list_names([name for names, selected in zip(joints, mask, strict=True) if selected for name in names], 6)
+
+
+def _with_rest(curve: Curve, at_rest: bool) -> tuple[Array, Array]:
+    """Return the breaks and coefficients of a curve, constant before its start if it starts at rest."""
+    if not at_rest:
+        return curve.breaks, curve.coefficients
+    return np.r_[-1.0, curve.breaks], np.vstack([np.eye(1, ORDER) * curve.coefficients[0, 0], curve.coefficients])

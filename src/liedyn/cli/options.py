@@ -146,7 +146,10 @@ def _xacro_args(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
     for text in values:
         if "=" not in text:
             raise click.BadParameter(f"expected NAME=VALUE, got {text!r}.")
-    return dict(text.split("=", 1) for text in values)
+    arguments = dict(text.split("=", 1) for text in values)
+    if len(arguments) < len(values):
+        raise click.BadParameter(f"expected one value of each argument, got {', '.join(values)}.")
+    return arguments
 
 
 _READING_OPTIONS: tuple[Decorator, ...] = (

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike
+from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.constraints.constraints import constraint_residual
 from liedyn.dynamics.force_elements import element_forces
 from liedyn.dynamics.kinematics import joint_motion
-from liedyn.errors import ConfigurationError, ModelError, ShapeError, list_names
+from liedyn.errors import ConfigurationError, LiedynWarning, ModelError, ShapeError, UsageError, list_names, warn
 from liedyn.model.coupling_functions import evaluate, function_program
 from liedyn.model.description import ONE_DOF, WORLD, Coupling, Joint, Loop, Robot, coordinate_name
 from liedyn.model.element_values import element_location
@@ -21,6 +22,7 @@ from liedyn.model.model import Model, build, build_validated
 from liedyn.model.validate import mimic_couplings
 
 _AGREES = 1e-6      # of a coupling with coordinates of 1 rad or 1 m: a smaller residual of stated coordinates is rounding
+_AT_LIMIT = 1e-6    # of a limit: coordinates with six digits
 _CLOSED = 1e-5      # residual of a loop [rad | lengths of the loop], for coordinates with six digits
 
 
@@ -35,7 +37,7 @@ def fix_joints(model: Model, values: Mapping[str, ArrayLike]) -> Model:
     model : Model
     values : {joint: coordinate or array}
         Coordinates of each joint to fix [rad | m], as in q: for a ball joint x y z w, for a free joint px py pz x y z w. The
-        joint of a floating base is `base`.
+        joint of a floating base is `base`. Coordinates beyond limits cause a warning.
 
     Returns
     -------
@@ -46,9 +48,10 @@ def fix_joints(model: Model, values: Mapping[str, ArrayLike]) -> Model:
 
     Raises
     ------
-    NameLookupError, ShapeError
+    NameLookupError, ShapeError, UsageError
     ConfigurationError
-        For coordinates that are not finite, contradict a coupling, or leave a loop open whose links become one body.
+        For coordinates that are not finite, contradict a coupling, or leave a loop open whose links become one body; for the
+        floating base of a root link that is called world, as the ground.
     ModelError
         If a coupling then determines one of several coordinates of a joint, or the driver of a function.
 
@@ -59,6 +62,8 @@ def fix_joints(model: Model, values: Mapping[str, ArrayLike]) -> Model:
     >>> straight, ld.mass_matrix(straight, [0.3])
     (<Model double_pendulum: 1 joint, nq 1, nv 1, fixed base; 3 links, 2 kg>, array([[2.666867]]))
     """
+    if not isinstance(values, Mapping):
+        raise UsageError(f"fix_joints: expected {{joint: coordinates}}, got {values!r}")
     q = model.neutral()
     fixed = {name: _coordinates(model, name, x) for name, x in values.items()}
     known = {coordinate: float(x) for name, values_of in fixed.items() if model.joint(name).kind == ONE_DOF
@@ -73,10 +78,18 @@ def fix_joints(model: Model, values: Mapping[str, ArrayLike]) -> Model:
 
 
 def _coordinates(model: Model, name: str, x: ArrayLike) -> Array:
-    """Return the coordinates of a joint. Their values are checked where its pose is computed."""
-    size, values = len(model.q_names[model.q_index(name)]), np.atleast_1d(np.asarray(x, dtype=float))
+    """Return the coordinates of a joint. Warn of those beyond its limits. They are checked further where its pose is computed."""
+    size, values = len(model.q_names[model.q_index(name)]), as_array(np.atleast_1d(x), f"fix_joints: {name}", ())
     if values.shape != (size,):
         raise ShapeError(f"fix_joints: the joint {name} has {size} coordinate{'s' * (size > 1)}: got {values.shape}")
+    joint = model.joint(name)
+    if joint.screws is not None:
+        lower, upper = model.lower[joint.v], model.upper[joint.v]
+        slack = _AT_LIMIT * np.maximum(*(np.where(np.isfinite(limit), np.abs(limit), 0.0) for limit in (lower, upper)))
+        beyond = (lower < upper) & ((values < lower - slack) | (values > upper + slack))
+        warn([LiedynWarning("beyond-limits", f"fix_joints: {model.v_names[joint.v][k]} is fixed at {values[k]:g} "
+                            f"{model.v_units[joint.v][k]}, its limits are {lower[k]:g} to {upper[k]:g}")
+              for k in np.flatnonzero(beyond)])
     return values
 
 
@@ -154,9 +167,12 @@ def _determined_joints(model: Model, known: Mapping[str, float], fixed: Mapping[
 
 def _without_motion(robot: Robot, poses: Mapping[str, Array], couplings: tuple[Coupling, ...]) -> Robot:
     """Return the robot with joints fixed at poses {joint: pose of the child in the parent}, without loops."""
-    names = {joint.name for joint in robot.joints}
+    names, root = {joint.name for joint in robot.joints}, build_link_tree(robot).root
+    if root == WORLD and not poses.keys() <= names:
+        raise ConfigurationError(f"fix_joints: the floating base cannot be fixed, since the root link is called {WORLD}, as the "
+                                 "ground (rename the link, or load the robot with base='fixed' if its pose is the identity)")
     joints = [_fixed_joint(joint, poses[joint.name]) if joint.name in poses else joint for joint in robot.joints]
-    base = [Joint(name, "fixed", WORLD, build_link_tree(robot).root, T) for name, T in poses.items() if name not in names]
+    base = [Joint(name, "fixed", WORLD, root, T) for name, T in poses.items() if name not in names]
     return replace(
         robot, joints=(*base, *joints), base="fixed" if base else robot.base, couplings=couplings, loops=(),
         actuated=tuple(name for name in robot.actuated if name not in poses),

@@ -177,7 +177,7 @@ CURVES = Schema("curve", (
     Field("sine", SINE, "`offset + amplitude sin(2 pi frequency t + phase)`"),
     Field("csv", CSV, "a column of a CSV"),
     Field("move", List(OneOf((Number(), List(Number(), 1, 4))), 2, reader=_move), "fastest motion from the start `[t, x]` to "
-        "targets `[x]`, or `[t, x]` to start at t, at rest at each; under the limits of the key `limits`",
+        "`[t, x, dx, d2x]` to targets `[x]`, or `[t, x]` to start at t, at rest at each; under the limits of the key `limits`",
         example=[[0, 0], [1.2]]),
     Field("table", TABLE, "values by points of an expression of time and state, or of two: see [tables](#tables)"),
     Field("limits", MOVE_LIMITS, "of a move: `robot`, or a mapping with `velocity`, `acceleration`, `jerk`", "robot",

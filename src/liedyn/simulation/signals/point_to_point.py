@@ -19,6 +19,7 @@ from liedyn.errors import ComputationError, UsageError
 from liedyn.kernels.simulation.signals import ORDER
 from liedyn.simulation.signals.curves import SAME_TIME, Curve
 
+LIMIT_TOLERANCE = 1e-6   # of a limit or a duration: rates within it are at the limit; Ruckig computes to about 1e-8
 _CLOSE = 1e-5            # of the distance, in a time of one: a larger error at the end of Ruckig's motion is a failure
 _LONG = 1e3              # units of time: Ruckig computes motions of up to 7.6e3
 _ROUNDS = 10             # of the search for a common duration of coordinates with an initial velocity
@@ -58,8 +59,16 @@ def fastest_motion(start: PointState, target: Array, limits: MotionLimits, durat
 
     duration   longer than the shortest possible one [s]; None: the shortest one
 
-    Raises ComputationError if the duration is too short, or if Ruckig does not find a motion.
+    Raises ComputationError if the duration is too short, if the motion is not finite, or if Ruckig does not find one.
     """
+    with np.errstate(all="ignore"):
+        motion = _fastest_motion(start, target, limits, duration)
+    if not all(np.isfinite(curve.coefficients).all() and np.isfinite(curve.breaks).all() for curve in motion.curves):
+        raise ComputationError("the motion is not finite under these limits, which are too far apart, or from the distance")
+    return motion
+
+
+def _fastest_motion(start: PointState, target: Array, limits: MotionLimits, duration: float | None) -> PointToPoint:
     requests = [_Request(*values) for values in zip(*start, target, *limits, strict=True)]
     alone = [_single(request, 0.0) for request in requests]
     shortest = np.array([motion.duration for motion in alone])
@@ -105,6 +114,20 @@ def _slower(motion: _Single, duration: float) -> _Single:
     factor = duration / motion.duration
     curve = motion.curve
     return _Single(Curve(curve.breaks * factor, curve.coefficients / factor ** np.arange(ORDER), curve.knots * factor), duration)
+
+
+def peak_rate(curve: Curve, order: int) -> float:
+    """Return the maximum magnitude of the first, second or third time derivative of a curve of `fastest_motion`.
+
+    Accelerations are linear between breaks, and velocities may have a maximum where the acceleration is zero.
+    """
+    c = curve.coefficients
+    rates = np.prod(np.arange(1, order + 1)) * c[:, order]
+    if order > 1:
+        return float(np.abs(rates).max())
+    turns = np.flatnonzero(c[:-1, 3])
+    t = np.clip(-c[turns, 2] / (3.0 * c[turns, 3]), 0.0, np.diff(curve.breaks)[turns])
+    return float(np.abs(np.r_[rates, c[turns, 1] + t * (2.0 * c[turns, 2] + t * 3.0 * c[turns, 3])]).max())
 
 
 def stop_and_go(points: Sequence[Sequence[float | None]], limits: MotionLimits) -> Curve:

@@ -49,7 +49,7 @@ from liedyn.simulation.signals.expression import (
     moved_literals,
     with_clock_origins,
 )
-from liedyn.simulation.signals.point_to_point import MotionLimits, stop_and_go
+from liedyn.simulation.signals.point_to_point import LIMIT_TOLERANCE, MotionLimits, peak_rate, stop_and_go
 from liedyn.simulation.signals.state_tables import table_program
 from liedyn.simulation.signals.switching_times import MAX_SWITCHES, switches_in_time, switches_of_state
 
@@ -230,11 +230,19 @@ class SignalCompiler:
             raise ScenarioError("the motion would start with a velocity jump", place=signal.place,
                                 found=f"velocity {signal.points[0][2]:g} at t = {signal.points[0][0]:g}",
                                 expected="zero velocity")
+        if signal.points[0][3] and not math.isfinite(jerk):
+            raise ScenarioError("the initial acceleration of a move has no effect without a jerk limit, since it may jump",
+                                place=signal.place, found=signal.points[0][3], expected="zero, or limits: {jerk: …}")
         limits = MotionLimits(*(np.array([x]) for x in (velocity, acceleration, jerk)))
         try:
-            return make_finite_curve(signal.place, stop_and_go, signal.points, limits)
+            curve = make_finite_curve(signal.place, stop_and_go, signal.points, limits)
         except ComputationError as error:
             raise ScenarioError(str(error), place=signal.place) from None
+        for order, (name, limit) in enumerate(zip(names[:2], (velocity, acceleration), strict=True), 1):
+            if (peak := peak_rate(curve, order)) > limit * (1.0 + LIMIT_TOLERANCE):
+                self.warnings.add("beyond-limits", f"from its initial state, the {purpose.name} exceeds a limit: the {name} "
+                                  f"reaches {peak:.6g}, the limit is {limit:.6g}", place=signal.place)
+        return curve
 
     def _table(self, table: Table, purpose: SignalPurpose) -> SignalProgram:
         """Return the program of a table."""
