@@ -1,7 +1,11 @@
 """A run of a chunk is the same alone: its outputs, its status, its reason, its trajectory."""
+from pathlib import Path
+
 import numpy as np
 import pytest
+import yaml
 
+import liedyn as ld
 from sweeps import batch
 
 SPRING = """\
@@ -73,3 +77,34 @@ def test_runs_of_robots_with_mimic_joints_are_vectorized(tmp_path, joints, reaso
     expected = [[run.q[-1, 2], np.abs(run.v[:, 0]).max()] for run in runs]
     np.testing.assert_allclose(together.outputs, expected, rtol=1e-10)
     assert list(together.status) == ["complete"] * 4
+
+
+CONTROLLED = f"""\
+robot: {Path(__file__).parents[2] / "robots/double_pendulum.yaml"}
+duration: 0.4
+output_step: 0.1
+initial: {{q: {{shoulder: 0.3}}}}
+control: {{law: computed_torque, bandwidth: 8, motion: {{shoulder: "0.4*sin(3*t)", elbow: 0.2}}, model: {{mass.upper: 0.8}}}}
+"""
+MODEL_ERRORS = """\
+parameters:
+  - {key: robot.mass.lower, list: [0.7, 1.3]}
+  - {key: control.model.mass.upper, list: [0.6, 1.1]}
+outputs: {shoulder: final(q.shoulder), force: final(tau.shoulder)}
+"""
+
+
+def test_a_sweep_of_the_robot_does_not_change_the_model_of_its_controller(tmp_path):
+    """Each run is that of a robot that a controller with another model drives. All run in one batch, as numbers of one code."""
+    evaluator = batch(tmp_path, MODEL_ERRORS, scenario=CONTROLLED).evaluator
+    assert evaluator.is_vectorized and evaluator.is_affine
+    together = evaluator.compute_chunk(0, 4)
+    robot, scenario = ld.load("robots/double_pendulum.yaml"), yaml.safe_load(CONTROLLED)
+    for outputs, plant, model in zip(together.outputs, *together.values, strict=True):
+        nominal = tmp_path / f"nominal_{model}.yaml"
+        ld.save(robot.with_changes(mass={"upper": model}), nominal, force=True)
+        control = scenario["control"] | {"model": {"robot": str(nominal)}}
+        changed = tmp_path / f"robot_{plant}.yaml"
+        ld.save(robot.with_changes(mass={"lower": plant}), changed, force=True)
+        run = ld.run_scenario(scenario | {"robot": str(changed), "control": control})
+        np.testing.assert_allclose(outputs, [run.q[-1, 0], run.tau[-1, 0]], rtol=1e-10)

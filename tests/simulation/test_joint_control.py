@@ -433,9 +433,9 @@ FEEDBACK = {"law": "state_feedback", "gain": [[1.0] * 6] * 3, "setpoint": {}}
 BAD = {
     "no such law": (dict(control={"law": "gravity_compensatoin"}), "did you mean gravity_compensation?"),
     "a key of another law": (dict(control=TRACK | {"gain": [[1]]}),
-        "gain does not apply to the law computed_torque: expected motion, bandwidth, poles (write law: state_feedback)"),
+        "gain does not apply to the law computed_torque: expected motion, bandwidth, poles, model (write law: state_feedback)"),
     "gravity with motion": (dict(control={"law": "gravity_compensation", "motion": {}}),
-                            "motion does not apply to the law gravity_compensation: expected joints (write law: "),
+                            "motion does not apply to the law gravity_compensation: expected joints, model (write law: "),
     "no motion": (dict(control=TRACK | {"motion": {}}),
         "the law drives no joint: expected a motion of at least one joint that is not prescribed"),
     "a prescribed joint": (dict(control=TRACK, joints={"elbow": {"prescribe": {"velocity": 0}}}),

@@ -29,6 +29,7 @@ from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, In
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.constraint_setup import constraint_motions_at
+from liedyn.simulation.control.control_model import bind_control_model
 from liedyn.simulation.control.joint_control import add_rotor_inertias, with_couplings
 from liedyn.simulation.control.thrusts import thrust_wrench
 from liedyn.simulation.joint_friction import rigid_frictions
@@ -121,7 +122,7 @@ def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
     if scenario.sampling is not None:
         raise ScenarioError("a sampled controller has no linear system in continuous time", place=scenario.sampling.place,
                             expected="the override sampling=null, which linearizes with continuous laws")
-    model = add_rotor_inertias(scenario, model)
+    scenario, model = bind_control_model(scenario, model), add_rotor_inertias(scenario, model)
     whole, model = model, with_open_loops(model, scenario.phases[0] if scenario.phases else None)
     problem, _, warnings = compile_schedule(scenario, model)
     return LinearizationSetup(scenario, model, problem, warnings, whole)
@@ -238,7 +239,7 @@ def with_fixed_inputs(problem: InitialValueProblem, point: OperatingPoint, *, la
                                      force_signal=first + nv + np.arange(len(forces)))
     elif problem.joint_laws is not None:                       # computed torque reads which accelerations are prescribed
         known = problem.joint_laws._replace(prescribed=problem.joint_laws.prescribed | motion)
-        problem = replace(problem, joint_laws=with_couplings(problem.model, known))
+        problem = replace(problem, joint_laws=with_couplings(problem.law_model, known))
     signals = _with_constants(signals, values)
     schedule = schedule._replace(level=np.where(motion, ACCELERATION, TORQUE), poses=InputSchedule._field_defaults["poses"],
                                  signal=np.where(constant, first + np.arange(nv), schedule.signal))

@@ -7,7 +7,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -27,6 +27,7 @@ from liedyn.io.yaml_nodes import read_yaml
 from liedyn.io.yaml_values import first_key, path_parts
 from liedyn.model.model import Model, build
 from liedyn.robot_files import read_model
+from liedyn.simulation.control.control_model import bind_control_model
 from liedyn.simulation.preparation import PreparedRun, prepare_run
 
 Run = TypeVar("Run")
@@ -300,6 +301,8 @@ class ScenarioBinding(SweepBinding[PreparedRun]):
         overrides = (f"{key}={json.dumps(x)}" for key, x in settings.items())
         scenario = scenario_of(self.sweep.scenario, (*self.sweep.overrides, *overrides))
         model = self._model(scenario, edits)
+        nominal = self._model(replace(scenario, gravity=self.prepared.scenario.gravity))    # the controller knows no variation
+        scenario = bind_control_model(scenario, model, nominal, self._load)
         if parameters:
             model = build(with_parameters(model, parameters))
         return prepare_run(scenario, model)

@@ -9,6 +9,7 @@ import numpy as np
 from liedyn.codegen.specialize import processor
 from liedyn.codegen.trace import folded_constants
 from liedyn.codegen.tracer import object_array, zeros
+from liedyn.joints.joint_model import constants_sizes
 from liedyn.kernels.simulation import joint_laws, task_space_law
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
 from liedyn.kernels.simulation.right_hand_side import SystemModel
@@ -129,6 +130,8 @@ class ScenarioTables(NamedTuple):
             yield "stops", field, np.ones(getattr(self.plant.stops, field).size, dtype=bool)
         if self.plant.contacts:
             yield "contacts", "material", np.ones(self.plant.contacts.material.size, dtype=bool)
+        if laws and laws.model_index.size:
+            yield "joint_laws", "model_constants", _numbers_of_law_model(laws.model_index, laws.model_constants)
         if laws and (laws.row >= 0).any():
             yield "joint_laws", "gain", laws.gain != 0.0
             for field in ("setpoint_q", "setpoint_v", "setpoint_tau"):
@@ -155,6 +158,16 @@ class ScenarioTables(NamedTuple):
             if name in parts:
                 parts[name] = parts[name]._replace(**{field: change(getattr(parts[name], field)) for field in names})
         return self._from_parts(parts)
+
+
+def _numbers_of_law_model(index: np.ndarray, constants: np.ndarray) -> np.ndarray:
+    """Return the mask of numbers of a law's model that are not part of the code: gravity, inertias, parameters of joints."""
+    sizes = constants_sizes(index)
+    ends = np.cumsum(sizes)
+    mask = constants != 0.0
+    for k in (1, 2, 5, 12, 13):                             # screws, placements of bodies and links, force elements
+        mask[ends[k] - sizes[k]:ends[k]] = False
+    return mask
 
 
 def _bytes(x) -> list[bytes]:

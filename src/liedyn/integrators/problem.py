@@ -85,6 +85,7 @@ class InitialValueProblem:
 
     law                            law of the motor torques, in addition to the schedule; or None
     joint_laws                     laws of other joints, and limits of all forces; or None
+    control_model                  model that the laws compute with; None: `model`
     input_jacobian                 (problem, t, q, v) -> two (nv, 2 nv), derivatives of the forces of joints and of wrenches with
                                    respect to the state (`control.law_derivatives`); None: finite differences
     sampled                        laws of a sampled controller (`simulation.control.sampled_control`); or None
@@ -120,6 +121,7 @@ class InitialValueProblem:
 
     law: MotorLaw | None = None
     joint_laws: JointLaws | None = None
+    control_model: Model | None = None
     input_jacobian: Callable[[InitialValueProblem, float, Array, Array], tuple[Array, Array]] | None = None
     sampled: Any = None
 
@@ -152,6 +154,11 @@ class InitialValueProblem:
         if transfer is None or transfer.model is self.model:
             return self
         return replace(self, model=transfer.model, transferred_armature=transfer.armature)
+
+    @property
+    def law_model(self) -> Model:
+        """The model that the laws compute with."""
+        return self.model if self.control_model is None else self.control_model
 
     @property
     def size(self) -> int:
@@ -238,7 +245,7 @@ class InitialValueProblem:
         configuration: the initial one may be singular before loops are closed.
         """
         assert self.joint_laws is not None
-        gravity, model = self.joint_laws.gravity, self.model
+        gravity, model = self.joint_laws.gravity, self.law_model
         A = np.where(gravity, 0.0, constraint_jacobian(model, random_configuration(model, np.random.default_rng(0))))
         return gravity if equation_rank(model, A) == np.count_nonzero(~gravity) else gravity | self.prescribed
 
@@ -251,8 +258,8 @@ class InitialValueProblem:
         if laws is None or not self._laws_depend_on_loops:
             return laws
         at_rest, none = self.held_at_rest, np.zeros(self.model.nv, dtype=bool)
-        gravity, computed = (constraint_workspace_for(self.model, (mask, none, none), passive, stage_set=(EQUATIONS, SOLUTION),
-                                                      generic=True).buffer
+        gravity, computed = (constraint_workspace_for(self.law_model, (mask, none, none), passive,
+                                                      stage_set=(EQUATIONS, SOLUTION), generic=True).buffer
                              for mask, passive in ((at_rest, False), (laws.prescribed, self.passive)))
         return laws._replace(gravity_loops=gravity, computed_loops=computed)
 

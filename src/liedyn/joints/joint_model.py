@@ -102,6 +102,14 @@ def tree_views(index, constants):
 
 
 @inline_kernel
+def tree_of_law(index, constants, tree):
+    """Return the tree of the model of a control law, or `tree` if the law has no model."""
+    if index.size:
+        return tree_views(index, constants)
+    return tree
+
+
+@inline_kernel
 def unpack_model(packed):
     """Return index, constants and workspace from one array: each array that Python passes costs 0.1 us."""
     index = packed.view(np.int64)

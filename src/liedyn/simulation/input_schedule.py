@@ -40,7 +40,7 @@ from liedyn.model.description import JointValues
 from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import bind_constraints, close_initial_state
 from liedyn.simulation.contact_setup import bind_contacts
-from liedyn.simulation.control.control_law import motor_messages
+from liedyn.simulation.control.control_law import law_model, motor_messages
 from liedyn.simulation.control.elastic_joint_control import bind_control, is_motor_law, start_on_reference
 from liedyn.simulation.control.joint_control import bind_laws
 from liedyn.simulation.control.law_derivatives import law_jacobians
@@ -207,6 +207,8 @@ class _BoundScenario:
         self.law = bind_control(scenario, model, compiler, self.actuation["level"])
         self.joint_laws = bind_laws(scenario, model, compiler, self.actuation, thrust_signals, rules, controlled,
                                     first_order_hold)
+        computing = law_model(scenario.control, model)
+        self.control_model = None if computing is model else computing
         compiler.warnings.extend(motor_messages(scenario, model, rules))
         self.stops = bind_stops(stops, self.actuation["level"], resting, friction, compiler, model)
         self.events = [event for event in scenario.events if event.when]
@@ -238,7 +240,8 @@ class _BoundScenario:
             signal_names=compiler.names, signal_locations=compiler.locations,
             max_step=_max_step(self.scenario.duration, bool(warnings), bool(self.events or stops.stops)),
             clocks=tuple(compiler.clocks), rebind=lambda start_times: self.inputs(start_times)[:2],
-            law=self.law, joint_laws=self.joint_laws, input_jacobian=law_jacobians, contacts=self.contacts,
+            law=self.law, joint_laws=self.joint_laws, control_model=self.control_model, input_jacobian=law_jacobians,
+            contacts=self.contacts,
             stops=stops.stops, stop_loads=stops.loads,
             directions=(*(event.direction for event in self.events), *stops.directions), hard_stop_scales=stops.sizes)
         return problem, (*compiler.warnings, *warnings)

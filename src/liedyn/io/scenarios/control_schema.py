@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from liedyn.errors import Place, ScenarioError
+from liedyn.errors import ElementPlace, Place, ScenarioError
 from liedyn.io.csv_table import read_table, split_title
 from liedyn.io.file_schema import (
     Boolean,
@@ -26,7 +26,18 @@ from liedyn.io.file_schema import (
     only,
     too_many,
 )
-from liedyn.io.scenarios.scenario import FORCE_LONG, HOLDS, LEAST_PERIOD, MEASURED, ROBOT_LIMITS, Control, Motor, Rule, Sampling
+from liedyn.io.scenarios.scenario import (
+    FORCE_LONG,
+    HOLDS,
+    LEAST_PERIOD,
+    MEASURED,
+    ROBOT_LIMITS,
+    Control,
+    ControlModel,
+    Motor,
+    Rule,
+    Sampling,
+)
 from liedyn.io.scenarios.signal_schema import (
     NUMBERS,
     POSE_MOTION,
@@ -40,6 +51,7 @@ from liedyn.io.scenarios.signal_schema import (
 )
 from liedyn.io.units import unit_of
 from liedyn.io.yaml_nodes import Node
+from liedyn.io.yaml_values import FilePath
 
 POLES = ("bandwidth", "poles")
 MATRIX = "a list of rows of numbers, {tau.joint: {q.joint: number, …}, …}, or the path of a CSV file"
@@ -62,11 +74,11 @@ class ControlLaw:
     make: Callable[..., Control] = Control
 
 
-LAWS = {"feedback_linearization": ControlLaw(("motion", *POLES), poles=4),
-        "computed_torque": ControlLaw(("motion", *POLES), poles=2),
-        "task_space": ControlLaw(("link", "point", "target", *POLES, "posture"), poles=2),
-        "gravity_compensation": ControlLaw(("joints",)),
-        "state_feedback": ControlLaw(("joints", "gain", "setpoint"))}
+LAWS = {"feedback_linearization": ControlLaw(("motion", *POLES, "model"), poles=4),
+        "computed_torque": ControlLaw(("motion", *POLES, "model"), poles=2),
+        "task_space": ControlLaw(("link", "point", "target", *POLES, "posture", "model"), poles=2),
+        "gravity_compensation": ControlLaw(("joints", "model")),
+        "state_feedback": ControlLaw(("joints", "gain", "setpoint", "model"))}
 _PLAIN: dict[str, Callable[[Control], Any]] = {
     "motion": lambda control: rules_to_dict(control.motion, signal_to_dict),
     "bandwidth": lambda control: None if control.poles else control.bandwidth,
@@ -75,6 +87,8 @@ _PLAIN: dict[str, Callable[[Control], Any]] = {
     "posture": lambda control: rules_to_dict(control.posture, numbers_to_list) or None,
     "joints": lambda control: [rule.pattern for rule in control.joints] or None,
     "gain": lambda control: _gain_to_dict(control),
+    "model": lambda control: control.model and {"robot": control.model.robot and FilePath(control.model.robot),
+                                                **dict(control.model.parameters)},
     "setpoint": lambda control: {"q": rules_to_dict(control.setpoint_q, numbers_to_list),
                                  "v": rules_to_dict(control.setpoint_v, numbers_to_list)}}
 
@@ -120,6 +134,26 @@ def _control(node: Node) -> Control:
         raise nodes["joints"].problem("the rows of the gain are already named", expected="joints or names")
     return law.make(**values, gain=gain, rows=rows, columns=columns, setpoint_q=setpoint.get("q", ()),
                     setpoint_v=setpoint.get("v", ()), place=node.place)
+
+
+def _model(node: Node) -> ControlModel:
+    """Return the controller's model. Names of parameters are keys, or keys of mappings: `mass: {hand: 0}` is `mass.hand: 0`."""
+    if node.kind not in ("mapping", "null"):
+        raise node.wrong("a mapping: the path of a robot, and values by parameter, such as {robot: nominal.yaml, mass.hand: 0}")
+    nodes = dict(node.mapping())
+    robot = nodes.pop("robot", None)
+    parameters = dict(_parameters(nodes))
+    place = ElementPlace(node.file, node.line, node.key, {name: child.place for name, child in parameters.items()})
+    values = tuple((name, child.number()) for name, child in parameters.items())
+    return ControlModel(None if robot is None else File("robot file").read(robot), values, place=place)
+
+
+def _parameters(nodes: Mapping[str, Node], head: str = "") -> Iterator[tuple[str, Node]]:
+    for name, child in nodes.items():
+        if child.kind == "mapping" and child.value:
+            yield from _parameters(child.value, f"{head}{name}.")
+        else:
+            yield f"{head}{name}", child
 
 
 def _matrix(node: Node) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
@@ -206,6 +240,7 @@ SETPOINT = Schema("setpoint", (
     Field("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]", "neutral", example={"elbow": 0.5}),
     Field("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0})))
 _GAIN = OneOf((File(), Named(Named(Number(), "q.joint"), "tau.joint"), List(List(Number(), 1), 1)), "gain_matrix", _matrix)
+_INNER = Named(OneOf((Number(), Named(Number(), "component"))), "element")
 CONTROL = Schema("control", (
     Field("law", Choice(Names(LAWS)), "one of " + ", ".join(f"`{name}`" for name in LAWS),
         required="one of " + ", ".join(LAWS), example="computed_torque"),
@@ -236,7 +271,11 @@ CONTROL = Schema("control", (
     Field("setpoint", SETPOINT, "with `law: state_feedback`: the state at which the gain holds, `q` and `v` by joint; unlisted "
                                 "joints are neutral", required="the state at which the gain holds: q and v by "
                                                                "joint", kinds=_with("setpoint"),
-        example={"q": {"elbow": 0.5}})),
+        example={"q": {"elbow": 0.5}}),
+    Field("model", Named(OneOf((Number(), File(), _INNER)), "parameter", _model), "the robot that the law computes with: "
+        "`robot`, another robot file with the same joints, and values of parameters by name (`ld.parameter_names`), such as "
+        "`{mass.hand: 0}`; `{}` is the robot of the scenario without variations of a batch", "the robot that is simulated",
+        kinds=_with("model"), example={"mass.lower": 1.5})),
     kind="law", one_of=(POLES,), subject="the law {}", reader=_control)
 
 LIMIT = Number(above=0)

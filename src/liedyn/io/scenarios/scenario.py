@@ -213,6 +213,14 @@ class Rule(InputElement):
 
 
 @dataclass(frozen=True, slots=True)
+class ControlModel(InputElement):
+    """The robot that a law computes with: a robot file, or the robot of the scenario, with other values of parameters by name."""
+
+    robot: str | None = None
+    parameters: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Control(InputElement):
     """A law that gives forces of joints, see `elastic_joint_control` and `rigid_joint_laws` in `simulation.control`.
 
@@ -231,6 +239,8 @@ class Control(InputElement):
     link, point   of task_space: a point of a link, in link coordinates [m], whose pose is `target`
     posture    of task_space: positions by joint
     setpoint_q, setpoint_v   values by joint; those that are not given are neutral, zero
+    model, bound_model   the robot that the law computes with, and its model (`simulation.control.control_model`); None: the robot
+                         that is simulated
     """
 
     law: str
@@ -247,6 +257,8 @@ class Control(InputElement):
     posture: tuple[Rule, ...] = ()
     setpoint_q: tuple[Rule, ...] = ()
     setpoint_v: tuple[Rule, ...] = ()
+    model: ControlModel | None = None
+    bound_model: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

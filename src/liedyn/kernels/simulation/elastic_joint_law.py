@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import int64  # converts literals: Numba would compile a function for each literal argument
 
-from liedyn.joints.joint_model import resistance, tree_views
+from liedyn.joints.joint_model import resistance, tree_of_law, tree_views
 from liedyn.kernels.kinematics import LOCAL
 from liedyn.kernels.simulation.signal_series import signal_series
 from liedyn.kernels.simulation.signals import flag_nonfinite
@@ -42,6 +42,8 @@ class MotorLaw(NamedTuple):
 
     rigid_index: np.ndarray  # of the rigid robot, see `joints.joint_model`
     rigid_constants: np.ndarray
+    model_index: np.ndarray  # of the law's model with elastic joints; empty: that of the robot
+    model_constants: np.ndarray
     elastic: np.ndarray      # (1,) bool: the law takes the springs into account
     motor: np.ndarray        # (n,) int64 coordinate of the motor in the robot; q and v have the same indices
     spring: np.ndarray       # (n,) int64 that of its spring
@@ -72,8 +74,9 @@ def apply_motor_law(law, tree, signals, t, ws):
         feedback_linearization(law, rigid, ws)
     else:
         computed_torque(law, rigid, ws)
+    model = tree_of_law(law.model_index, law.model_constants, tree)
     for k in range(law.motor.size):
-        ws.tau[law.motor[k]] += law.tau[k] - resistance(tree, law.motor[k], ws.v)
+        ws.tau[law.motor[k]] += law.tau[k] - resistance(model, law.motor[k], ws.v)
 
 
 @inline_kernel

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.joints.joint_model import tree_of_law
 from liedyn.kernels.batch_blocks import OK
 from liedyn.kernels.constraints.driver import SOLVE_MOTION, call_operation, copy_array, is_contradicted
 from liedyn.kernels.constraints.stages import constraint_workspace_of
@@ -65,6 +66,9 @@ class JointLaws(NamedTuple):
     bottom: np.ndarray       # (inputs,) int64 signal: the minimum
     integral: np.ndarray     # (nv,) int64 index in MotionWorkspace.z of an integral whose force has a limit, -1: none
     antiwindup_switch: np.ndarray      # (nv,) int64 the first of two more entries in Signals.switches, where there is one
+    model_index: np.ndarray          # of the model that the laws compute with, see `joints.joint_model`; empty: the robot's
+    model_constants: np.ndarray
+    model_passive: np.ndarray        # (1,) bool: whether springs, damping and friction of this model act
     all: np.ndarray          # (nv,) True
     v: np.ndarray            # (nv,) workspace, as all below
     a: np.ndarray            # (nv,)
@@ -98,13 +102,14 @@ def apply_joint_laws(laws, tree, passive, q_of_v, signals, t, ws):
     for k in range(laws.v.size):
         if laws.torque_signal[k] >= 0:
             ws.tau[k] += evaluate_signal(signals, laws.torque_signal[k], t, ws.q, ws.v, ws.stack)[0]
+    model = tree_of_law(laws.model_index, laws.model_constants, tree)
     if laws.active_laws[GRAVITY]:
-        add_gravity_compensation(laws, tree, ws)
+        add_gravity_compensation(laws, model, ws)
     if laws.active_laws[FEEDBACK]:
         add_state_feedback(laws, tree, ws)
     saturate(laws, False, signals, t, ws)
     if laws.active_laws[COMPUTED]:
-        add_computed_torque(laws, tree, passive, q_of_v, signals, t, ws)
+        add_computed_torque(laws, model, passive, q_of_v, signals, t, ws)
         saturate(laws, True, signals, t, ws)
 
 
@@ -160,7 +165,8 @@ def add_computed_torque(laws, tree, passive, q_of_v, signals, t, ws):
             flag_nonfinite(ws.flag, laws.signal[k], r + dr + ddr)
             laws.a[k] = ddr + laws.gains[1] * (dr - ws.v[k]) + laws.gains[0] * (r - ws.q[q_of_v[k]])
     apply_task_law(laws.task, laws, tree, q_of_v, signals, t, ws)
-    law_dynamics(laws, laws.couplings, laws.computed_loops, laws.acceleration_known, tree, passive[0], ws.q, ws.v)
+    acts = laws.model_passive[0] if laws.model_index.size else passive[0]
+    law_dynamics(laws, laws.couplings, laws.computed_loops, laws.acceleration_known, tree, acts, ws.q, ws.v)
     for k in range(laws.v.size):
         if laws.driven[k]:
             ws.tau[k] += laws.tau[k]

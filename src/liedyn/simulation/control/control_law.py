@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from liedyn.errors import LiedynWarning, Place, ScenarioError, list_names
 from liedyn.io.scenarios.control_schema import LAWS
 from liedyn.io.scenarios.scenario import Constant, Control, Pd, Rule, Scenario, Torque
 from liedyn.kernels.simulation.joint_laws import JointLaws
-from liedyn.model.model import Model
+from liedyn.model.model import Model, build
 from liedyn.model.model_joint import ModelJoint
 from liedyn.simulation.name_binding import bind_joints, joint_mask
 from liedyn.simulation.signals.signal_compiler import SignalCompiler
@@ -22,6 +22,7 @@ from liedyn.simulation.trajectory_columns import thrust_names
 class LawContext:
     """Data from which a law is bound.
 
+    law_model           the model that the law computes with; its coordinates and constraints are those of `model`
     compiler            compiler of the law's signals; it collects warnings
     passive             whether springs, damping and friction act
     always_prescribed   (nv,) coordinates that are prescribed in all phases
@@ -31,6 +32,7 @@ class LawContext:
 
     control: Control
     model: Model
+    law_model: Model
     compiler: SignalCompiler
     passive: bool
     always_prescribed: Mask
@@ -40,6 +42,24 @@ class LawContext:
 
 # Returns the laws of a run with the bound law added; on input, `given` of the laws is the mask of prescribed coordinates.
 LawBinder = Callable[[LawContext, JointLaws], JointLaws]
+
+
+def law_model(control: Control | None, model: Model) -> Model:
+    """Return the model with which the laws of a phase compute: the controller's, without the constraints that are open there.
+
+    model: the robot in the phase
+    """
+    bound: Model | None = None if control is None else control.bound_model
+    if bound is None:
+        return model
+    present = {constraint.name for constraint in model.constraints}
+    if all(constraint.name in present for constraint in bound.constraints):
+        return bound
+    robot = bound.description
+    return build(replace(robot, loops=tuple(loop for loop in robot.loops if loop.name in present),
+                         couplings=tuple(coupling for coupling in robot.couplings if coupling.name in present),
+                         joints=tuple(replace(joint, mimic=joint.mimic if joint.name in present else None)
+                                      for joint in robot.joints)))
 
 
 def controlled_coordinates(context: LawContext) -> Mask:

@@ -24,7 +24,7 @@ from liedyn.model.links import Pose
 from liedyn.model.model import Model, build
 from liedyn.model.model_joint import ModelJoint
 from liedyn.model.spatial import adjoint, pose, rotation_by_rows
-from liedyn.simulation.control.control_law import error_gains
+from liedyn.simulation.control.control_law import error_gains, law_model
 from liedyn.simulation.name_binding import bind_rules
 from liedyn.simulation.signals.curves import Curve
 from liedyn.simulation.signals.signal_compiler import SignalCompiler
@@ -140,7 +140,8 @@ def bind_control(scenario: Scenario, model: Model, compiler: SignalCompiler, lev
     control = scenario.control
     if control is None or not is_motor_law(control, model):
         return None
-    joints = elastic_joints(model, control.place)
+    computing = law_model(control, model)
+    joints = elastic_joints(computing, control.place)
     if not scenario.passive:
         raise ScenarioError("passive: false switches off the springs of the elastic joints", place=control.place,
                             expected="passive: true")
@@ -157,7 +158,10 @@ def bind_control(scenario: Scenario, model: Model, compiler: SignalCompiler, lev
         if isinstance(compiled, Curve) and control.law == "feedback_linearization":
             compiler.warnings.extend(_jump_warnings(compiled, scenario.duration, joint.motor, motion.place))
         signals[joint] = compiler.add_program(compiled, purpose, motion.place)
-    return _motor_law(control, model, signals, compiler.stack_size)
+    law = _motor_law(control, computing, signals, compiler.stack_size)
+    if computing is not model:
+        law = law._replace(model_index=computing._arrays.index, model_constants=computing._arrays.constants)
+    return law
 
 
 def _same_axis(axis: Array, other: Array, length: float) -> bool:
@@ -225,7 +229,8 @@ def _motor_law(control: Control, model: Model, signals: dict[Elastic, int], stac
     motor, spring = (np.array([model.v_index(getattr(joint, part)).start for joint in order], dtype=np.int64)
                      for part in ("motor", "spring"))
     rotors, springs = ([_joint_parameters(model, getattr(joint, part)) for joint in order] for part in ("motor", "spring"))
-    return MotorLaw(*rigid._arrays[:2], np.array([control.law == "feedback_linearization"]), motor, spring,
+    return MotorLaw(*rigid._arrays[:2], np.zeros(0, dtype=np.int64), np.zeros(0),
+                    np.array([control.law == "feedback_linearization"]), motor, spring,
                     np.array([parameters.stiffness for parameters in springs]),
                     np.array([parameters.rest for parameters in springs]),
                     np.array([parameters.armature for parameters in rotors]), error_gains(control),

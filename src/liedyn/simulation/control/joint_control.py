@@ -22,7 +22,7 @@ from liedyn.kernels.hybrid_dynamics import coupled_motion_workspace_size
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.model import Model, build
-from liedyn.simulation.control.control_law import LawBinder, LawContext, check_can_move, describe_rows
+from liedyn.simulation.control.control_law import LawBinder, LawContext, check_can_move, describe_rows, law_model
 from liedyn.simulation.control.elastic_joint_control import is_motor_law
 from liedyn.simulation.control.rigid_joint_laws import bind_computed_torque, bind_gravity_compensation, bind_state_feedback
 from liedyn.simulation.control.task_space_control import Tracking, bind_task_space, signal_values, task_tracking
@@ -223,7 +223,11 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
         kind = "couplings" if not has_loops else "nonlinear couplings" if model.has_only_couplings else "loops"
         raise ScenarioError(f"{control.law} does not support robots with {kind}",
                             place=control.place, found=model.constraints[0].name)
-    laws = empty_joint_laws(model, limit, prescribed, gravity)
+    computing = law_model(scenario.control, model)
+    laws = empty_joint_laws(computing, limit, prescribed, gravity)
+    if computing is not model:
+        laws = laws._replace(model_index=computing._arrays.index, model_constants=computing._arrays.constants,
+                             model_passive=np.array([scenario.passive and computing.has_passive_forces]))
     if controlled is not None:
         torque = ramp() if first_order_hold else 1.0
         laws = laws._replace(torque_signal=np.array([
@@ -234,7 +238,7 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
         thrusts = np.zeros(len(model.description.actuators))
         for j, signal in thrust_signals.items():
             thrusts[j] = compiler.constant_value(signal) or 0.0
-        context = LawContext(control, model, compiler, scenario.passive, always, prescribed, thrusts)
+        context = LawContext(control, model, computing, compiler, scenario.passive, always, prescribed, thrusts)
         laws = LAW_BINDERS[control.law](context, laws)
     compensated_twice = gravity & (laws.driven | (laws.row[:model.nv] >= 0)) & bool(np.any(model.gravity))
     if control is not None and compensated_twice.any():
@@ -244,7 +248,7 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
                               f"{control.law}", place=control.place)
     _check_gravity_of_followers(model, laws, control.place if control else Place())
     active_laws = np.array([laws.gravity.any(), (laws.row >= 0).any(), laws.driven.any()])
-    laws = with_couplings(model, laws._replace(active_laws=active_laws))
+    laws = with_couplings(computing, laws._replace(active_laws=active_laws))
     return _with_switches(laws, actuation["integral"], places, compiler)
 
 
@@ -279,6 +283,7 @@ def empty_joint_laws(model: Model, limit: Array, prescribed: Mask, gravity: Mask
                      np.zeros(nv, dtype=bool), prescribed.copy(), np.full(nv, -1), np.zeros(2), torque_signal,
                      np.append(limit, np.full(actuators, np.inf)), switch, top, bottom,
                      integral=np.full(nv, -1), antiwindup_switch=np.full(nv, -1),
+                     model_index=np.zeros(0, dtype=np.int64), model_constants=none, model_passive=np.zeros(1, dtype=bool),
                      all=np.ones(nv, dtype=bool), v=np.zeros(nv), a=np.zeros(nv), tau=np.zeros(nv), x=np.zeros(nv), feedback=none,
                      memory=np.zeros(coupled_motion_workspace_size(model.n_bodies, nv, None)), none=none,
                      acceleration_known=prescribed.copy(), couplings=None, task=None, gravity_loops=None, computed_loops=None)

@@ -45,7 +45,7 @@ def bind_gravity_compensation(context: LawContext, laws: JointLaws) -> JointLaws
 
 def gravity_compensation_jacobian(problem: InitialValueProblem, q: Array) -> Array:
     """Return the derivative (nv, nv) of the gravity force with respect to q; of loops for changes that satisfy them."""
-    model, rest = problem.model, np.zeros(problem.model.nv)
+    model, rest = problem.law_model, np.zeros(problem.model.nv)
     if not model.has_only_linear_couplings:
         return constrained_hybrid_derivatives(model, q, rest, rest, rest, problem.held_at_rest, passive=False).dy_dq
     by_q: Array = inverse_dynamics_derivatives(model.spanning_tree(), q, rest, rest, passive=False).dtau_dq
@@ -72,15 +72,16 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
                             expected=f"{len(rows)} rows (forces of {names}) of {2 * model.nv} numbers (q, then v, of all "
                                      f"{model.nv} coordinates)")
     q, v = setpoint = setpoint_of(context)
-    force = inverse_dynamics(model, q, v, np.zeros(model.nv), passive=context.passive)
+    computing = context.law_model
+    force = inverse_dynamics(computing, q, v, np.zeros(model.nv), passive=context.passive)
     scales, is_thrust = model_scales(model).force_scales(model.v_units), rows >= model.nv
     size, thrusts, drives = np.abs(force) / scales, context.thrusts.copy(), rows[is_thrust] - model.nv
     undriven = ~laws.prescribed                                     # coordinates that neither rows nor prescribed motions drive
     undriven[rows[~is_thrust]] = False
     if thrusts.any() or len(drives):
-        force = force - thrust_columns(model, q) @ thrusts          # the constant thrusts of the scenario act, too
-        added = setpoint_thrusts(model, q, force, undriven, drives, scales)
-        force = force - thrust_columns(model, q)[:, drives] @ added
+        force = force - thrust_columns(computing, q) @ thrusts          # the constant thrusts of the scenario act, too
+        added = setpoint_thrusts(computing, q, force, undriven, drives, scales)
+        force = force - thrust_columns(computing, q)[:, drives] @ added
         thrusts[drives] += added
     missing = np.where(undriven, np.abs(force) / scales, 0.0)
     worst = int(np.argmax(missing))
@@ -246,7 +247,7 @@ def undetermined_law(problem: InitialValueProblem, t: float, q: Array) -> tuple[
     Accelerations of driven joints must be independent. Gravity compensation holds the robot at rest, so its joints must also
     determine the motion of all others.
     """
-    model, laws = problem.model, problem.joint_laws
+    model, laws = problem.law_model, problem.joint_laws
     if laws is None or problem.constraints is None or model.has_only_linear_couplings:
         return None
     A = constraint_jacobian(model, q, constraint_motion=constraint_motions_at(problem, t))
@@ -277,7 +278,7 @@ def computed_torque_jacobian(problem: InitialValueProblem, laws: JointLaws, t: f
     inputs        the evaluated state
     other_forces  (nv, 2 nv) derivative of the forces of coordinates that the law does not drive
     """
-    model, nv = problem.model, problem.model.nv
+    model, nv = problem.law_model, problem.model.nv
     a, du, driven = inputs.a.copy(), other_forces.copy(), np.flatnonzero(laws.driven)
     du[laws.prescribed] = 0.0
     for k in driven:

@@ -85,7 +85,7 @@ def _bind_task(context: LawContext) -> Task:
 
     Raises ScenarioError for a robot with a joint without motor, and for a link that the law cannot move.
     """
-    control, model, prescribed = context.control, context.model, context.prescribed
+    control, model, prescribed = context.control, context.law_model, context.prescribed
     for joint in model.joints:
         if joint.type == "free" and not prescribed[joint.v].all():
             raise ScenarioError(f"task_space drives all joints, but {joint.name} is free: no motor acts there",
@@ -93,7 +93,9 @@ def _bind_task(context: LawContext) -> Task:
     if is_elastic(model):
         raise ScenarioError("task_space does not support elastic joints, which this robot has", place=control.place.at("law"),
                             expected="law: feedback_linearization")
-    link, poses = find_index(control.link, model.link_names, "link", control.place.at("link")), PoseTable(model, context.compiler)
+    for each in (context.model, model):
+        link = find_index(control.link, each.link_names, "link", control.place.at("link"))
+    poses = PoseTable(context.model, context.compiler)
     assert control.target is not None                        # the law's schema requires it
     poses.add_target(f"target of {control.link}", control.target)
     nv, rows = model.nv, np.array((*(_ROTATION if _controls_rotation(control.target) else ()),
@@ -136,7 +138,7 @@ def _posture(control: Control, model: Model) -> tuple[Array, Mask]:
 # after a run ----------------------------------------------------------------------------------------------------------
 def task_tracking(problem: InitialValueProblem, task: Task, t: Array, q: Array) -> Tracking:
     """Return the position of the point and of its target, by axis, and the angle between both orientations."""
-    name = problem.model.link_names[task.link[0]]
+    name = problem.law_model.link_names[task.link[0]]
     names: list[str] = []
     units: list[str] = []
     link: list[Array] = []
@@ -169,8 +171,8 @@ def task_space_warnings(segments: Sequence[RunSegment]) -> list[LiedynWarning]:
             parts.append(np.full(len(rows), np.inf))
         else:
             task = problem.joint_laws.task
-            name = segment.model.link_names[task.link[0]]
-            parts.append(smallest_mobility(segment.model, task, rows))
+            name = problem.law_model.link_names[task.link[0]]
+            parts.append(smallest_mobility(problem.law_model if problem.control_model else segment.model, task, rows))
     mobility, t = np.concatenate(parts), np.concatenate([np.zeros(0), *(segment.record.t for segment in segments)])
     near = mobility < DAMPING_THRESHOLD
     if not near.any():
