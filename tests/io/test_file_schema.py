@@ -260,7 +260,8 @@ PLACES = [(kind, keys, key, embed, path) for kind in KINDS for keys, key, embed,
 
 def read_values(kind: str, values: dict, folder: Path):
     (folder / "runs" / "before").mkdir(parents=True, exist_ok=True)
-    for name in ("robot.yaml", "robot.urdf", "robot.loops.yaml", "runs/before/trajectory.csv", "scenario.yaml", "motion.csv"):
+    for name in ("robot.yaml", "robot.urdf", "controller.py", "robot.loops.yaml", "runs/before/trajectory.csv", "scenario.yaml",
+                 "motion.csv"):
         (folder / name).touch()
     (folder / "masses.csv").write_text("mass\n1\n")
     (folder / "K.csv").write_text("1, 2\n")
@@ -296,7 +297,7 @@ def test_the_template_has_every_key_with_its_meaning_and_is_valid(kind, tmp_path
     assert accepts(kind, parse_yaml(text).plain())
     assert max(map(len, text.splitlines())) <= 130
     assert text.startswith(f"# yaml-language-server: $schema={kind}.schema.json\n")
-    for name in ("robot.yaml", "robot.urdf", "scenario.yaml"):
+    for name in ("robot.yaml", "robot.urdf", "controller.py", "scenario.yaml"):
         (tmp_path / name).touch()
     (tmp_path / "file.yaml").write_text(text, encoding="utf-8")
     READERS[kind](tmp_path / "file.yaml")
@@ -315,7 +316,8 @@ def test_lines_of_the_template_can_be_uncommented(kind):
 
 TABLES = [(f"docs/{page}.md", title) for page, titles in {
     "scenarios": ("scenario", "constraints", "external_force", "initial", "pose_motion", "waypoint", "table"),
-    "scenarios/control": ("control", "sampling", "quantization"), "scenarios/contact": ("limit_stops", "friction"),
+    "scenarios/control": ("control", "sampling", "quantization", "controller"),
+    "scenarios/contact": ("limit_stops", "friction"),
     "scenarios/events": ("phase", "event"), "scenarios/integrators": ("integrator",),
     "files": ("link", "joint", "actuator", "include", "column_map"), "loops": ("loop", "coupling"),
     "elements": ("element", "one_sided"), "batches": ("sweep", "parameter", "trajectories")}.items() for title in titles]

@@ -29,7 +29,7 @@ from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, In
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.constraint_setup import constraint_motions_at
-from liedyn.simulation.control.control_model import bind_control_model
+from liedyn.simulation.control.control_model import bind_control_models
 from liedyn.simulation.control.joint_control import add_rotor_inertias, with_couplings
 from liedyn.simulation.control.thrusts import thrust_wrench
 from liedyn.simulation.joint_friction import rigid_frictions
@@ -122,7 +122,10 @@ def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
     if scenario.sampling is not None:
         raise ScenarioError("a sampled controller has no linear system in continuous time", place=scenario.sampling.place,
                             expected="the override sampling=null, which linearizes with continuous laws")
-    scenario, model = bind_control_model(scenario, model), add_rotor_inertias(scenario, model)
+    if scenario.controller is not None:
+        raise ScenarioError("a controller in Python has no linear system", place=scenario.controller.place,
+                            expected="no key controller", hint="the override controller=null removes it")
+    scenario, model = bind_control_models(scenario, model), add_rotor_inertias(scenario, model)
     whole, model = model, with_open_loops(model, scenario.phases[0] if scenario.phases else None)
     problem, _, warnings = compile_schedule(scenario, model)
     return LinearizationSetup(scenario, model, problem, warnings, whole)

@@ -27,7 +27,7 @@ from liedyn.io.yaml_nodes import read_yaml
 from liedyn.io.yaml_values import first_key, path_parts
 from liedyn.model.model import Model, build
 from liedyn.robot_files import read_model
-from liedyn.simulation.control.control_model import bind_control_model
+from liedyn.simulation.control.control_model import bind_control_models
 from liedyn.simulation.preparation import PreparedRun, prepare_run
 
 Run = TypeVar("Run")
@@ -302,7 +302,7 @@ class ScenarioBinding(SweepBinding[PreparedRun]):
         scenario = scenario_of(self.sweep.scenario, (*self.sweep.overrides, *overrides))
         model = self._model(scenario, edits)
         nominal = self._model(replace(scenario, gravity=self.prepared.scenario.gravity))    # the controller knows no variation
-        scenario = bind_control_model(scenario, model, nominal, self._load)
+        scenario = bind_control_models(scenario, model, nominal, self._load)
         if parameters:
             model = build(with_parameters(model, parameters))
         return prepare_run(scenario, model)

@@ -268,14 +268,15 @@ def _compile_sampled(scenario: Scenario, model: Model, rules: dict[str, Rule], s
     unwatched = tuple(replace(event, when=None, touch=None) for event in scenario.events)          # laws may read their times
     of_law = replace(scenario, sampling=None, forces=(), contacts=None, events=unwatched, limits=None)
     actuators = [actuator.name for actuator in model.description.actuators]
-    if sampling.function is not None:                          # it may drive all actuators
+    has_function = sampling.function is not None or scenario.controller is not None
+    if has_function:                                           # it may drive all actuators
         signals = bind_rules(scenario.actuators, actuators, "actuator")
         of_law = replace(of_law, actuators=(*scenario.actuators, *(Rule(name, _ZERO_THRUST) for name in actuators
                                                                    if name not in signals)))
     law, _, warnings = compile_schedule(of_law, model, rules, initial=initial)
     controlled = _controlled_mask(law.joint_laws, model)
     controlled[:model.nv] |= joint_mask(feedback, model)
-    if sampling.function is not None:
+    if has_function:
         controlled |= np.append(law.schedule.level == TORQUE, np.ones(len(actuators), dtype=bool))
     added = {name: Rule(name, _ZERO_TORQUE) for name in model.joint_names
              if controlled[model.v_index(name)].any() and name not in feedback and name in rules}
@@ -283,9 +284,9 @@ def _compile_sampled(scenario: Scenario, model: Model, rules: dict[str, Rule], s
         other = compile_schedule(of_law, model, rules | added, initial=False).problem
         law = replace(other, q=law.q, v=law.v)
     everywhere = (*scenario.joints, *(rule for phase in scenario.phases for rule in phase.joints))
-    if not (controlled.any() or control or sampling.function or any(isinstance(rule.value, Pd) for rule in everywhere)):
+    if not (controlled.any() or control or has_function or any(isinstance(rule.value, Pd) for rule in everywhere)):
         raise ScenarioError("the sampled controller has no law", place=sampling.place,
-                            expected="control, a joint with torque: {pd: …} or {pid: …}, or run_scenario(…, controller=f)")
+                            expected="control, a joint with torque: {pd: …} or {pid: …}, or controller")
     limit = np.full(len(controlled), np.inf) if law.joint_laws is None else law.joint_laws.limit.copy()
     if law.joint_laws is not None:
         law = replace(law, joint_laws=law.joint_laws._replace(limit=np.where(controlled, np.inf, limit)))

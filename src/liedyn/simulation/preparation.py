@@ -22,8 +22,9 @@ from liedyn.io.yaml_values import Overrides
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.contact_setup import deep_contact_warnings
-from liedyn.simulation.control.control_model import bind_control_model
+from liedyn.simulation.control.control_model import bind_control_models
 from liedyn.simulation.control.joint_control import add_rotor_inertias
+from liedyn.simulation.control.python_controller import with_python_controller
 from liedyn.simulation.control.thrusts import driven_actuators, split_limit_rules, thrust_limits
 from liedyn.simulation.joint_friction import JointFriction, rigid_frictions, without_friction
 from liedyn.simulation.joint_stops import limit_stops
@@ -240,8 +241,9 @@ def prepare(path: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrid
 def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
                 folder: str | os.PathLike[str] | None = None) -> PreparedRun:
     """Prepare the run of a scenario and robot that are loaded already, see `prepare`."""
-    scenario = bind_control_model(start_within_limits(scenario, model), model)
+    scenario = bind_control_models(start_within_limits(scenario, model), model)
     model = add_rotor_inertias(scenario, model)
+    scenario = with_python_controller(scenario, model)
     from liedyn.integrators.diagnosis import check_inertia, choose_integrator
     from liedyn.simulation.hybrid_simulation import HybridSimulation
     from liedyn.simulation.input_schedule import compile_schedule

@@ -21,6 +21,7 @@ from liedyn.integrators.run_state import EVALUATIONS, NEXT_OUTPUT, STEPS, Record
 from liedyn.io.checkpoint_files import Unfinished, of_another_version, split_arrays
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.model.model import Model
+from liedyn.simulation.control.python_controller import controller_digest
 from liedyn.simulation.joint_friction import JointFriction
 from liedyn.simulation.segment_problems import RunSegment, full_record
 
@@ -209,6 +210,7 @@ def identity(prepared: PreparedRun) -> dict[str, Any]:
     arrays, _ = split_arrays({name: arrays_of(x) for name, x in parts.items() if x is not None})
     for name, x in arrays.items():
         hashed.update(f"{name} {x.dtype} {x.shape}".encode() + np.ascontiguousarray(x).tobytes())
+    hashed.update(controller_digest(prepared.scenario).encode())
     return {"scenario": json.loads(json.dumps(to_plain(prepared.scenario))), "numbers": hashed.hexdigest()}
 
 
@@ -222,6 +224,8 @@ def resume(motion: HybridSimulation, present: dict[str, Any], rows: RunRecorder)
     disk = rows.disk
     assert disk is not None
     state = disk.load()
+    if present["scenario"].get("controller"):
+        raise UsageError(f"the run in {disk.path} cannot be resumed: the state of its controller in Python is not stored")
     if state["recorder"]["width"] != rows.width:
         raise of_another_version(disk.path)
     subject, former = f"the run in {disk.path} cannot be resumed:", state["run"]

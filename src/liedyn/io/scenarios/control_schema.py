@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from liedyn.errors import ElementPlace, Place, ScenarioError
@@ -35,6 +35,7 @@ from liedyn.io.scenarios.scenario import (
     Control,
     ControlModel,
     Motor,
+    PythonController,
     Rule,
     Sampling,
 )
@@ -87,8 +88,7 @@ _PLAIN: dict[str, Callable[[Control], Any]] = {
     "posture": lambda control: rules_to_dict(control.posture, numbers_to_list) or None,
     "joints": lambda control: [rule.pattern for rule in control.joints] or None,
     "gain": lambda control: _gain_to_dict(control),
-    "model": lambda control: control.model and {"robot": control.model.robot and FilePath(control.model.robot),
-                                                **dict(control.model.parameters)},
+    "model": lambda control: model_to_dict(control.model),
     "setpoint": lambda control: {"q": rules_to_dict(control.setpoint_q, numbers_to_list),
                                  "v": rules_to_dict(control.setpoint_v, numbers_to_list)}}
 
@@ -105,6 +105,11 @@ def control_to_dict(control: Control) -> dict[str, Any]:
     """Return the control law as in a file."""
     return {"law": control.law} | {key: _PLAIN[key](control) if key in _PLAIN else getattr(control, key)
                                    for key in LAWS[control.law].keys}
+
+
+def model_to_dict(model: ControlModel | None) -> dict[str, Any] | None:
+    """Return the model of a controller as in a file."""
+    return None if model is None else {"robot": model.robot and FilePath(model.robot), **dict(model.parameters)}
 
 
 def _gain_to_dict(control: Control) -> Any:
@@ -277,6 +282,45 @@ CONTROL = Schema("control", (
         "`{mass.hand: 0}`; `{}` is the robot of the scenario without variations of a batch", "the robot that is simulated",
         kinds=_with("model"), example={"mass.lower": 1.5})),
     kind="law", one_of=(POLES,), subject="the law {}", reader=_control)
+
+# Controllers in Python --------------------------------------------------------------------------------------------------
+
+def _controller(node: Node) -> PythonController:
+    values: dict[str, Any] = CONTROLLER.values(node) if node.kind == "mapping" else {}
+    text = node.value["function"] if node.kind == "mapping" else node
+    head, _, name = text.text().rpartition(":")
+    is_file = head.endswith(".py")
+    if not name.isidentifier() or not (is_file or all(part.isidentifier() for part in head.split("."))):
+        raise text.wrong("file.py:name or module:name, the name of a function or a class")
+    module = File("Python file").read(replace(text, value=head)) if is_file else head
+    return PythonController(module, name, is_file, values.get("arguments", ()), values.get("model"), place=node.place)
+
+
+def controller_to_dict(controller: PythonController) -> Any:
+    """Return the controller as in a file."""
+    text = f"{controller.module}:{controller.name}"
+    return {"function": FilePath(text) if controller.is_file else text, "arguments": dict(controller.arguments) or None,
+            "model": model_to_dict(controller.model)}
+
+
+_ARGUMENT = OneOf((Number(), Text(), Boolean(), List(Number(), 1)), "controller_argument", lambda node: _argument(node))
+CONTROLLER = Schema("controller", (
+    Field("function", Text(), "`file.py:name`, relative to this file, or `module:name`: a function (t, q, v) that returns "
+        "torques, or a class whose objects are called so, one for each run", required="file.py:name or module:name",
+        example="controller.py:controller"),
+    Field("arguments", Named(_ARGUMENT, "argument", lambda node: tuple((name, _argument(child)) for name, child
+        in node.mapping().items())), "arguments of the function after t, q, v, or of the class after the model", "none",
+        example={"gain": 20}),
+    Field("model", CONTROL["model"].value, "the model that an object of a class gets, as `model` of `control`",
+        "the robot that is simulated", example={"mass.lower": 1.5})), reader=_controller)
+CONTROLLERS = OneOf((Text(), CONTROLLER), "controller_or_function", _controller)
+
+
+def _argument(node: Node) -> Any:
+    if node.kind not in ("number", "text", "boolean", "list"):
+        raise node.wrong("a number, text, true, false, or a list of numbers")
+    return list(map(Number().read, node.items(minimum=1, of="numbers"))) if node.kind == "list" else node.value
+
 
 LIMIT = Number(above=0)
 THRUST_LIMITS = Vector(2)

@@ -221,6 +221,21 @@ class ControlModel(InputElement):
 
 
 @dataclass(frozen=True, slots=True)
+class PythonController(InputElement):
+    """A controller in Python: a function or a class of a file or module, and arguments by name.
+
+    model, bound_model   as of `Control`: for objects of a class
+    """
+
+    module: str
+    name: str
+    is_file: bool = True
+    arguments: tuple[tuple[str, Any], ...] = ()
+    model: ControlModel | None = None
+    bound_model: Any = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Control(InputElement):
     """A law that gives forces of joints, see `elastic_joint_control` and `rigid_joint_laws` in `simulation.control`.
 
@@ -337,6 +352,7 @@ class Scenario:
     constraint_motion: tuple[Rule, ...] = ()     # motions of driven loops
     control: Control | None = None
     sampling: Sampling | None = None             # of the laws; None: they are continuous
+    controller: PythonController | None = None   # is called at samples
     saturate: tuple[Rule, ...] = ()              # limits of generalized forces: ROBOT_LIMITS or a number
     motors: tuple[Rule, ...] = ()                # of joints: `Motor`
     contacts: Contact | None = None

@@ -28,10 +28,12 @@ from liedyn.io.robots.robot_schema import LOOPS_OF_ROBOT, READING
 from liedyn.io.scenarios.contact_schema import CONTACTS, LIMITS, contacts_to_dict, limits_to_dict, read_contacts
 from liedyn.io.scenarios.control_schema import (
     CONTROL,
+    CONTROLLERS,
     MOTORS,
     SAMPLING,
     SATURATE,
     control_to_dict,
+    controller_to_dict,
     motor_to_dict,
     read_sampling,
     sampling_to_dict,
@@ -162,6 +164,9 @@ SCENARIO = Schema("scenario", (
                  "elbow": {"torque": {"pd": {"kp": 50, "kd": 5, "target": 0.3}}}}),
     Field("contacts", CONTACTS, "contacts of links with planes and with each other: see [contact](#contact)"),
     Field("control", CONTROL, "a control law: see [control laws](#control-laws) and [elastic joints](#elastic-joints)"),
+    Field("controller", CONTROLLERS, "a controller in Python, called at the samples of `sampling`: `file.py:name` or "
+        "`module:name`, or a mapping; see [controllers in Python](#controllers-in-python)", "none",
+        example="controller.py:controller"),
     Field("sampling", SAMPLING, "when a sampled controller computes the laws: see [sampled controllers](#sampled-controllers)",
         "the laws are continuous", example={"rate": 1000}),
     Field("saturate", SATURATE, "enforced limits of joint torques and forces, and of thrusts, `true` for those of the robot file"
@@ -335,6 +340,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
         "constraint_motion": rules_to_dict(s.constraint_motion, drive_to_dict) or None,
         "control": s.control and control_to_dict(s.control),
         "sampling": s.sampling and sampling_to_dict(s.sampling),
+        "controller": s.controller and controller_to_dict(s.controller),
         "saturate": rules_to_dict(s.saturate) or None,
         "motors": rules_to_dict(s.motors, motor_to_dict) or None,
         "limits": s.limits and limits_to_dict(s.limits),

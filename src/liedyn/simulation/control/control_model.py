@@ -9,52 +9,57 @@ from dataclasses import replace
 
 from liedyn.dynamics.model_parameters import parameter_names, with_parameters
 from liedyn.errors import Place, ScenarioError, list_names, nearest
-from liedyn.io.scenarios.scenario import Scenario
+from liedyn.io.scenarios.scenario import ControlModel, Scenario
 from liedyn.model.model import Model, build
 from liedyn.robot_files import read_model
 from liedyn.simulation.control.joint_control import add_rotor_inertias
 from liedyn.simulation.joint_friction import rigid_frictions, without_friction
 
 
-def bind_control_model(scenario: Scenario, model: Model, nominal: Model | None = None,
-                       load: Callable[..., Model] = read_model) -> Scenario:
-    """Return the scenario whose control law has its model (`Control.bound_model`), if it names one.
+def bind_control_models(scenario: Scenario, model: Model, nominal: Model | None = None,
+                        load: Callable[..., Model] = read_model) -> Scenario:
+    """Return the scenario whose control law, and controller in Python, have the models that they name (`bound_model`).
 
     model    the simulated robot, without rotor inertias of motors
-    nominal  robot whose parameters the law changes if it names no file; None: `model`
+    nominal  robot whose parameters change if the model names no file; None: `model`
     load     reads a robot file
 
     Raises ScenarioError for parameters that the robot does not have, and for a robot with other coordinates or constraints.
     """
-    control = scenario.control
-    if control is None or control.model is None or control.bound_model is not None:
-        return scenario
-    if control.model.robot is None:
-        bound = model if nominal is None else nominal
-    else:
-        bound = load(control.model.robot, base=scenario.base, gravity=scenario.gravity, ignore_mimic=scenario.ignore_mimic)
-    if control.model.parameters:
+    for key in ("control", "controller"):
+        part = getattr(scenario, key)
+        if part is not None and part.model is not None and part.bound_model is None:
+            bound = _bound_model(scenario, part.model, model if nominal is None else nominal, load)
+            _check_same_coordinates(model, bound, part.model.place)
+            scenario = replace(scenario, **{key: replace(part, bound_model=bound)})
+    return scenario
+
+
+def _bound_model(scenario: Scenario, named: ControlModel, nominal: Model, load: Callable[..., Model]) -> Model:
+    bound = nominal
+    if named.robot is not None:
+        bound = load(named.robot, base=scenario.base, gravity=scenario.gravity, ignore_mimic=scenario.ignore_mimic)
+    if named.parameters:
         known = set(parameter_names(bound))
-        for name, _ in control.model.parameters:
+        for name, _ in named.parameters:
             if name not in known:
-                raise ScenarioError("no such parameter of the controller's model", place=control.model.place.at(name), found=name,
+                raise ScenarioError("no such parameter of the controller's model", place=named.place.at(name), found=name,
                                     expected="one of ld.parameter_names(model)", hint=nearest(name, known))
-        bound = build(with_parameters(bound, dict(control.model.parameters)))
+        bound = build(with_parameters(bound, dict(named.parameters)))
     bound = add_rotor_inertias(scenario, bound)
-    bound = without_friction(bound, rigid_frictions(bound))
-    _check_same_coordinates(model, bound, control.model.place)
-    return replace(scenario, control=replace(control, bound_model=bound))
+    return without_friction(bound, rigid_frictions(bound))
 
 
 def _check_same_coordinates(model: Model, bound: Model, place: Place) -> None:
     """Raise ScenarioError for other coordinates or constraints: the law computes with the state of the robot."""
-    constraints, others = ([constraint.name for constraint in x.constraints] for x in (model, bound))
-    for noun, expected, found in (("coordinates", [*model.q_names, *model.v_names], [*bound.q_names, *bound.v_names]),
-                                  ("loops or couplings", constraints, others)):
-        if found == expected:
+    for noun, names_of in (("coordinates", lambda x: [*x.q_names, *x.v_names]),
+                           ("loops or couplings", lambda x: [constraint.name for constraint in x.constraints])):
+        expected, actual = names_of(model), names_of(bound)
+        if actual == expected:
             continue
-        lacking, more = ([*dict.fromkeys(name for name in x if name not in y)] for x, y in ((expected, found), (found, expected)))
-        parts = [f"{text} {list_names(names, 4)}" for text, names in (("without", lacking), ("with", more)) if names]
+        missing = dict.fromkeys(name for name in expected if name not in actual)
+        more = dict.fromkeys(name for name in actual if name not in expected)
+        parts = [f"{text} {list_names([*names], 4)}" for text, names in (("without", missing), ("with", more)) if names]
         difference = " and ".join(parts) or "they have another order"
         raise ScenarioError(f"the controller's model has other {noun} than the robot: {difference}", place=place,
                             hint="a law computes with the state of the robot")
