@@ -52,9 +52,9 @@ def _bound_model(scenario: Scenario, named: ControlModel, nominal: Model, load: 
 
 def _check_same_coordinates(model: Model, bound: Model, place: Place) -> None:
     """Raise ScenarioError for other coordinates or constraints: the law computes with the state of the robot."""
-    for noun, names_of in (("coordinates", lambda x: [*x.q_names, *x.v_names]),
-                           ("loops or couplings", lambda x: [constraint.name for constraint in x.constraints])):
-        expected, actual = names_of(model), names_of(bound)
+    constraints = [[constraint.name for constraint in x.constraints] for x in (model, bound)]
+    for noun, expected, actual in (("coordinates", [*model.q_names, *model.v_names], [*bound.q_names, *bound.v_names]),
+                                   ("loops or couplings", *constraints)):
         if actual == expected:
             continue
         missing = dict.fromkeys(name for name in expected if name not in actual)
