@@ -19,6 +19,11 @@ from liedyn.simulation.preparation import prepare_run
 EXACT = 1e-12                     # relative to the largest: the same operations, in another order
 ROBOTS = Path(__file__).parents[2] / "robots"
 COUPLED = ARM + "couplings: {gear: {terms: {elbow: 1, shoulder: -0.5}, offset: 0.1}}\n"
+FLYER = """\
+base: floating
+links: {body: {mass: 1, inertia: [0.1, 0.1, 0.2]}}
+actuators: {fore: {link: body, position: [0.2, 0, 0]}, aft: {link: body, position: [-0.2, 0, 0]}}
+"""
 ERRORS = {"mass.hand": 1.4, "com.lower.y": -0.1, "damping.elbow": 0.7, "gravity.z": -9.0}
 MOTION = {"shoulder": "0.3*sin(2*t) + 0.1", "slide": "0.1*cos(t)"}
 TASK = {"law": "task_space", "link": "hand", "target": {"xyz": [0.1, "0.2*sin(t)", 0.6]}, "bandwidth": 5}
@@ -28,13 +33,16 @@ CASES = {
     "gravity compensation": (ARM, ERRORS, {"law": "gravity_compensation", "joints": ["shoulder"]}),
     "state feedback": (ARM, ERRORS, {"law": "state_feedback", "setpoint": {"q": {"shoulder": 0.4}},
                                      "gain": [[1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1], [1, 1, 1, 2, 2, 2]]}),
+    "thrusts": (FLYER, {"mass.body": 1.5, "com.body.x": 0.02}, {
+        "law": "state_feedback", "setpoint": {"q": {"base": [0, 0, 2, 0, 0, 0, 1]}}, "gain": {
+            f"thrust.{name}": {"q.base.vz": 3, "v.base.wy": sign} for name, sign in (("fore", 1), ("aft", -1))}}),
     "couplings": (COUPLED, ERRORS, {"law": "computed_torque", "motion": {"shoulder": MOTION["shoulder"]}, "bandwidth": 6}),
     "elastic joints": (ROBOTS / "elastic_arm.yaml", {"mass.payload": 2.0, "stiffness.elbow_spring": 400, "damping.waist": 3.0},
                        {"law": "feedback_linearization", "bandwidth": 8,
                         "motion": {"waist": "0.2*sin(t)", "shoulder": 0.3, "elbow": 0.8}}),
     "loops": (ROBOTS / "delta.yaml", {"mass.platform": 1.5},
               {"law": "computed_torque", "bandwidth": 12, "motion": {"motor_1": "0.3 + 0.1*t", "motor_2": 0.3, "motor_3": 0.35}})}
-START = {"delta.yaml": {"platform": [0.0006, -0.0641, -0.7911, 0, 0, 0, 1]}}
+START = {"flyer": {"base": [0, 0, 1.9, 0, 0, 0, 1]}, "delta.yaml": {"platform": [0.0006, -0.0641, -0.7911, 0, 0, 0, 1]}}
 
 
 @pytest.fixture
@@ -47,7 +55,8 @@ def case(tmp_path):
             path = tmp_path / "robot.yaml"
             path.write_text(robot)
         model = ld.load(path)
-        scenario = {"robot": str(path), "duration": 1, "control": control, "initial": {"q": START.get(path.name, {})}}
+        start = START.get("flyer" if robot == FLYER else path.name, {})
+        scenario = {"robot": str(path), "duration": 1, "control": control, "initial": {"q": start}}
         if control["law"] == "gravity_compensation":
             scenario["joints"] = {"elbow": {"torque": {"pd": {"kp": 5, "kd": 1, "gravity": True, "target": 0.2}}}}
         return scenario, model, build(with_parameters(model, changes))
@@ -57,7 +66,8 @@ def case(tmp_path):
 def forces(scenario: dict, model: ld.Model, q=None, v=None):
     problem = prepare_run(scenario_of(scenario), model).problem
     q, v = problem.q if q is None else q, problem.v if v is None else v
-    return evaluate_state(problem, 0.3, q, v).tau, joint_force_jacobian(problem, 0.3, q, v), q
+    inputs = evaluate_state(problem, 0.3, q, v)
+    return np.append(inputs.tau, inputs.wrench), joint_force_jacobian(problem, 0.3, q, v), q
 
 
 @pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")

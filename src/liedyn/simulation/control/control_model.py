@@ -1,6 +1,6 @@
 """The controller's model: the robot that control laws of a scenario compute with, where it differs from the simulated robot.
 
-It has the same coordinates and constraints as the robot; numbers, links and force elements may differ.
+It has the same coordinates, constraints and actuators as the robot; numbers, links and force elements may differ.
 """
 from __future__ import annotations
 
@@ -51,10 +51,11 @@ def _bound_model(scenario: Scenario, named: ControlModel, nominal: Model, load: 
 
 
 def _check_same_coordinates(model: Model, bound: Model, place: Place) -> None:
-    """Raise ScenarioError for other coordinates or constraints: the law computes with the state of the robot."""
+    """Raise ScenarioError for other coordinates, constraints or actuators: the law computes with the state of the robot."""
     constraints = [[constraint.name for constraint in x.constraints] for x in (model, bound)]
+    actuators = [[actuator.name for actuator in x.description.actuators] for x in (model, bound)]
     for noun, expected, actual in (("coordinates", [*model.q_names, *model.v_names], [*bound.q_names, *bound.v_names]),
-                                   ("loops or couplings", *constraints)):
+                                   ("loops or couplings", *constraints), ("actuators", *actuators)):
         if actual == expected:
             continue
         missing = dict.fromkeys(name for name in expected if name not in actual)
