@@ -122,6 +122,13 @@ def test_a_loop_that_no_assembly_closes_is_a_warning_of_check(tmp_path):
     assert result.exit_code == 4 and "no assembly of the robot is found: revolute loop \"pin\" cannot be closed" in result.stdout
 
 
+def test_mobility_of_driven_loops_is_not_that_of_the_robot(tmp_path):
+    robot = four_bar()
+    ld.save(replace(robot, loops=(replace(robot.loops[0], type="weld", axes=(), driven=True),)), tmp_path / "driven.yaml")
+    result = command("check", str(tmp_path / "driven.yaml"))
+    assert "mobility: not computed, since it depends on the motion of driven loops" in result.stdout
+
+
 # all assemblies ----------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("angle", [0.7, 2.5, -1.1])

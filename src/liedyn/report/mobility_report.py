@@ -57,7 +57,7 @@ def survey(model: Model) -> tuple[MobilitySurvey | None, LiedynWarning | None]:
 def survey_lines(model: Model, result: MobilitySurvey | None) -> list[str]:
     """Return lines about the mobility of a robot: degrees of freedom, immobile coordinates, degenerate assemblies."""
     if result is None:
-        return []
+        return ["mobility: not computed, since it depends on the motion of driven loops"] if model.driven else []
     lines = [f"mobility: {mobility_text(model, result.mobility)}"]
     if result.immobile:
         lines.append(f"the constraints hold {list_names(result.immobile, _SHOWN)}")
