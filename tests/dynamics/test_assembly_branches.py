@@ -12,6 +12,7 @@ import liedyn as ld
 from command_line import run as command
 from command_line import said
 from dynamics.test_assembly import apart, at, four_bar, freudenstein, link, revolute
+from liedyn.dynamics.constraints.branch_search import BranchSearch
 from liedyn.dynamics.constraints.mobility import survey_mobility
 from liedyn.errors import NameLookupError, UsageError
 from liedyn.model.description import Coupling, Joint, Loop, Robot
@@ -38,6 +39,12 @@ def scissor(names=("left", "right", "slider", "hinge", "top"), unit=1.0, rotatio
     loops = (Loop("pin", "revolute", "a", "b", at(arm, 0, 0), at(arm, 0, 0)),
              Loop("roller", "revolute", "a", "t", at(2 * arm, 0, 0)))
     return Robot("scissor", links, joints, loops=loops)
+
+
+def slider_crank(crank=0.15, rod=0.3) -> Robot:
+    joints = (revolute("crank", "world", "a"), revolute("pin", "a", "b", crank),
+              Joint("slider", "prismatic", "world", "c", at(0, 0, 0), X))
+    return Robot("slider_crank", tuple(map(link, "abc")), joints, loops=(Loop("end", "revolute", "b", "c", at(rod, 0, 0)),))
 
 
 COINCIDENT = [0.7, 0.0, 0.7, 0.4, 0.0]
@@ -139,6 +146,14 @@ def test_all_assemblies_of_a_four_bar_are_those_of_freudenstein(angle):
                        ([each.q[2] for each in results], freudenstein(angle)))
     assert max(map(apart, found, expected)) < 1e-9
     assert results[0].moved <= results[1].moved
+
+
+def test_whole_turns_make_no_other_assembly():
+    """Distances between assemblies leave out turns of joints that turn, and nothing else."""
+    search, q = BranchSearch(ld.build(slider_crank())), np.array([3.1, -3.0, 0.4])
+    assert search.turned_distance(q, np.add(q, [2 * math.pi, -4 * math.pi, 0.0])) < 1e-12
+    assert search.turned_distance(q, np.add(q, [0.0, 0.0, 2 * math.pi])) > 1.0
+    assert abs(search.turned_distance(q, [-3.1, -3.0, 0.4]) - (2 * math.pi - 6.2)) < 1e-12
 
 
 def test_assemblies_stay_within_joint_limits():

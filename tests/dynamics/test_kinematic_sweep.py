@@ -12,11 +12,10 @@ import pytest
 import liedyn as ld
 from command_line import run as command
 from command_line import said
-from dynamics.test_assembly import apart, at, four_bar, freudenstein, link, revolute
-from dynamics.test_assembly_branches import COINCIDENT, scissor
+from dynamics.test_assembly import apart, four_bar, freudenstein, link, revolute
+from dynamics.test_assembly_branches import COINCIDENT, scissor, slider_crank
 from liedyn.errors import UsageError
 from liedyn.io.trajectory_csv import read_trajectory
-from liedyn.model.description import Joint, Loop, Robot
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 PI = math.pi
@@ -125,12 +124,6 @@ def test_a_parallelogram_stays_one_through_its_change_points():
 
 
 # other mechanisms --------------------------------------------------------------------------------------------------------------
-
-def slider_crank(crank=0.15, rod=0.3) -> Robot:
-    joints = (revolute("crank", "world", "a"), revolute("pin", "a", "b", crank),
-              Joint("slider", "prismatic", "world", "c", at(0, 0, 0), ((1.0, 0.0, 0.0),)))
-    return Robot("slider_crank", tuple(map(link, "abc")), joints, loops=(Loop("end", "revolute", "b", "c", at(rod, 0, 0)),))
-
 
 def test_a_slider_crank_against_its_closed_form():
     model, angles = ld.build(slider_crank()), np.linspace(0.0, 2 * PI, 13)
