@@ -62,16 +62,17 @@ def test_a_path_of_poses_comes_back(tmp_path):
 def test_out_of_reach_is_an_error_with_the_distance(tmp_path):
     result = run("ik", ARM, "--link", "tip", "--position", "9,0,2", "-o", tmp_path / "q.yaml")
     assert result.exit_code == 1 and not (tmp_path / "q.yaml").exists()
-    assert "error: the target is out of reach: tip misses by 7" in result.stderr
+    assert "error: the target is not reached: tip misses by 7" in result.stderr
     result = run("ik", ARM, "--link", "tip", "--position", "9,0,2", "-o", tmp_path / "q.yaml", "--nearest")
     assert result.exit_code == 1 and "nearest configuration" in (tmp_path / "q.yaml").read_text()
 
 
 def test_rows_out_of_reach_are_counted(tmp_path):
     (tmp_path / "path.csv").write_text("t[s],pose.tip.px[m],pose.tip.py[m],pose.tip.pz[m]\n0,-0.4,0,0.2\n1,9,0,0\n2,-0.4,0,0.3\n")
-    for options in ([], ["--independent"]):
+    for options, hint in ([], " (--independent also searches from --q and at random)"), (["--independent"], ""):
         result = run("ik", ARM, "--targets", tmp_path / "path.csv", "-o", tmp_path / "q.csv", *options)
-        assert result.exit_code == 1 and "1 of 3 targets are out of reach: target 1: tip misses by 7" in result.stderr
+        assert result.exit_code == 1 and "1 of 3 targets are not reached: target 1: tip misses by 7" in result.stderr
+        assert result.stderr.endswith(f"rad{hint}\n")
 
 
 @pytest.mark.parametrize("options, message", [

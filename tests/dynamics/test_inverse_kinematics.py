@@ -297,6 +297,32 @@ def test_a_path_is_followed_without_jumps(panda):
         ld.inverse_kinematics(panda, {"panda_hand": ld.link_pose(panda, np.stack([q, 0.3 * q]), "panda_hand")}, q, path=True)
 
 
+def test_a_path_returns_from_targets_out_of_reach(planar):
+    """At the stretched arm, the error of a target on its line has no derivative."""
+    targets, q = np.array([[0.1, 0.9, 0], [0, 2, 0], [0, 2.1, 0], [0, 0.9, 0], [0.1, 0.9, 0]]), [0.7, 1.5]
+    with pytest.warns(ld.LiedynWarning, match="2 of 5 targets are not reached; target 2: tip misses by 0.6 m"):
+        found = ld.inverse_kinematics(planar, {"tip": targets}, q, path=True)
+    assert found.reached.tolist() == [True, False, False, True, True] and found.searches.tolist() == [1, 1, 2, 2, 1]
+    np.testing.assert_allclose(found.q[1:3], [[np.pi / 2, 0.0]] * 2, atol=1e-3)
+    np.testing.assert_allclose(found.q[4], found.q[0], atol=1e-9)
+    with pytest.warns(ld.LiedynWarning, match="1 of 2 targets"):
+        assert ld.inverse_kinematics(planar, {"tip": targets[2:4]}, [np.pi / 2, 0.0], path=True).reached.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("distance", [30.0, 1e3, 1e6])
+def test_far_targets_take_few_steps(gantry, distance):
+    for model in (gantry, ld.load("robots/quadruped.yaml", base="floating")):
+        link, target = model.link_names[-1], distance * np.array([1.0, -0.4, 0.3])
+        found = ld.inverse_kinematics(model, {link: target}, limits=False)
+        assert found.reached and found.searches == 1 and found.iterations < 15
+        assert np.abs(ld.link_pose(model, found.q, link)[:3, 3] - target).max() < 1e-9 + 1e-14 * distance
+    body = ld.load("robots/asymmetric_body.yaml")
+    posture = [distance, -distance, distance, 0, 0, 0, 1.0]
+    found = ld.inverse_kinematics(body, ld.Task(link="block", orientation=[0, 0, 1, 0]), posture=posture)
+    assert found.iterations < 25
+    np.testing.assert_allclose(found.q, [*posture[:3], 0, 0, 1, 0], rtol=1e-9, atol=1e-9)
+
+
 def test_every_solution_of_a_ur5_is_found():
     """Six joints without offsets in the wrist: eight configurations for a pose in general position."""
     model = ld.load("robots/ur5.yaml")

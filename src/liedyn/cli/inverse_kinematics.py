@@ -146,7 +146,8 @@ def ik(robot: str, targets: str | None, independent: bool, q: tuple[str, ...], p
         console.file(output)
     if not all_reached:
         count = "" if path is None else f"{int((~solution.reached).sum())} of {solution.reached.size} targets are "
-        raise ComputationError(f"{count or 'the target is '}out of reach: {solution.miss()}")
+        hint = "" if path is None or independent else " (--independent also searches from --q and at random)"
+        raise ComputationError(f"{count or 'the target is '}not reached: {solution.miss()}{hint}")
 
 
 def _tasks(link: str | None, com: tuple[float, ...] | None, rpy: tuple[float, ...] | None, quaternion: tuple[float, ...] | None,

@@ -123,7 +123,8 @@ def inverse_kinematics(model: Model, tasks: Tasks, q0: ArrayLike | None = None, 
     fixed : names, optional
         Joints, or coordinates such as "u.1", that keep the values of the guess.
     path : bool
-        Whether the targets (N, ...) are one motion: each search starts at the previous configuration, never at a random one.
+        Whether the targets (N, ...) are one motion: each search starts at the previous configuration, after a target that was
+        missed also at the last one that was reached. Random configurations are tried until a target is reached.
     restarts : int, optional
         Maximum number of further starts at random configurations if the guess does not lead to the target. Default: 40.
     seed : int
@@ -217,9 +218,10 @@ class _Searcher:
         self.lower, self.upper = (np.array(x) if limits else np.full(nv, end)
                                   for x, end in ((model.lower, -np.inf), (model.upper, np.inf)))
         length = model_scales(model).length
-        self.unit = np.where(np.array(model.v_units) == "m", length, 1.0)
+        slides = np.array(model.v_units) == "m"
+        self.unit = np.where(slides, length, 1.0)
         self.levels = len(equations.edges) - 1
-        self.arrays = np.concatenate([equations.edges, self.q_of_v, locked, turns]).astype(np.int64)
+        self.arrays = np.concatenate([equations.edges, self.q_of_v, locked, turns, slides]).astype(np.int64)
         self.factors = np.concatenate([equations.scale, equations.weight, equations.tolerance, self.unit, self.lower, self.upper])
 
     def solve(self, guess: Array, count: int, path: bool, restarts: int, seed: int) -> tuple[Array, Array, Array]:

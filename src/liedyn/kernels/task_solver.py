@@ -10,7 +10,8 @@ J of the level and the projector N = 1 - H^+ H, a step is
 (Sugihara 2011 for this damping, with which the convergence is quadratic). A coordinate that would leave its limits stops there,
 and the others compensate. If a search ends at a local minimum, it starts again from the next random configuration.
 
-Coordinates are in radians and in lengths of the robot, residuals in the same units.
+Residuals are in radians and in lengths of the robot, coordinates in the same units. While a target is farther away, the unit of
+coordinates that slide is that distance: steps are then as long, and slide instead of turning.
 """
 from typing import NamedTuple
 
@@ -51,6 +52,7 @@ _MIN_FRACTION = 0.2              # of a step towards a posture: minimum
 _UNSEEN = 1e-4                   # a shorter step to a posture may change the distance by less than its rounding
 _FIRST_STEPS = 40                # maximum number of steps of a search before the others were tried
 _PATIENCE, _PROGRESS = 5, 0.5    # such a search ends if the squared residual decreases by less than this factor in so many steps
+_FAR = np.pi                     # residual in lengths of the robot from which on a target is far: none of an angle is larger
 _NEAR = 1e-4                     # a search with a smaller squared residual does not end early
 
 
@@ -63,20 +65,22 @@ class TaskProblem(NamedTuple):
     q_of_v: np.ndarray        # int64 (nv,) -1: a coordinate of a ball or free joint
     locked: np.ndarray        # int64 (nv,) 1: a coordinate that does not move
     turns: np.ndarray         # int64 (nv,) 1: whole turns change nothing
+    slides: np.ndarray        # int64 (nv,) 1: a coordinate in meters
     scale: np.ndarray         # (m,) factors that make residuals dimensionless; 0: an equation that does not count
     weight: np.ndarray        # (m,) of the dimensionless residuals of a level
     tolerance: np.ndarray     # (m,) of the dimensionless residuals; infinite: need not vanish
-    unit: np.ndarray          # (nv,) unit of movement of each coordinate
+    unit: np.ndarray          # (nv,) unit of movement of each coordinate near the target
     lower: np.ndarray         # (nv,)
     upper: np.ndarray         # (nv,)
 
 
 class TaskState(NamedTuple):
-    """A configuration, its residual (m) and derivative (m nv), dimensionless."""
+    """A configuration, its residual (m) and derivative (m nv), dimensionless, and the units of movement there (nv)."""
 
     q: np.ndarray
     r: np.ndarray
     J: np.ndarray
+    unit: np.ndarray
 
 
 class TaskSolverWorkspace(NamedTuple):
@@ -103,14 +107,14 @@ class TaskSolverWorkspace(NamedTuple):
 def solver_sizes(nq, nv, m):
     """Return the sizes of the arrays of `TaskSolverWorkspace`."""
     k = max(m, nv)
-    return (nq, m, m * nv, nq, m, m * nv, m, nq, 2 * MAX_LEVELS, nv, nv, nv, nv, m * nv, m * m, m, m * nv, k * k, k)
+    return (nq, m, m * nv, nv, nq, m, m * nv, nv, m, nq, 2 * MAX_LEVELS, nv, nv, nv, nv, m * nv, m * m, m, m * nv, k * k, k)
 
 
 @inline_kernel
 def solver_workspace(memory, nq, nv, m):
     """Return the `TaskSolverWorkspace` whose arrays are views into `memory`."""
     v = split_workspace(memory, solver_sizes(nq, nv, m))
-    return TaskSolverWorkspace(TaskState(v[0], v[1], v[2]), TaskState(v[3], v[4], v[5]), *v[6:-1])
+    return TaskSolverWorkspace(TaskState(v[0], v[1], v[2], v[3]), TaskState(v[4], v[5], v[6], v[7]), *v[8:-1])
 
 
 def task_solver_workspace_size(nq, nv, m):
@@ -120,8 +124,8 @@ def task_solver_workspace_size(nq, nv, m):
 
 @jitable
 def level_sizes(levels, nv):
-    """Return the sizes of the arrays in `levels`: header, first equations, q_of_v, locked, turns."""
-    return N_NUMBERS, levels + 1, nv, nv, nv
+    """Return the sizes of the arrays in `levels`: header, first equations, q_of_v, locked, turns, slides."""
+    return N_NUMBERS, levels + 1, nv, nv, nv, nv
 
 
 @jitable
@@ -141,23 +145,42 @@ def solve_tasks(address, header, index, constants, whole, factors, memory, start
     guess            (N or 1, nq)
     target           (N, …) numbers of `task_equations`, then the rounding of positions
 
+    The targets of a path start at the configuration of the one before. If such a search fails after another one has failed, it is
+    repeated from the last target that was reached, or from the guess: the way back from a configuration that is stretched towards
+    a target out of reach is often singular.
+
     Returns a code if the equations cannot be computed at a guess.
     """
     nq, nv, m = index[1], index[2], residual.shape[1]
-    _, edges, q_of_v, locked, turns, _ = split_workspace(whole, level_sizes(whole[LEVEL_COUNT], nv))
-    p = TaskProblem(address, header, whole, q_of_v, locked, turns, *split_workspace(factors, factor_sizes(m, nv))[:-1])
+    _, edges, q_of_v, locked, turns, slides, _ = split_workspace(whole, level_sizes(whole[LEVEL_COUNT], nv))
+    p = TaskProblem(address, header, whole, q_of_v, locked, turns, slides, *split_workspace(factors, factor_sizes(m, nv))[:-1])
     tree, ws, path = tree_views(index, constants), solver_workspace(memory, nq, nv, m), whole[IS_PATH] != 0
+    reached = -1                                             # the last target that was reached
     for k in range(first, last):
-        begin = q[k - 1] if path and k > first else guess[min(k, guess.shape[0] - 1)]
-        searches = 1 if path and k > first else 1 + starts.shape[0]
-        code = solve_target(tree, p, ws, edges, begin, starts[:searches - 1], target[k], statistics[k])
+        follows = path and k > first
+        begin = q[k - 1] if follows else guess[min(k, guess.shape[0] - 1)]
+        code = solve_target(tree, p, ws, edges, begin, starts[:0] if follows else starts, target[k], statistics[k])
         if code != OK:
             return code
-        for i in range(nq):
-            q[k, i] = ws.state.q[i]
-        for i in range(m):
-            residual[k, i] = ws.state.r[i]
+        write_result(ws, q[k], residual[k])
+        if follows and statistics[k, REACHED] == 0.0 and reached < k - 1:
+            steps = statistics[k, STEPS]
+            code = solve_target(tree, p, ws, edges, q[reached] if reached >= 0 else guess[0], starts[:0] if reached >= 0 else starts,
+                                target[k], statistics[k])
+            if code == OK and statistics[k, REACHED] > 0.0:
+                write_result(ws, q[k], residual[k])
+            statistics[k, STEPS] += steps
+            statistics[k, STARTS] += 1.0
+        if statistics[k, REACHED] > 0.0:
+            reached = k
     return OK
+
+
+@inline_kernel
+def write_result(ws, q, residual):
+    """Write the configuration and the residual of a target."""
+    copy(ws.state.q, q)
+    copy(ws.state.r, residual)
 
 
 @internal_kernel
@@ -167,7 +190,7 @@ def solve_target(tree, p, ws, edges, guess, starts, target, statistics):
     steps, reached, searches, rounding = 0, False, 1 + starts.shape[0], target[target.shape[0] - 1]
     for search in range(searches):
         next_start(tree, p, guess, starts, search, ws.state.q)
-        code = evaluate(tree, p, target, ws.state)
+        code = evaluate(tree, p, target, ws.state, edges[levels])
         if code != OK and search == 0:
             return code
         if code != OK:
@@ -182,10 +205,10 @@ def solve_target(tree, p, ws, edges, guess, starts, target, statistics):
             break
     if not reached and searches > 1:                         # continue the best search to its end
         copy(ws.best, ws.state.q)
-        evaluate(tree, p, target, ws.state)
+        evaluate(tree, p, target, ws.state, edges[levels])
         taken, reached = search_levels(tree, p, ws, edges, levels, target, rounding, False)
         steps += taken
-    unwind(tree, p, guess, target, ws)
+    unwind(tree, p, guess, target, ws, edges[levels])
     if p.levels[POSTURE_LEVEL]:
         for i in range(edges[levels]):
             ws.goal[i] = ws.state.r[i]
@@ -247,7 +270,7 @@ def next_start(tree, p, guess, starts, search, q):
 
 
 @inline_kernel
-def unwind(tree, p, guess, target, ws):
+def unwind(tree, p, guess, target, ws, last):
     """Remove whole turns from the guess on, where limits allow it."""
     moved = False
     for k in range(p.turns.size):
@@ -257,7 +280,7 @@ def unwind(tree, p, guess, target, ws):
             if x != ws.state.q[i] and p.lower[k] <= x <= p.upper[k]:
                 ws.state.q[i], moved = x, True
     if moved:
-        evaluate(tree, p, target, ws.state)
+        evaluate(tree, p, target, ws.state, last)
 
 
 # one level --------------------------------------------------------------------------------------------------------------
@@ -293,6 +316,7 @@ def run_level(tree, p, ws, first, last, target, rounding, early, posture):
         copy(ws.trial.q, ws.state.q)
         copy(ws.trial.r, ws.state.r)
         copy(ws.trial.J, ws.state.J)
+        copy(ws.trial.unit, ws.state.unit)
         done = moved < _MIN_MOVEMENT if posture else new > (1.0 - _MIN_DECREASE) * size
         size, damping = new, max(_LESS * damping, _MIN_DAMPING)
         if done:
@@ -338,16 +362,16 @@ def is_reached(p, r, first, last, rounding):
 @inline_kernel
 def try_step(tree, p, ws, first, last, target, rounding):
     """Write the state after the step ws.x to ws.trial. Return its squared norm, infinite if it is not valid."""
-    apply_step(tree, p, ws, ws.state.q)
-    if evaluate(tree, p, target, ws.trial) != OK:
+    apply_step(tree, p, ws, ws.state)
+    if evaluate(tree, p, target, ws.trial, last) != OK:
         return np.inf
     for _ in range(_RESTORING_STEPS):
         if is_kept(p, ws, first, rounding):
             return level_size(p, ws.trial.r, first, last)
         if find_step(p, ws, ws.trial, first, first, 0.0) == 0.0:
             return np.inf
-        apply_step(tree, p, ws, ws.trial.q)
-        if evaluate(tree, p, target, ws.trial) != OK:
+        apply_step(tree, p, ws, ws.trial)
+        if evaluate(tree, p, target, ws.trial, last) != OK:
             return np.inf
     return np.inf
 
@@ -362,11 +386,11 @@ def is_kept(p, ws, first, rounding):
 
 
 @inline_kernel
-def apply_step(tree, p, ws, q):
-    """Write q after the step ws.x to ws.trial.q, within the limits."""
+def apply_step(tree, p, ws, state):
+    """Write q after the step ws.x from a state to ws.trial.q, within the limits."""
     for k in range(ws.x.size):
-        ws.y[k] = p.unit[k] * ws.x[k]
-    retract(tree, q, ws.y, ws.trial.q)
+        ws.y[k] = state.unit[k] * ws.x[k]
+    retract(tree, state.q, ws.y, ws.trial.q)
     for k in range(ws.x.size):
         i = p.q_of_v[k]
         if i >= 0 and not p.locked[k]:
@@ -374,20 +398,24 @@ def apply_step(tree, p, ws, q):
 
 
 @inline_kernel
-def evaluate(tree, p, target, state):
-    """Write residual and derivative of the state. Return a code."""
+def evaluate(tree, p, target, state, last):
+    """Write residual, derivative and units of the state. Return a code. last: the targets of these equations may be far."""
     if p.levels[GENERIC]:
         code = call_with_integers(p.address, (p.header, array_address(state.q), array_address(target), array_address(state.r),
                                               array_address(state.J)))
     else:
         code = call_with_arrays(p.address, (state.q, target, state.r, state.J))
-    m, nv, total = state.r.size, p.unit.size, 0.0
+    m, nv, total, far = state.r.size, p.unit.size, 0.0, 0.0
     for i in range(m):
-        s = p.scale[i]
-        state.r[i] *= s
+        state.r[i] *= p.scale[i]
         total += state.r[i] * 0.0
-        for k in range(i * nv, (i + 1) * nv):
-            state.J[k] *= s * p.unit[k - i * nv]
+        if i < last:
+            far = max(far, abs(state.r[i]))
+    for k in range(nv):
+        state.unit[k] = p.unit[k] * far if p.slides[k] and far > _FAR else p.unit[k]
+    for i in range(m):
+        for k in range(nv):
+            state.J[i * nv + k] *= p.scale[i] * state.unit[k]
     return code if code != OK or total == 0.0 else BAD_RESULT
 
 
@@ -411,7 +439,7 @@ def find_step(p, ws, state, first, last, damping):
             i = p.q_of_v[k]
             if i < 0 or ws.stopped[k] != 0.0:
                 continue
-            low, high = (p.lower[k] - state.q[i]) / p.unit[k], (p.upper[k] - state.q[i]) / p.unit[k]
+            low, high = (p.lower[k] - state.q[i]) / state.unit[k], (p.upper[k] - state.q[i]) / state.unit[k]
             bound = min(max(x[k], low), high)
             if bound != x[k]:
                 x[k], ws.stopped[k], inside = bound, 1.0, False
