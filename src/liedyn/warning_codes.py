@@ -137,13 +137,15 @@ _TABLE: dict[str, tuple[str, str]] = {
     "friction-creep": (WARN, "Smoothed friction lets joints creep at rest. Lock the joint to hold it."),
     "slow-friction": (WARN, "Joints move so slowly that smoothed friction acts as damping. Use `passive: false` to omit it."),
     "linearized-friction": (WARN, "Friction near rest is linearized as a strong damper. Use `passive: false` to omit it."),
+    "damping-undirected": (
+        WARN, "The ends of a damped force element coincide, so that its damping has no direction. Choose another configuration."),
     "friction-regularized": (
         WARN, "Friction that holds in runs is smoothed in functions of a state, and zero at rest. Add it to the forces there."),
     "friction-not-unique": (
         INFO, "Joints with rigid friction hold each other at rest. The motion is unique, but not the friction of each joint."),
     # inverse kinematics
     "target-missed": (
-        WARN, "A target of inverse kinematics is out of reach. The result is the nearest configuration that was found."),
+        WARN, "A target of inverse kinematics is not reached. The result is the nearest configuration that was found."),
     "path-jumps": (
         WARN, "A joint moves far between two targets of a path. Add targets between them; check for singular configurations."),
     # equilibria and linear systems

@@ -73,6 +73,8 @@ def test_rows_out_of_reach_are_counted(tmp_path):
         result = run("ik", ARM, "--targets", tmp_path / "path.csv", "-o", tmp_path / "q.csv", *options)
         assert result.exit_code == 1 and "1 of 3 targets are not reached: target 1: tip misses by 7" in result.stderr
         assert result.stderr.endswith(f"rad{hint}\n")
+    result = run("ik", ARM, "--targets", tmp_path / "path.csv", "-o", tmp_path / "q.yaml")
+    assert result.exit_code == 2 and "q.yaml: expected a name that ends with .csv" in result.stderr
 
 
 @pytest.mark.parametrize("options, message", [
@@ -82,6 +84,12 @@ def test_rows_out_of_reach_are_counted(tmp_path):
     (["--link", "tip", "--position", "1,2"], "expected 3 numbers separated by commas, got '1,2'"),
     (["--link", "tip", "--position", "1,2,nan"], "expected 3 numbers separated by commas, got '1,2,nan'"),
     (["--link", "tip", "--rpy", "0,0,0", "--quaternion", "0,0,0,1"], "--rpy and --quaternion both give the orientation"),
+    (["--com", "0,0,0", "--point", "1,2,3"], "--point requires --link NAME"),
+    (["--com", "0,0,0", "--axis", "1,2,3"], "--axis requires --link NAME"),
+    (["--link", "tip", "--position", "1,2,3", "--axis", "1,0,0"], "axis has no effect: it requires direction or look_at"),
+    (["--link", "tip", "--direction", "1,2,3", "--point", "1,0,0"], "point has no effect: it requires pose or"),
+    (["--link", "tip", "--position", "1,2,3", "-o", "x.txt"], "x.txt: expected a name that ends with .yaml or .yml or .csv"),
+    (["--link", "tip", "--position", "1,2,3", "--posture", "elbow=x"], "posture elbow=x: 'x' is not a finite number"),
     (["--com", "0,0,0", "--independent"], "--independent requires --targets"),
     (["--link", "tipp", "--position", "1,2,3"], "no link 'tipp'; did you mean 'tip'?"),
     (["--link", "tip", "--position", "1,2,3", "--q", "elbw=1"], "no moving joint 'elbw'"),

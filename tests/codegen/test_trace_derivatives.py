@@ -15,14 +15,15 @@ from zoo import model_of
 
 pytestmark = pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
 H = 1e-30
-FUNCTIONS = "sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "atan", "asin", "acos"
+FUNCTIONS = "sqrt", "exp", "log", "expm1", "log1p", "sin", "cos", "tan", "tanh", "sinh", "cosh", "atan", "asin", "acos"
 
 
 def operations(x, y, functions, choose):
     """Return each operation once, for numbers from 0.2 to 0.8."""
     f = functions
-    return [x + y, x - y, x * y, x / y, -x, 2.0 - x, f.sqrt(x * y), f.exp(x), f.log(y), f.sin(x), f.cos(x), f.tan(y), f.tanh(x),
-            f.sinh(y), f.cosh(x), f.atan(x), f.asin(x), f.acos(y), choose(x, y, x * x, y), choose(y, x, x * x, y)]
+    return [x + y, x - y, x * y, x / y, -x, 2.0 - x, f.sqrt(x * y), f.exp(x), f.log(y), f.expm1(y), f.log1p(x), f.sin(x),
+            f.cos(x), f.tan(y), f.tanh(x), f.sinh(y), f.cosh(x), f.atan(x), f.asin(x), f.acos(y),
+            choose(x, y, x * x, y), choose(y, x, x * x, y)]
 
 
 def evaluated(ops: Operations, results, values: dict) -> list[float]:

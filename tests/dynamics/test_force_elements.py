@@ -1,5 +1,6 @@
 """Force elements: gradients of their energies, derivatives, closed forms, zero length, files."""
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -165,6 +166,17 @@ def test_a_gas_spring_pushes_with_its_force_and_progression():
     assert stored == pytest.approx(400 * h / 0.4 * ((1 - 0.2 / h) ** -0.4 - 1), rel=1e-12)
 
 
+@pytest.mark.parametrize(("exponent", "progression"), [(1.4, 1 + 1e-9), (1 + 1e-9, 1.6), (1 + 1e-13, 1 + 1e-13)])
+def test_the_energy_of_a_gas_keeps_its_digits_towards_its_limits(exponent, progression):
+    """A constant force, and slow motion: their differences from these limits are of order 1e-9."""
+    gas = {"force": 400, "extended_length": 0.5, "stroke": 0.2}
+    spring = ld.ForceElement("gas", "gas_spring", "world", "mass", **gas, progression=progression, exponent=exponent)
+    slow = ld.ForceElement("gas", "gas_spring", "world", "mass", **gas, progression=1.6, exponent=1)
+    stored = ld.element_forces(slider(spring), [0.4], [0.0]).energy[0]
+    limit = 400 * 0.1 if progression < 1.1 else ld.element_forces(slider(slow), [0.4], [0.0]).energy[0]
+    assert stored == pytest.approx(limit, rel=1e-8)
+
+
 def test_a_cable_pulls_only():
     cable = ld.ForceElement("cable", "cable", "world", "mass", stiffness=100, free_length=0.5, damping=30)
     assert tension(cable, 0.4, 3.0) == 0
@@ -215,6 +227,22 @@ def test_an_element_without_force_at_length_zero_may_have_this_length():
     np.testing.assert_allclose(ld.forward_dynamics_derivatives(model, [0.0], [1.0], [0.0]).da_dq, [[-50]])
 
 
+@pytest.mark.parametrize(("kind", "values"), [("spring", {"stiffness": 100, "free_length": 0, "damping": 5}),
+                                              ("damper", {"damping": 5}), ("damper", {"table": [[-1, -5], [0, 0], [1, 5]]})])
+def test_damping_without_a_direction_is_reported(kind, values):
+    model = slider(ld.ForceElement("s", kind, "world", "mass", **values))
+    for call in (lambda: ld.linearize(model, [1e-10], [0.0], [0.0]), lambda: ld.find_equilibrium(model, [0.0])):
+        with pytest.warns(ld.LiedynWarning, match=r"s: the ends coincide, so that the damping has no direction.*undirected"):
+            call()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ld.linearize(model, [0.1], [0.0], [0.0]).A[1, 1] == pytest.approx(-2.5)
+        ld.linearize(model, [0.0], [0.0], [0.0], passive=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ld.linearize(slider(ld.ForceElement("s", "spring", "world", "mass", stiffness=100, free_length=0)), [0.0], [0.0], [0.0])
+
+
 @pytest.mark.parametrize(("element", "x", "text"), [
     (ld.ForceElement("s", "spring", "world", "mass", stiffness=1, free_length=0.2), 0.0,
      "the force of the spring s has no direction: its ends coincide"),
@@ -237,6 +265,21 @@ def test_functions_that_do_not_support_elements_say_so():
         call(passive=False)
     with pytest.raises(ld.ModelError, match=r"origin\.x\.wx are not supported"):
         ld.parameter_derivatives(model, *state, ["origin.x.wx"])
+    rates = {"origin.x.wx": 1.0}
+    d = ld.parameter_derivatives(model, *state, [*rates], passive=False)[:, 0]
+    close(d, ld.inverse_dynamics_directional(model, *state, parameters=rates, passive=False)[1], 1e-15)
+
+
+@pytest.mark.parametrize("field", ["name", "type", "a", "b", "stiffness", "damping", "free_length", "table", "preload"])
+def test_values_of_wrong_types_are_named(field):
+    for value in (1j, None, {"x": 1}, object(), [1, "a"]):
+        values = {"name": "s", "type": "spring", "a": "world", "b": "mass", "stiffness": 1.0, field: value}
+        if field == "table":
+            del values["stiffness"]
+        with pytest.raises(ld.ModelError, match=field.replace("_", " ")):
+            slider(ld.ForceElement(**values))
+    with pytest.raises(ld.ModelError, match="an element needs a name of printable characters"):
+        slider(ld.ForceElement("", "spring", "world", "mass", stiffness=1))
 
 
 # files -------------------------------------------------------------------------------------------------------------------
@@ -258,7 +301,13 @@ elements:
     ("type: spring, a: world, b: b, stiffness: 1, free_length: [2, 1]", r"free_length: the range of free lengths is swapped"),
     ("type: spring, a: world, b: b, stiffness: 1, table: [[0, 1], [1, 2]]", "both stiffness and table"),
     ("type: spring, a: world, b: b, table: [[1, 1], [1, 2]]", "the lengths in a table must increase"),
-    ("type: damper, a: world, b: b, table: [[0, 1], [1, 2]]", "a damper cannot supply energy"),
+    ("type: damper, a: world, b: b, table: [[0, 1], [1, 2]]", r"the point \[0, 0\]: expected force 0 at speed 0"),
+    ("type: damper, a: world, b: b, table: [[1, 1], [2, 5]]", r"does not contain the point \[0, 0\]"),
+    ("type: damper, a: world, b: b, table: [[-1, 1], [0, 0], [1, 1]]", r"a damper cannot supply energy: .*got \[-1.0, 1.0\]"),
+    ("type: damper, a: world, b: b, table: [[0, 0], [1, 5], [2, 4]], interpolation: linear", r"supply energy.*\[10.0, -4.0\]"),
+    ("type: damper, a: world, b: b, table: [[-2, -4], [-1, -5], [0, 0]]", "beyond the points, got .-4.66"),
+    ("type: damper, a: world, b: b, table: [[0, 0], [1, 0], [2, 0], [3, 5]], interpolation: cubic",
+     "cannot supply energy.*got .1.57.*interpolation: monotone does not overshoot"),
     ("type: damper, a: world, b: b, damping: 1, stroke: 2", r"r.yaml:6: elements.e.stroke: a damper element has no stroke"),
     ("type: gas_spring, a: world, b: b, force: 1, extended_length: 1, stroke: 2, progression: 2", "stroke is not shorter"),
     ("type: gas_spring, a: world, b: b, force: 1, extended_length: 1, stroke: 0.5", "progression.*a number above 1"),

@@ -371,7 +371,7 @@ def test_far_from_the_origin_rounding_does_not_count_as_a_miss(tmp_path):
     ([{"tip": 1}], {}, ld.UsageError, "expected a dict"),
     ({"tip": [0, 0]}, {}, ld.ShapeError, r"task tip: pose has the wrong shape, got \(2,\)"),
     ({"tip": [0, 0, np.nan]}, {}, ld.ConfigurationError, "task tip: position is not finite"),
-    ({"tip": [0, 0, 0, 0, 0, 0, 2]}, {}, ld.ConfigurationError, "quaternion .*'task tip: pose'.* is not of unit norm"),
+    ({"tip": [0, 0, 0, 0, 0, 0, 2]}, {}, ld.ConfigurationError, "the quaternion of task tip: pose is not of unit norm"),
     ({"tip": np.diag([1, 1, -1, 1])}, {}, ld.ConfigurationError, "pose is not a rotation"),
     ({"tip": np.ones((4, 4))}, {}, ld.ConfigurationError, "the last row"),
     (ld.Task(link="tip"), {}, ld.UsageError, "task tip: no goal: expected one of pose, position"),
@@ -396,6 +396,9 @@ def test_far_from_the_origin_rounding_does_not_count_as_a_miss(tmp_path):
     ({"tip": [0, 0, 0]}, {"tolerance": 0}, ld.UsageError, "tolerance: expected a number between 0 and 1, got 0"),
     ({"tip": [0, 0, 0]}, {"fixed": ["knee"]}, ld.NameLookupError, "knee"),
     ({"tip": [0, 0, 0]}, {"posture": {"knee": 1}}, ld.NameLookupError, "knee"),
+    ({"tip": [0, 0, 0]}, {"posture": {"elbow": np.nan}}, ld.ConfigurationError, r"^posture\[1\] \(elbow\) is not finite"),
+    ({"tip": [0, 0, 0]}, {"posture": [np.inf, 0.0]}, ld.ConfigurationError, r"^posture\[0\] \(shoulder\) is not finite"),
+    (ld.Task(link="tip", position=[0, 0, 0], reference_point=[0, 0, 1]), {}, ld.UsageError, "it requires distance"),
     ({"tip": [0, 0, 0]}, {"posture": [0.0]}, ld.ShapeError, "posture has the wrong shape"),
 ])
 def test_wrong_arguments(planar, tasks, options, error, message):

@@ -299,7 +299,7 @@ SHAPE = ld.Shape.sphere(0.1)
     (lambda: ld.Joint("j", "ball", "world", "hub", damping=10**400),
      'joint "j", damping: wrong damping: expected numbers, got '
      "10000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000…"),
-    (lambda: ld.Link("a", 10**400), "link \"a\", mass: wrong mass: expected 1 numbers, got (1000"),
+    (lambda: ld.Link("a", 10**400), "link \"a\", mass: wrong mass: expected a number, got (1000"),
     (lambda: ld.Link("a", 1, [10**400, 0, 0]), "link \"a\", com: wrong centre of mass: expected 3 numbers, got [1000"),
     (lambda: ld.Robot(3, [HUB]), "name: a robot needs a name of printable characters: got 3"),
     (lambda: ld.Robot("r", [HUB], gravity=9.81), "gravity: wrong gravity: expected 3 numbers, got 9.81"),

@@ -47,7 +47,7 @@ def test_states_are_in_the_order_of_the_model_and_survive_writing(robot, tmp_pat
 @pytest.mark.parametrize("values, message", [
     ("q: {slied: 1}", "unknown joint: expected the name of a moving joint, got 'slied' (did you mean slide?)"),
     ("q: {fixed: 1}", "unknown joint: expected the name of a moving joint, got 'fixed'"),
-    ("v: {slide: [1, 2]}", "wrong v of joint slide: expected 1 numbers, got [1.0, 2.0]"),
+    ("v: {slide: [1, 2]}", "wrong v of joint slide: expected a number, got [1.0, 2.0]"),
     ("q: {ball: [0, 0, 1]}", "wrong q of joint ball"),
     ("q: {ball: [0, 0, 1, 1]}", "the quaternion of joint ball has norm 1.414214"),
     ("p: {slide: 1}", "unknown key"),

@@ -126,7 +126,7 @@ def test_a_changed_mechanism_keeps_its_loops():
     ({"origin": {"rist": np.eye(4)}}, ld.NameLookupError, "no joint 'rist'; did you mean 'wrist'?"),
     ({"mass": {"hand": -1.0}}, ld.ModelError, 'with_changes: link "hand", mass: negative mass: expected zero or more, got -1.0'),
     ({"mass": {"hand": np.nan}}, ld.ModelError, "not a finite number in the mass"),
-    ({"mass": {"hand": "heavy"}}, ld.ModelError, r"wrong mass: expected 1 numbers, got \('heavy',\)"),
+    ({"mass": {"hand": "heavy"}}, ld.ModelError, r"wrong mass: expected a number, got \('heavy',\)"),
     ({"mass": 2.0}, ld.ModelError, "mass is given by name: expected a dict such as {'name': value}, got 2.0"),
     ({"com": {"hand": [0.0, 0.0]}}, ld.ModelError, "wrong centre of mass"),
     ({"inertia": {"upper": np.diag([1.0, 1.0, -1.0])}}, ld.ModelError, "not positive semidefinite"),

@@ -52,6 +52,7 @@ from liedyn.model.name_patterns import matching_names, values_by_name
 from liedyn.model.spatial import pose
 from liedyn.robot_files import robot_file_warnings
 from liedyn.simulation.constraint_setup import constraint_motions_at
+from liedyn.simulation.control.law_derivatives import passive_force_warnings
 from liedyn.simulation.name_binding import select
 from liedyn.simulation.trajectory_columns import thrust_names
 
@@ -146,7 +147,8 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
     equilibrium = solve_equilibrium(setup, t, start, v, hold)
     problem = with_fixed_inputs(setup.problem, instant(setup.problem, t, start, v, None, equilibrium.integral), rest=True)
     point = instant(problem, t, equilibrium.q, np.zeros_like(v), equilibrium.u, equilibrium.integral)
-    warn((*([] if isinstance(robot, Model) else robot_file_warnings(setup.model)), *equilibrium.warnings))
+    warn((*([] if isinstance(robot, Model) else robot_file_warnings(setup.model)), *equilibrium.warnings,
+          *(passive_force_warnings(setup.model, point.q, point.v) if setup.scenario.passive else [])))
     return replace(equilibrium, system=linear_system(setup, problem, point))
 
 

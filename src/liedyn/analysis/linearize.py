@@ -57,7 +57,7 @@ from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 from liedyn.robot_files import robot_file_warnings
 from liedyn.simulation.constraint_setup import constraint_motions_at
-from liedyn.simulation.control.law_derivatives import friction_warnings
+from liedyn.simulation.control.law_derivatives import passive_force_warnings
 from liedyn.simulation.trajectory_columns import coordinate_index, thrust_names
 
 _CLOSED = 1e-7       # maximum residual of constraints [rad | lengths of the loop]; for velocities, relative to the largest one
@@ -147,7 +147,7 @@ def linearize(  # noqa: PLR0913 (the state and independent options of a public f
     q0, v0, tau0 = (as_single_state(x, name, (n,)) for name, x, n in (("q", q, model.nq), ("v", v, nv), ("tau", tau, nv)))
     _check_closed(model, q0, v0, constraint_motion)
     if passive:
-        warn(friction_warnings(model, v0))
+        warn(passive_force_warnings(model, q0, v0))
     a0 = np.zeros(nv) if a is None else as_array(a, "a", (nv,))
     point = OperatingPoint(0.0, q0, v0, a0, tau0, wrenches(model, f_ext), np.zeros(nv), np.zeros(nv))
     point = with_hybrid_dynamics(model, point, mask, passive, constraint_motion)
@@ -245,7 +245,7 @@ def linearize_scenario(  # noqa: PLR0913 (independent options of a public functi
                                integrals_act=not open_loop)
         step = setup.scenario.output_step if step is None else float(step)
         Ad, Bd = system.discretize(step)
-        warnings += friction_warnings(setup.model, point.v) if setup.scenario.passive else []
+        warnings += passive_force_warnings(setup.model, point.q, point.v) if setup.scenario.passive else []
     done, comparison = time.perf_counter(), None
     if verify:
         with show.stage("comparing with finite differences"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.analysis.configurations import configuration_of
+from liedyn.analysis.configurations import configuration_of, positions_of
 from liedyn.arrays import Array
 from liedyn.dynamics.inverse_kinematics import InverseKinematics, inverse_kinematics
 from liedyn.dynamics.kinematic_tasks import Task
@@ -40,7 +40,8 @@ def tasks_of_trajectory(model: Model, trajectory: Trajectory, link: str | None =
     if link is not None:
         links = [links[k] for k in select(link, links, "link with columns pose.LINK.px …")]
     at = _point_of(trajectory) if point is None else point
-    tasks = [Task(link=name, point=at, **goals) for name in links if (goals := _columns_of(trajectory, name))]
+    tasks = [Task(link=name, **goals, point=at if "position" in goals else Task.point) for name in links
+             if (goals := _columns_of(trajectory, name))]
     if link is None and set(_CENTRE) <= trajectory.columns.keys():
         tasks.append(Task(centre_of_mass=_stacked(trajectory, _CENTRE, "m")))
     if not tasks:
@@ -99,7 +100,4 @@ def reach_targets(model: Model, tasks: Sequence[Task], options: SearchOptions, *
 
 
 def _posture(model: Model, texts: Sequence[str]) -> Mapping[str, Array] | None:
-    if not texts:
-        return None
-    q = configuration_of(model, texts)
-    return {name: q[model.q_index(name)] for name in (text.partition("=")[0].strip() for text in texts)}
+    return {name: np.array(values) for name, values in positions_of(model, texts, "posture").items()} or None

@@ -93,7 +93,7 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
 
     if output:
         with arguments_first(lambda: find(read())):
-            check_output(output, force=force)
+            check_output(output, force=force, endings=(".yaml", ".yml", ".csv"))
 
     from liedyn.report import assembly_report
 

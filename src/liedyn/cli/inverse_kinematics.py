@@ -124,7 +124,7 @@ def ik(robot: str, targets: str | None, independent: bool, q: tuple[str, ...], p
 
     if output:
         with arguments_first(prepare):
-            check_output(output, force=force)
+            check_output(output, force=force, endings=(".csv",) if targets else (".yaml", ".yml", ".csv"))
 
     from liedyn.analysis.target_paths import reach_targets
     from liedyn.errors import ComputationError
@@ -164,8 +164,9 @@ def _tasks(link: str | None, com: tuple[float, ...] | None, rpy: tuple[float, ..
     if rpy is not None or quaternion is not None:
         goals.append("rpy" if quaternion is None else "quaternion")
         used["orientation"] = quaternion if rpy is None else pose(Pose.from_xyz_rpy((0.0, 0.0, 0.0), rpy))[:3, :3]
-    if goals and link is None:
-        raise click.UsageError(f"--{goals[0].replace('_', '-')} requires --link NAME.")
+    of_link = [*goals, *(name for name in ("axis", "point") if name in used)]
+    if of_link and link is None:
+        raise click.UsageError(f"--{of_link[0].replace('_', '-')} requires --link NAME.")
     if link is not None and not goals:
         raise click.UsageError("--link requires a target, such as --position X,Y,Z.")
     out = [Task(link=link, **used)] if goals else []

@@ -230,7 +230,7 @@ def _is_nonzero(x) -> bool:
     return isinstance(x, tracer.Tracer) or x != 0.0
 
 
-_LIBM = "atan2", "exp", "log", "floor"               # functions of `lie.simd`
+_LIBM = "atan2", "exp", "log", "expm1", "log1p", "floor"               # functions of `lie.simd`
 
 
 @cache

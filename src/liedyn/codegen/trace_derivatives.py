@@ -83,6 +83,8 @@ VJP_RULES: dict[str, Callable[..., tuple[Number, ...]]] = {
     "less": _vjp_less,
     "exp": lambda g, y, a: (g * y,),
     "log": lambda g, y, a: (g / a,),
+    "expm1": lambda g, y, a: (g * (1.0 + y),),
+    "log1p": lambda g, y, a: (g / (1.0 + a),),
     "sin": lambda g, y, a: (g * tracer.c_math.cos(a),),
     "cos": lambda g, y, a: (-g * tracer.c_math.sin(a),),
     "tan": lambda g, y, a: (g * (1.0 + y * y),),

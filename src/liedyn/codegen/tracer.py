@@ -333,7 +333,7 @@ def sincos(x):
 # names that C and Python's `math` share, with their numbers of arguments
 _NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power", "quotient": "divide"}
 LIBM_ARITY = {"sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "sinh": 1, "cosh": 1, "tanh": 1, "exp": 1, "log": 1,
-              "floor": 1, "atan2": 2, "pow": 2}
+              "expm1": 1, "log1p": 1, "floor": 1, "atan2": 2, "pow": 2}
 
 
 def libm_function(name: str):

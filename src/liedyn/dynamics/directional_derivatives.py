@@ -84,7 +84,7 @@ def inverse_dynamics_directional(  # noqa: PLR0913 - independent options of a pu
         return _remove_leading_axes(handle_failed_states(inverse_dynamics_directional, locals()), 1, (q, v, a), f_ext)
     if model.nc:
         reduced_model(model, "inverse_dynamics_directional", "constrained_inverse_derivatives")
-    inputs = _arrange(model, {"q": q, "v": v, "a": a}, f_ext, {"dq": dq, "dv": dv, "da": da}, df_ext, parameters)
+    inputs = _arrange(model, {"q": q, "v": v, "a": a}, f_ext, {"dq": dq, "dv": dv, "da": da}, df_ext, parameters, passive)
     tau, dtau = _inverse(model, inputs, passive)
     return _restore_leading_axes(tau, inputs), dtau.reshape(*inputs.lead, model.nv)
 
@@ -112,7 +112,7 @@ def forward_dynamics_directional(  # noqa: PLR0913 - independent options of a pu
     if model.nc:
         reduced_model(model, "forward_dynamics_directional", "constrained_forward_derivatives")
     inputs = _arrange(model, {"q": q, "v": v, "a": NONE, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": None, "dtau": dtau},
-                      df_ext, parameters)
+                      df_ext, parameters, passive)
     a, _, out = _hybrid(model, inputs, np.zeros(model.nv, dtype=bool), passive)
     return _restore_leading_axes(a, inputs), np.ascontiguousarray(out[..., :model.nv]).reshape(*inputs.lead, model.nv)
 
@@ -164,7 +164,7 @@ def hybrid_dynamics_directional(  # noqa: PLR0913 - independent options of a pub
 
     state = {"q": q, "v": v, "a": read("a", a, mask), "tau": read("tau", tau, ~mask)}
     rates = {"dq": dq, "dv": dv, "da": read("da", da, mask), "dtau": read("dtau", dtau, ~mask)}
-    inputs = _arrange(model, state, f_ext, rates, df_ext, parameters)
+    inputs = _arrange(model, state, f_ext, rates, df_ext, parameters, passive)
     all_a, all_tau, out = _hybrid(model, inputs, mask, passive)
     all_da, all_dtau = (np.ascontiguousarray(x).reshape(*inputs.lead, model.nv)
                         for x in (out[..., :model.nv], out[..., model.nv:]))
@@ -223,16 +223,16 @@ def parameter_derivatives(  # noqa: PLR0913 - independent options of a public ca
                          f"{'out' if prescribed is None else ''} prescribed")
     rows = np.zeros((len(names), sum(tangent_sizes(model))))
     for row, name in zip(rows, names, strict=True):
-        rates = parameter_tangent(model, name)
+        rates = parameter_tangent(model, name, passive)
         row[rates.at] = rates.values
     x = as_array(x, {"inverse": "a", "forward": "tau"}.get(of, "x"), (model.nv,))
     if of == "inverse":
-        inputs = _arrange(model, {"q": q, "v": v, "a": x}, f_ext, {"dq": None, "dv": None, "da": None}, None, None)
+        inputs = _arrange(model, {"q": q, "v": v, "a": x}, f_ext, {"dq": None, "dv": None, "da": None}, None, None, passive)
         out = _inverse(model, _parameter_directions(model, inputs, rows), passive)[1]
     else:
         mask = np.zeros(model.nv, dtype=bool) if prescribed is None else as_mask(prescribed, model.nv)
         inputs = _arrange(model, {"q": q, "v": v, "a": np.where(mask, x, 0.0), "tau": np.where(mask, 0.0, x)}, f_ext,
-                          {"dq": None, "dv": None, "da": None, "dtau": None}, None, None)
+                          {"dq": None, "dv": None, "da": None, "dtau": None}, None, None, passive)
         out = _hybrid(model, _parameter_directions(model, inputs, rows), mask, passive)[2]
         out = np.where(mask, out[..., model.nv:], out[..., :model.nv])
     out = out.swapaxes(0, 1) if inputs.is_single else out
@@ -257,9 +257,9 @@ class _DirectionalInputs(NamedTuple):
 
 
 def _arrange(model: Model, state: dict[str, Any], f_ext: Wrenches | None, moved: dict[str, ArrayLike | None],
-             df_ext: Wrenches | None, parameters: Mapping[str, ArrayLike] | None) -> _DirectionalInputs:
+             df_ext: Wrenches | None, parameters: Mapping[str, ArrayLike] | None, passive: bool) -> _DirectionalInputs:
     state_lead, state = broadcast_states(model, {**state, "f_ext": f_ext})
-    changes, twists = _parameter_tangents(model, parameters)
+    changes, twists = _parameter_tangents(model, parameters, passive)
     dF = wrenches(model, df_ext, "df_ext")
     if dF is not None:
         check_finite("df_ext", dF, n_axes=2)
@@ -309,8 +309,8 @@ def _parameter_directions(model: Model, inputs: _DirectionalInputs, rows: Array)
                            changes=changes.swapaxes(0, 1))
 
 
-def _parameter_tangents(model: Model,
-                        parameters: Mapping[str, ArrayLike] | None) -> tuple[Array, Array | None] | tuple[None, None]:
+def _parameter_tangents(model: Model, parameters: Mapping[str, ArrayLike] | None,
+                        passive: bool) -> tuple[Array, Array | None] | tuple[None, None]:
     """Return rates (…, parameter_tangent_size) of the kernels' arrays, and twists (…, n_links, 6) of link frames or None."""
     if not parameters and (parameters is None or isinstance(parameters, Mapping)):
         return None, None
@@ -322,7 +322,7 @@ def _parameter_tangents(model: Model,
     size, twists = tangent_sizes(model)
     out = np.zeros((*common_leading_axes(*((f"parameters[{name!r}]", x, 0) for name, x in inputs.items())), size + twists))
     for name, x in inputs.items():
-        rates = parameter_tangent(model, name)
+        rates = parameter_tangent(model, name, passive)
         out[..., rates.at] += x[..., None] * rates.values
     links = out[..., size:].reshape(*out.shape[:-1], twists // 6, 6)
     return np.ascontiguousarray(out[..., :size]), links if links.any() else None

@@ -8,7 +8,8 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, OnError
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.batching.calls import check_configuration, check_finite, evaluate, handle_failed_states
-from liedyn.errors import ModelError, summarized
+from liedyn.dynamics.scales import model_scales
+from liedyn.errors import LiedynWarning, ModelError, list_names, summarized
 from liedyn.kernels.force_elements import (
     COORDINATE,
     ENERGY,
@@ -26,6 +27,7 @@ from liedyn.model.force_element import element_frame
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, inverse
 
+_COINCIDENT = 1e-6       # of the length of the robot: ends that are closer coincide up to the error of an equilibrium
 
 @summarized
 class ElementForces(NamedTuple):
@@ -86,6 +88,20 @@ def element_forces(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnErro
     x = _element_states(model, q, v)
     return ElementForces(x[..., COORDINATE], x[..., RATE], x[..., FORCE], x[..., ENERGY], x[..., POWER],
                          x[..., WRENCH_B:WRENCH_B + 6])
+
+
+def undirected_damping_warnings(model: Model, q: Array) -> list[LiedynWarning]:
+    """Return a warning about elements with damping whose ends coincide at q (nq,)."""
+    names, elements = [], model.description.elements
+    damped = [k for k, element in enumerate(elements) if element.type not in ("torsion", "bushing") and (
+        any(element.damping) or (element.type == "damper" and element.table))]
+    if damped:
+        length = element_forces(model, q, np.zeros(model.nv)).length
+        names = [elements[k].name for k in damped if length[k] < _COINCIDENT * model_scales(model).length]
+    if not names:
+        return []
+    return [LiedynWarning("damping-undirected", f"{list_names(names, 4)}: the ends coincide, so that the damping has no "
+                          "direction: it is zero at this configuration, and depends on the direction near it")]
 
 
 def check_without_elements(model: Model, passive: bool, computation: str) -> None:

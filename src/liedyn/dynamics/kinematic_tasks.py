@@ -10,7 +10,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.dynamics.batching.arrays import as_array, as_single_state, common_leading_axes, constraint_motion_array
-from liedyn.dynamics.batching.calls import check_quaternion
+from liedyn.dynamics.batching.calls import check_configuration, check_quaternion
 from liedyn.dynamics.constraints.rank import equation_weights
 from liedyn.dynamics.manifold import continuous_quaternions
 from liedyn.dynamics.scales import model_scales
@@ -88,6 +88,9 @@ class Task(Immutable):
         """The name of the task in messages."""
         return self.name or self.link or "centre of mass"
 
+
+_USERS = {"point": ("pose", "position", "look_at", "distance"), "axis": ("direction", "look_at"),
+          "reference_point": ("distance",)}
 
 Tasks: TypeAlias = Mapping[str, ArrayLike] | Task | Sequence[Task]
 
@@ -231,6 +234,9 @@ def _blocks(model: Model, task: Task, k: int) -> list[Block]:
                                        if "centre_of_mass" in goals else "expected the name of a link"))
     if "pose" in goals and {"position", "orientation"} & set(goals):
         raise UsageError(f"{place}pose already contains position and orientation; leave one of them out")
+    for name, users in _USERS.items():
+        if not set(users).intersection(goals) and not np.array_equal(getattr(task, name), getattr(Task, name)):
+            raise UsageError(f"{place}{name} has no effect: it requires {' or '.join(users)}")
     link = WORLD_LINK if task.link is None else model.link_index(task.link)
     reference = WORLD_LINK if task.relative_to in (None, WORLD) else model.link_index(str(task.relative_to))
     if link == reference and task.link is not None:
@@ -322,7 +328,7 @@ def _quaternions(R: Array, name: str) -> Array:
 def _normalized(u: Array, name: str) -> Array:
     norm = np.linalg.norm(u, axis=-1, keepdims=True)
     if np.abs(norm - 1.0).max(initial=0.0) > _ROTATION_ERROR:
-        check_quaternion(name, u)
+        check_quaternion(name, u, "target")
     unit: Array = u / norm
     return unit
 
@@ -355,11 +361,14 @@ _GOAL_TARGETS: dict[str, Callable[[Task, str], list[tuple[int, Array]]]] = {
 def posture_of(model: Model, posture: ArrayLike | Mapping[str, ArrayLike]) -> tuple[Array, Array]:
     """Return the configuration (nq,) of a preference and the weights (nv,) of its coordinates: 1 for those that are given."""
     if not isinstance(posture, Mapping):
-        return as_single_state(posture, "posture", (model.nq,)), np.ones(model.nv)
+        q = as_single_state(posture, "posture", (model.nq,))
+        check_configuration(model, q, "posture")
+        return q, np.ones(model.nv)
     q, weight = model.neutral(), np.zeros(model.nv)
     for name, value in posture.items():
         joint = model.joint(name)
         q[joint.q] = as_single_state(np.atleast_1d(np.asarray(value, dtype=float)), f"posture of {name!r}",
                                      (joint.q.stop - joint.q.start,))
         weight[joint.v] = 1.0
+    check_configuration(model, q, "posture")
     return q, weight

@@ -633,7 +633,7 @@ def joint_motion(model: Model, name: str, q: ArrayLike, v: ArrayLike | None = No
     check_finite("v", v, model.v_names[joint.v])
     if joint.kind == ONE_DOF:
         return _screw_motion(joint, q, v)
-    check_quaternion(name, q[-4:])
+    check_quaternion(f"joint {name!r}", q[-4:])
     T = np.eye(4)
     T[:3, :3] = rotation(q[-4:])
     if joint.kind != BALL:

@@ -84,16 +84,19 @@ def parameter_names(model: Model) -> tuple[str, ...]:
 _GEOMETRIC = ("origin", "screw", "pitch")
 
 
-def parameter_tangent(model: Model, name: str) -> ParameterTangents:
-    """Return the changes of a parameter. Raises NameLookupError for a name that the model does not have."""
+def parameter_tangent(model: Model, name: str, passive: bool = True) -> ParameterTangents:
+    """Return the changes of a parameter. Raises NameLookupError for a name that the model does not have.
+
+    passive   whether springs, damping, friction and force elements act
+    """
     table = _table(model)
     if name not in table:
         hint = nearest(name, table, written=repr) or "ld.parameter_names(model) lists them all"
         raise NameLookupError(f"no parameter {name!r}; {hint}")
-    if model.description.elements and name.partition(".")[0] in _GEOMETRIC:
+    if passive and model.description.elements and name.partition(".")[0] in _GEOMETRIC:
         raise ModelError(f"derivatives with respect to {name} are not supported for robots with force elements, whose lengths it "
                          "changes", place=element_location(model.description.elements[0]),
-                         hint="name other parameters: ld.parameter_names lists them")
+                         hint="name other parameters, or leave out the forces of elements by passive=False")
     return table[name]
 
 

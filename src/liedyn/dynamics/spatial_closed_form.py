@@ -445,7 +445,7 @@ def _pose(base: ArrayLike) -> Array:
     q = as_array(base, "base", ())
     if q.ndim and q.shape[-1] == 7:
         check_finite("base", q)
-        check_quaternion("base", q[..., 3:])
+        check_quaternion("joint 'base'", q[..., 3:])
         T = np.zeros((*q.shape[:-1], 4, 4))
         T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = rotation(q[..., 3:]), q[..., :3], 1.0
         return T

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
@@ -28,11 +28,13 @@ _PART = re.compile(r"\.liedyn-[0-9a-f]{16}\.part")
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2   # of Linux
 
 
-def check_output(path: str | Path, *, force: bool = False) -> None:
-    """Raise UsageError, before any computation, if a file could not be written later."""
+def check_output(path: str | Path, *, force: bool = False, endings: Sequence[str] = ()) -> None:
+    """Raise UsageError, before any computation, if a file could not be written later. endings: those that its name may have."""
     if str(path) == STDIO:
         return
     path = Path(path)
+    if endings and path.suffix.lower() not in endings:
+        raise UsageError(f"{path}: expected a name that ends with {' or '.join(endings)}")
     if path.is_dir():
         raise UsageError(f"{path} is a folder: expected the name of a file")
     if not path.parent.is_dir():

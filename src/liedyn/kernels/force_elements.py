@@ -27,7 +27,7 @@ from liedyn.joints.joint_model import (
 )
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_state, store_block
 from liedyn.lie.se3 import Ad, Ad_inv, ad, add, compose, dAd, dAd_inv, dot, identity, inverse, neg, neg_dad, scale, sub, zero6
-from liedyn.lie.simd import SIMD_WIDTH, atan2, exp, load, log, maximum, number_like, sqrt, store, where_less
+from liedyn.lie.simd import SIMD_WIDTH, atan2, exp, expm1, load, log1p, maximum, number_like, sqrt, store, where_less
 from liedyn.lie.so3 import dexp_inv3, half_cot, horner, log3
 from liedyn.lie.vectors import add3, add_cross, cross, dot3, load_pose, scale3, sub3
 from liedyn.model.description import INDEX_HEADER, NV
@@ -74,11 +74,11 @@ def stored_energy(tree, e, x):
     if kind in (GAS, GAS_ISOTHERMAL):
         F, h, n, longest = (load(tree.element_values, o), load(tree.element_values, o + 1), load(tree.element_values, o + 2),
                             load(tree.element_values, o + 3))
-        y = 1.0 - (longest - x) / h                            # volume of the gas relative to that of the extended spring
-        log_y = log(y)
+        t = (x - longest) / h
+        log_y = log1p(t)                               # y = 1 + t: volume of the gas relative to that of the extended spring
         push = F * exp(-n * log_y)
-        E = -(F * h) * log_y if kind == GAS_ISOTHERMAL else (push * y - F) * h / (n - 1.0)
-        return E, -push, n * push / (h * y)
+        E = -(F * h) * log_y if kind == GAS_ISOTHERMAL else F * h * expm1((1.0 - n) * log_y) / (n - 1.0)
+        return E, -push, n * push / (h * (1.0 + t))
     return piecewise_polynomial(tree.element_values, o, tree.element[ELEMENT_SIZE * e + 4], x)
 
 

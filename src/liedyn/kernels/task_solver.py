@@ -164,9 +164,8 @@ def solve_tasks(address, header, index, constants, whole, factors, memory, start
             return code
         write_result(ws, q[k], residual[k])
         if follows and statistics[k, REACHED] == 0.0 and reached < k - 1:
-            steps = statistics[k, STEPS]
-            code = solve_target(tree, p, ws, edges, q[reached] if reached >= 0 else guess[0], starts[:0] if reached >= 0 else starts,
-                                target[k], statistics[k])
+            steps, begin = statistics[k, STEPS], q[reached] if reached >= 0 else guess[0]
+            code = solve_target(tree, p, ws, edges, begin, starts[:0] if reached >= 0 else starts, target[k], statistics[k])
             if code == OK and statistics[k, REACHED] > 0.0:
                 write_result(ws, q[k], residual[k])
             statistics[k, STEPS] += steps

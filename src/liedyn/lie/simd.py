@@ -240,6 +240,24 @@ def log(x):
     return result
 
 
+@internal_kernel
+def expm1(x):
+    """Return exp(x) - 1 lane by lane, from the C library: without cancellation near zero."""
+    result = x
+    for k in range(simd_width(result)):
+        result = with_lane(result, k, math.expm1(lane(x, k)))
+    return result
+
+
+@internal_kernel
+def log1p(x):
+    """Return the natural logarithm of 1 + x lane by lane, from the C library: without cancellation near zero."""
+    result = x
+    for k in range(simd_width(result)):
+        result = with_lane(result, k, math.log1p(lane(x, k)))
+    return result
+
+
 # sine and cosine --------------------------------------------------------------------------------------------------
 _reduced_sincos = inline_kernel(reduced_sincos)
 

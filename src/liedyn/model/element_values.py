@@ -22,6 +22,7 @@ MAX_INPUT = 1e30           # of masses, lengths, inertias, gains: the cube of m 
 _ORTHONORMAL = 1e-6       # of entries, which are at most 1: rounding allowed in a rotation that people print
 UNIT_QUATERNION = 1e-6     # of the norm of a quaternion: what rounding to seven digits leaves
 _UPPER = np.triu_indices(3)
+_TEXTS = {"name", "type", "a", "b", "parent", "child", "link"}        # fields of elements
 
 
 def element_location(element: Element, part: str | None = None) -> Place:
@@ -99,12 +100,13 @@ def as_each(value: Any, count: int, place: Place, name: str) -> list[float]:
 
 def check_finite(values: Iterable[Any], count: int, place: Place, quantity: str) -> None:
     """Raise ModelError unless `values` are `count` finite numbers of at most MAX_INPUT in magnitude."""
+    kind = "a number" if count == 1 else f"{count} numbers"
     try:
         converted = [float(x) for x in values]
     except (TypeError, ValueError, OverflowError):
-        raise ModelError(f"wrong {quantity}", place=place, found=values, expected=f"{count} numbers") from None
+        raise ModelError(f"wrong {quantity}", place=place, found=values, expected=kind) from None
     if len(converted) != count:
-        raise ModelError(f"wrong {quantity}", place=place, found=list(values), expected=f"{count} numbers")
+        raise ModelError(f"wrong {quantity}", place=place, found=list(values), expected=kind)
     if not all(map(math.isfinite, converted)):
         raise ModelError(f"not a finite number in the {quantity}", place=place, found=converted[0] if count == 1 else converted)
     if max(map(abs, converted)) > MAX_INPUT:
@@ -133,7 +135,10 @@ def as_elements(values: Iterable[Any], kind: type, owner: str, name: str) -> tup
     return elements
 
 
-def set_fields(element: object, **values: Any) -> None:
-    """Set the fields of a frozen dataclass in its constructor."""
+def set_fields(element: Any, **values: Any) -> None:
+    """Set the fields of a frozen dataclass in its constructor. Raise ModelError for a name or type that is not a text."""
     for name, value in values.items():
         object.__setattr__(element, name, value)
+    for name in _TEXTS & values.keys() if hasattr(element, "place") else ():
+        if not isinstance(values[name], str):
+            raise ModelError(f"wrong {name}", place=element_location(element, name), found=values[name], expected="a text")

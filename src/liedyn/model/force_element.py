@@ -33,6 +33,7 @@ _MAX_POINTS = 500          # of a table: each piece is a selection in generated 
 _UNIT_ROUNDING = 4 * 2.0**-52        # of the length of a normalized axis, as in `model.validate`
 _SYMMETRIC = 1e-9          # of the maximum entry of a matrix: difference of entries that should be equal
 _SEMIDEFINITE = 1e-9       # of the maximum eigenvalue of a matrix: a negative eigenvalue that is rounding
+_ROUNDING = 1e-12          # of the maximum force of a table: of an interpolated force that should be zero
 
 
 class ForceElementType(NamedTuple):
@@ -79,11 +80,11 @@ class ForceElement:
     pose_a, pose_b   frames in them: a position [m], a `Pose`, or a (4, 4) matrix
     stiffness        [N/m], torsion [N m/rad]; of a bushing six numbers (about x y z, along x y z) or a (6, 6) matrix
     damping          [N s/m], torsion [N m s/rad]; a number, or (compression, extension); of a bushing as its stiffness
-    free_length      [m] at which a spring has no force, or (lower, upper) between which it has none; default: the length at zero
-                     coordinates. Length up to which a cable is slack
+    free_length      [m] at which a spring has no force, or (lower, upper) between which it has none; default: the length where
+                     all coordinates are zero, also those of followers. Length up to which a cable is slack
     rest             [rad] angle of B relative to A about the axis at which a torsion spring has no torque
     preload          [N] or [N m], added to the force of a linear spring
-    table            instead of stiffness, points (length, force); of a damper instead of damping, points (speed, force)
+    table            instead of stiffness, points (length, force); of a damper instead of damping, (speed, force) with (0, 0)
     interpolation    of the table: linear, monotone or cubic. Straight lines continue it
     axis             of a torsion spring, with the same components in both frames; default: z
     force            [N] that a gas spring pushes with at its extended length
@@ -132,21 +133,24 @@ class ForceElement:
                  place: Place = Place()):                                                                        # noqa: B008
         optional = {"force": force, "extended_length": extended_length, "stroke": stroke, "progression": progression}
         set_fields(self, name=name, type=type, a=a, b=b, interpolation=interpolation, place=place, rest=as_float(rest),
-                   preload=as_float(preload), exponent=as_float(exponent), axis=as_floats(axis), table=as_vectors(table),
+                   preload=as_float(preload), exponent=as_float(exponent), axis=as_floats(axis), table=_as_points(table),
                    **{key: x if x is None else as_float(x) for key, x in optional.items()})
         set_fields(self, pose_a=as_pose(pose_a, element_location(self, "a"), "frame"),
                    pose_b=as_pose(pose_b, element_location(self, "b"), "frame"),
                    stiffness=_as_numbers(stiffness), damping=_as_numbers(damping), free_length=_as_numbers(free_length))
 
 
-def _as_numbers(values: Any) -> Any:
+def _as_numbers(values: Any) -> tuple[Any, ...]:
     """Return a number, a sequence or a matrix as a flat tuple of floats."""
-    if isinstance(values, str):
-        return values
     try:
         return tuple(map(float, np.ravel(np.asarray(values, dtype=float))))
     except (TypeError, ValueError, OverflowError):
-        return values
+        return tuple(values) if isinstance(values, (list, tuple)) else (values,)
+
+
+def _as_points(values: Any) -> tuple[Any, ...]:
+    points = as_vectors(values)
+    return points if isinstance(points, tuple) else (points,)
 
 
 # Validation ------------------------------------------------------------------------------------------------------------------
@@ -274,10 +278,32 @@ def _check_table(element: ForceElement) -> None:
         if not following > x:
             raise ModelError(f"the {name}s in a table must increase", place=place, found=following,
                              expected=f"a number above {x:g}")
-    for x, y in element.table if element.type == "damper" else ():
-        if x * y < 0.0 or ((x == 0.0) != (y == 0.0) and x == 0.0):
+    if element.type == "damper":
+        _check_dissipation(element, place)
+
+
+def _check_dissipation(element: ForceElement, place: Place) -> None:
+    """Raise ModelError if the force of a damper with a table has the sign opposite to its speed somewhere."""
+    if (0.0, 0.0) not in element.table:
+        raise ModelError("the table of a damper does not contain the point [0, 0]", place=place,
+                         found=[list(point) for point in element.table], expected="force 0 at speed 0")
+    pieces = _integrated(element.table, element.interpolation)
+    speeds = [x for x, _ in element.table]
+    rounding = _ROUNDING * max(abs(y) for _, y in element.table)
+    span = speeds[-1] - speeds[0]
+    for k, (start, _, force, c2, c3, c4) in enumerate(pieces):
+        low, high = start if k else -math.inf, pieces[k + 1, 0] if k + 1 < len(pieces) else math.inf
+        extrema = start + np.roots([12.0 * c4, 6.0 * c3, 2.0 * c2]).real
+        speeds += [float(x) for x in extrema if low < x < high]
+        if span * c2 < -rounding and k in (0, len(pieces) - 1):                   # a line that changes sign farther out
+            speeds.append(float(start - force / c2))
+    for x in speeds:
+        y = _force_at(pieces, x)
+        if x * y < 0.0 and abs(y) > rounding:
+            overshoots = element.interpolation == "cubic" and (x, y) not in element.table
             raise ModelError("a damper cannot supply energy: its force has the sign of the speed", place=place, found=[x, y],
-                             expected="force 0 at speed 0, and the sign of the speed elsewhere")
+                             expected="that sign between and beyond the points",
+                             hint="interpolation: monotone does not overshoot" if overshoots else None)
 
 
 # Numbers for the kernels ---------------------------------------------------------------------------------------------------
@@ -336,7 +362,7 @@ def _packed_values(element: ForceElement, length: float, size: float) -> tuple[i
 def _gas_numbers(element: ForceElement) -> tuple[int, Array, tuple[int, int]]:
     """Return the numbers of a gas spring: force, length of the gas at the extended length, exponent, extended length."""
     resistance = _resistance_pieces(element)
-    height = element.stroke / (1.0 - element.progression ** (-1.0 / element.exponent))           # type: ignore[operator]
+    height = -element.stroke / math.expm1(-math.log(element.progression) / element.exponent)     # type: ignore[arg-type,operator]
     gas = [element.force, height, element.exponent, element.extended_length]
     return (GAS_ISOTHERMAL if element.exponent == 1.0 else GAS,
             np.concatenate([[0.0], np.array(gas, dtype=float), resistance.ravel()]), (0, len(resistance)))

@@ -76,7 +76,8 @@ def check_names(elements: Sequence[Element], kind: str) -> None:
     first: dict[str, Element] = {}
     for element in elements:
         if not isinstance(element.name, str) or not element.name or not element.name.isprintable():
-            raise ModelError(f"a {kind} needs a name of printable characters", place=element_location(element),
+            article = "an" if kind[0] in "aeiou" else "a"
+            raise ModelError(f"{article} {kind} needs a name of printable characters", place=element_location(element),
                              found=element.name)
         if element.name in first:
             raise ModelError(f'two {kind}s are called "{element.name}"', place=element_location(element),

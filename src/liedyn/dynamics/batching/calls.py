@@ -456,16 +456,16 @@ def check_configuration(model: Model, q: Array, name: str = "q", item: str = "st
     """Raise ConfigurationError unless q (…, nq) is finite and its quaternions are of unit norm."""
     check_finite(name, q, model.q_names, item=item)
     for joint, quaternion in model.quaternions.items():
-        check_quaternion(joint, q[..., quaternion], item)
+        check_quaternion(f"joint {joint!r}", q[..., quaternion], item)
 
 
-def check_quaternion(joint: str, u: Array, item: str = "state") -> None:
-    """Raise ConfigurationError unless the quaternions u (…, 4) of a joint are of unit norm."""
+def check_quaternion(owner: str, u: Array, item: str = "state") -> None:
+    """Raise ConfigurationError unless the quaternions u (…, 4) are of unit norm. owner: in messages, such as `joint 'hip'`."""
     index = find_non_unit_quaternion(u)
     if index:
         k, norm = index
         location = f" in {item} {k}" if u.size > 4 else ""
-        raise ConfigurationError(f"the quaternion of joint {joint!r}{location} is not of unit norm: expected |q| = 1 "
+        raise ConfigurationError(f"the quaternion of {owner}{location} is not of unit norm: expected |q| = 1 "
                                  f"within {batch_blocks.QUATERNION_TOLERANCE / 2:g}, got {norm:.12g} (normalize it first)")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.finite_differences import extrapolated_derivative
+from liedyn.dynamics.force_elements import undirected_damping_warnings
 from liedyn.dynamics.kinematics import jacobian, link_pose
 from liedyn.dynamics.manifold import integrate, tangent_gradient
 from liedyn.errors import ComputationError, LiedynWarning, list_names
@@ -229,7 +230,12 @@ def _thrust_gradient(problem: InitialValueProblem, laws: JointLaws, actuator: in
     return gradient if laws.row[k] < 0 else gradient - state_feedback_jacobian(laws, problem.model, q)[laws.row[k]]
 
 
-def friction_warnings(model: Model, v: Array) -> list[LiedynWarning]:
+def passive_force_warnings(model: Model, q: Array, v: Array) -> list[LiedynWarning]:
+    """Return warnings about passive forces that are not differentiable, or nearly so, at a state."""
+    return [*_friction_warnings(model, v), *undirected_damping_warnings(model, q)]
+
+
+def _friction_warnings(model: Model, v: Array) -> list[LiedynWarning]:
     """Return a warning if Coulomb friction, which is smoothed about rest, acts as a strong damper."""
     slow = []
     for joint in model.description.joints:
