@@ -30,7 +30,8 @@ from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.control_model import bind_control_models
-from liedyn.simulation.control.joint_control import add_rotor_inertias, with_couplings
+from liedyn.simulation.control.joint_control import with_couplings
+from liedyn.simulation.control.motors import add_rotor_inertias
 from liedyn.simulation.control.thrusts import thrust_wrench
 from liedyn.simulation.joint_friction import rigid_frictions
 from liedyn.simulation.limits import start_within_limits

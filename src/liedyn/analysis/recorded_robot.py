@@ -31,7 +31,7 @@ from liedyn.model.description import Robot
 from liedyn.model.links import LinkVisuals
 from liedyn.model.model import Model, build
 from liedyn.robot_files import ReadingOptions, load_description, read_model, without_couplings
-from liedyn.simulation.control.joint_control import with_armatures
+from liedyn.simulation.control.motors import with_armatures
 from liedyn.simulation.trajectory_columns import (
     check_mapped_columns,
     column_units,

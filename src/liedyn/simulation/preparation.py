@@ -23,7 +23,7 @@ from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.contact_setup import deep_contact_warnings
 from liedyn.simulation.control.control_model import bind_control_models
-from liedyn.simulation.control.joint_control import add_rotor_inertias
+from liedyn.simulation.control.motors import add_rotor_inertias
 from liedyn.simulation.control.python_controller import with_python_controller
 from liedyn.simulation.control.thrusts import driven_actuators, split_limit_rules, thrust_limits
 from liedyn.simulation.joint_friction import JointFriction, rigid_frictions, without_friction

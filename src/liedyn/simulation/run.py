@@ -40,7 +40,7 @@ from liedyn.model.name_patterns import matching_names
 from liedyn.public_calls import check_names, explained
 from liedyn.robot_files import load, robot_file_warnings
 from liedyn.simulation.contact_setup import ContactMotion
-from liedyn.simulation.control.joint_control import bind_motors, motor_armatures, motor_columns, motor_warnings
+from liedyn.simulation.control.motors import bind_motors, motor_armatures, motor_columns, motor_warnings
 from liedyn.simulation.control.task_space_control import Tracking
 from liedyn.simulation.joint_friction import rigid_frictions
 from liedyn.simulation.joint_stops import limit_stops, stop_warnings
