@@ -131,6 +131,10 @@ _TABLE: dict[str, tuple[str, str]] = {
     "stop-yields": (WARN, "A compliant stop deflects more than under the load of the joint. Use a larger `limits.stiffness`."),
     "force-limited": (WARN, "A joint torque, force or thrust reached its limit. Check that the limited motion is intended."),
     "motor-limited": (WARN, "A motor reached its torque-speed curve. Check that the limited motion is intended."),
+    "motor-overheated": (WARN, "A motor exceeds the load that it can hold without end. Lower its torque, or shorten the duty."),
+    "motor-beyond-map": (WARN, "A motor leaves its map of losses, whose last values are used. Extend the map."),
+    "motor-energy-inaccurate": (
+        WARN, "Energies of motors from the rows of the result are inaccurate. Use a shorter `output_step`."),
     "motor-exceeded": (WARN, "A prescribed motion requires more torque than the curve of its motor allows. Use a slower motion."),
     "task-singular": (
         WARN, "The link of a task-space law is close to a singular configuration, and the law is damped. Move the target."),

@@ -192,6 +192,8 @@ NEEDS = {"coupling.follower": {"driver": "shoulder", "function": "q"}, "coupling
          "link.density": {"shape": {"box": [1, 1, 1]}}, "link.rpy": {"shape": {"box": [1, 1, 1]}, "mass": 1},
          "sweep.parameters": {"samples": 3, "combine": "sample"}, "sweep.samples": {"combine": "sample"},
          "curve.limits": {"move": [[0, 0], [1.2]]},
+         "motor.voltage": {"resistance": 1, "torque_constant": 1}, "motor.current": {"torque_constant": 1},
+         "motor.resistance": {"torque_constant": 1}, "motor.regeneration": {"resistance": 1, "torque_constant": 1},
          "sweep.combine": {"samples": 3},
          "sweep.sampling": {"samples": 3, "combine": "sample"}}
 
@@ -316,7 +318,7 @@ def test_lines_of_the_template_can_be_uncommented(kind):
 
 TABLES = [(f"docs/{page}.md", title) for page, titles in {
     "scenarios": ("scenario", "constraints", "external_force", "initial", "pose_motion", "waypoint", "table"),
-    "scenarios/control": ("control", "sampling", "quantization", "controller"),
+    "scenarios/control": ("control", "sampling", "quantization", "motor", "gear_efficiency", "thermal", "controller"),
     "scenarios/contact": ("limit_stops", "friction"),
     "scenarios/events": ("phase", "event"), "scenarios/integrators": ("integrator",),
     "files": ("link", "joint", "actuator", "include", "column_map"), "loops": ("loop", "coupling"),

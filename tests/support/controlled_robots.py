@@ -20,3 +20,12 @@ joints:
   slide: {type: prismatic, parent: lower, child: hand, axis: [0, 0.6, 0.8], origin: {xyz: [0, 0, 0.3]}}
 """
 FINE = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
+INERTIA, GEAR, ROTOR = 0.8, 50.0, 2e-4
+WHEEL = """\
+links:
+  wheel: {mass: 1, inertia: [0.5, 0.5, 0.8]}
+joints:
+  axle: {type: continuous, parent: world, child: wheel, axis: [0, 0, 1]}
+"""
+FORCES = {"shoulder": {"torque": "20*sin(9*t)"}, "elbow": {"torque": {"pd": {"kp": 60, "kd": 2, "target": "1.5*sin(7*t)"}}},
+          "slide": {"torque": "30*cos(8*t)"}}

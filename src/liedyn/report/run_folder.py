@@ -231,6 +231,7 @@ def summary(result: Result, folder: str | Path | None = None) -> dict[str, Any]:
         "self_check": {name: value if math.isfinite(value) else None for name, value in result.check.items()},
         **({"events": len(result.events)} if result.has_events else {}),
         "limits": [asdict(excess) for excess in result.limits],
+        **({"motors": energies} if (energies := result.motor_energies) else {}),
         "statistics": {"steps": statistics.steps, "rejected": statistics.rejected, "evaluations": statistics.evaluations},
         "seconds": {name: round(value, 4) for name, value in result.timing.items()},
         "warnings": [warning.to_dict() for warning in result.warnings],

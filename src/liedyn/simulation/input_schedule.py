@@ -289,7 +289,9 @@ def _compile_sampled(scenario: Scenario, model: Model, rules: dict[str, Rule], s
                             expected="control, a joint with torque: {pd: …} or {pid: …}, or controller")
     limit = np.full(len(controlled), np.inf) if law.joint_laws is None else law.joint_laws.limit.copy()
     if law.joint_laws is not None:
-        law = replace(law, joint_laws=law.joint_laws._replace(limit=np.where(controlled, np.inf, limit)))
+        law = replace(law, joint_laws=law.joint_laws._replace(         # limits and gears act on the torques of the motion
+            limit=np.where(controlled, np.inf, limit),
+            gear_switch=np.where(controlled[:model.nv], -1, law.joint_laws.gear_switch)))
     motion_rules = rules | {name: Rule(name, _ZERO_TORQUE) for name in feedback}
     sampled_thrusts = [name for name, acts in zip(actuators, controlled[model.nv:], strict=True) if acts]
     thrusts = (*(rule for rule in scenario.actuators if rule.pattern not in sampled_thrusts),

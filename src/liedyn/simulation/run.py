@@ -40,7 +40,7 @@ from liedyn.model.name_patterns import matching_names
 from liedyn.public_calls import check_names, explained
 from liedyn.robot_files import load, robot_file_warnings
 from liedyn.simulation.contact_setup import ContactMotion
-from liedyn.simulation.control.motors import bind_motors, motor_armatures, motor_columns, motor_warnings
+from liedyn.simulation.control.motors import bind_motors, motor_armatures, motor_columns, motor_energies, motor_warnings
 from liedyn.simulation.control.task_space_control import Tracking
 from liedyn.simulation.joint_friction import rigid_frictions
 from liedyn.simulation.joint_stops import limit_stops, stop_warnings
@@ -174,6 +174,12 @@ class Result(Immutable):
         return {joint.name: np.sum(self.tau[:, joint.v] * self.v[:, joint.v], axis=1) for joint in self.model.joints
                 if any(joint.name in of_phase and isinstance(of_phase[joint.name].value, Prescribe) for of_phase in rules)}
 
+    @property
+    def motor_energies(self) -> dict[str, dict[str, float]]:
+        """Energies [J] of each motor whose losses are known: of the joint, each loss, and the electrical one (`power`)."""
+        driven = self.tau if self.stops is None else self.tau - self.stops
+        return motor_energies(bind_motors(self.scenario, self.model), self.t, self.v, driven)
+
     @read_only_property
     def columns(self) -> list[tuple[str, str, Array]]:
         """(name, unit, (N,) array) of each column of trajectory.csv except the time."""
@@ -186,7 +192,7 @@ class Result(Immutable):
             columns += self.tracking.columns
         if self.scenario.motors:
             driven = self.tau if self.stops is None else self.tau - self.stops
-            columns += motor_columns(bind_motors(self.scenario, self.model), self.v, driven)
+            columns += motor_columns(bind_motors(self.scenario, self.model), self.t, self.v, driven)
         if self.contacts is not None:
             columns += self.contacts.columns
         if self.stops is not None:

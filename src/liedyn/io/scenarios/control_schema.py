@@ -1,4 +1,4 @@
-"""Keys of `control`, `saturate`, `sampling` and `motors` in scenarios, reading from YAML and writing."""
+"""Keys of `control`, `saturate` and `sampling` in scenarios, reading from YAML and writing."""
 from __future__ import annotations
 
 import math
@@ -34,7 +34,6 @@ from liedyn.io.scenarios.scenario import (
     ROBOT_LIMITS,
     Control,
     ControlModel,
-    Motor,
     PythonController,
     Rule,
     Sampling,
@@ -375,39 +374,3 @@ def sampling_to_dict(sampling: Sampling) -> dict[str, Any]:
     resolutions = {key: rules_to_dict(getattr(sampling, key)) for key in MEASURED if getattr(sampling, key)}
     return {"rate": sampling.rate, "period": sampling.period, "delay": sampling.delay, "hold": sampling.hold,
             "quantization": resolutions or None}
-
-
-# The key `motors` of a scenario: its keys, from YAML and back ------------------------------------------------------------
-
-_LARGEST = 1e9           # gears and what they multiply: squares of these are far from overflow
-
-
-def _curve(node: Node) -> tuple[tuple[float, float], ...]:
-    rows = [row.vector(2) for row in node.items(minimum=1, of="points [speed, torque]")]
-    points = tuple((speed, torque) for speed, torque in rows)
-    for previous, point, row in zip((None, *points), points, node.value, strict=False):
-        if previous is not None and point[0] <= previous[0]:
-            raise row.value[0].problem("speeds must increase", found=row.value[0].excerpt(),
-                                       expected=f"a speed > {previous[0]:g}")
-        if not 0.0 <= point[1] <= _LARGEST:
-            raise row.value[1].problem("the torque of a motor's curve is out of range", found=row.value[1].excerpt(),
-                                       expected="its magnitude, from 0 to 1e9 N m: the curve applies to both directions")
-    if not any(torque for _, torque in points):
-        raise node.problem("the motor has no torque at any speed", expected="a torque above 0")
-    return points
-
-
-MOTOR: Schema = Schema("motor", (
-    Field("gear", Number(above=0, maximum=_LARGEST), "turns of the motor for one of the joint [rad/rad or rad/m]",
-          default_of(Motor, "gear"), example=100, live=True),
-    Field("curve", List(Vector(2), 1, reader=_curve), "the maximum torque at a speed, both of the motor, points "
-        "`[speed, torque]` [rad/s, N m] joined by lines; see [motors](#motors)", "no limit",
-        example=[[0, 1.2], [300, 1.2], [420, 0]], live=True),
-    Field("inertia", Number(minimum=0, maximum=_LARGEST), "of the rotor [kg m²]: the joint has the armature gear² inertia",
-          default_of(Motor, "inertia"), example=1e-5)), reader=lambda node: Motor(**MOTOR.values(node)))
-MOTORS = by_name(MOTOR, "joint*")
-
-
-def motor_to_dict(motor: Motor) -> dict[str, Any]:
-    """Return the motor as in a file."""
-    return {"gear": motor.gear, "curve": motor.curve or None, "inertia": motor.inertia or None}

@@ -194,14 +194,50 @@ class Stabilization(InputElement):
 class Motor:
     """A motor behind a gear.
 
-    gear      turns of the motor for one of the joint [rad/rad | rad/m]
-    curve     points (speed, torque) of the motor [rad/s, N m] with increasing speeds; none: no limit
-    inertia   of the rotor [kg m^2]
+    gear              turns of the motor for one of the joint [rad/rad | rad/m]
+    curve             points (speed, torque) of the motor [rad/s, N m] with increasing speeds; none: no limit
+    inertia           of the rotor [kg m^2]
+    voltage           [V], instead of a curve; None: no limit
+    current           maximum current [A]; None: no limit
+    resistance        of the winding [ohm]; None: unknown
+    torque_constant   [N m/A], which is also that of the back EMF [V s/rad]; None: unknown
+    peak              maximum torque [N m]; None: no limit
+    gear_efficiency   where the motor drives the joint, and where the joint drives the motor
+    loss_map          rows (speed, torque, loss) of other losses [rad/s, N m, W]
+    efficiency_map    rows (speed, torque, efficiency) of all losses of the motor
+    regeneration      whether electrical power is returned; otherwise a resistor dissipates it
+    thermal           continuous torque [N m], time constant [s], and load at the start of the winding; None: no thermal model
     """
 
     gear: float = 1.0
     curve: tuple[tuple[float, float], ...] = ()
     inertia: float = 0.0
+    voltage: float | None = None
+    current: float | None = None
+    resistance: float | None = None
+    torque_constant: float | None = None
+    peak: float | None = None
+    gear_efficiency: tuple[float, float] = (1.0, 1.0)
+    loss_map: tuple[tuple[float, float, float], ...] = ()
+    efficiency_map: tuple[tuple[float, float, float], ...] = ()
+    regeneration: bool = True
+    thermal: tuple[float, float, float] | None = None
+
+    @property
+    def torque_limit(self) -> float:
+        """Maximum torque at all speeds by `peak` and `current` [N m]; infinite without them."""
+        by_current = math.inf if self.current is None or self.torque_constant is None else self.current * self.torque_constant
+        return min(by_current, math.inf if self.peak is None else self.peak)
+
+    @property
+    def has_limit(self) -> bool:
+        """Whether the torque is limited."""
+        return bool(self.curve) or self.voltage is not None or self.torque_limit < math.inf
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether electrical losses are known."""
+        return self.resistance is not None or bool(self.loss_map or self.efficiency_map)
 
 
 @dataclass(frozen=True, slots=True)

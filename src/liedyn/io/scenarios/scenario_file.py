@@ -29,16 +29,15 @@ from liedyn.io.scenarios.contact_schema import CONTACTS, LIMITS, contacts_to_dic
 from liedyn.io.scenarios.control_schema import (
     CONTROL,
     CONTROLLERS,
-    MOTORS,
     SAMPLING,
     SATURATE,
     control_to_dict,
     controller_to_dict,
-    motor_to_dict,
     read_sampling,
     sampling_to_dict,
 )
 from liedyn.io.scenarios.event_schema import EVENT, PHASE, event_to_dict, phase_to_dict, read_events, read_phases, unreached
+from liedyn.io.scenarios.motor_schema import MOTORS, motor_to_dict
 from liedyn.io.scenarios.scenario import (
     FORCE_FRAMES,
     FORCE_LONG,

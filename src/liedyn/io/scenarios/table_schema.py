@@ -25,7 +25,8 @@ _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\D.*?
 def _table(node: Node) -> Table:
     nodes, values = TABLE.nodes(node), TABLE.values(node)
     of = values["of"]
-    columns, units, places = _points(nodes["points"], len(of) + 1)
+    columns, units, places = read_columns(nodes["points"], len(of) + 1,
+                                          f"{len(of) + 1}: one for each expression of the key of, then the values")
     interpolation = values.get("interpolation", "monotone" if len(of) == 1 else "linear")
     if interpolation == "monotone" and len(of) == 2:
         raise nodes["interpolation"].problem("tables of two expressions are not monotone", found=interpolation,
@@ -53,8 +54,11 @@ def _table(node: Node) -> Table:
     return table
 
 
-def _points(node: Node, count: int) -> tuple[Array, tuple[str, ...], list[Place]]:
-    """Return columns (count, N) in SI, their units ("" if unknown), and the location of each row."""
+def read_columns(node: Node, count: int, expected: str, minimum: int = 2) -> tuple[Array, tuple[str, ...], list[Place]]:
+    """Return the columns (count, N) of a list of rows, of a CSV or of lists by title in SI.
+
+    Also returns their units ("" if unknown), and the location of each row. expected: text about the columns. minimum: of rows
+    """
     if node.kind == "text":
         table = read_table(File("CSV file").read(node), node.error)
         titles, columns = table.titles, table.parse_numbers().T
@@ -73,9 +77,9 @@ def _points(node: Node, count: int) -> tuple[Array, tuple[str, ...], list[Place]
         titles, title_places = [""] * count, [node.place] * count
     if len(titles) != count:
         raise node.error("wrong number of columns in the table", place=title_places[0] if titles else node.place,
-                         found=len(titles), expected=f"{count}: one for each expression of the key of, then the values")
-    if not 2 <= columns.shape[1] <= MAX_POINTS:
-        raise node.problem("wrong number of rows in the table", found=columns.shape[1], expected=f"2 to {MAX_POINTS}")
+                         found=len(titles), expected=expected)
+    if not minimum <= columns.shape[1] <= MAX_POINTS:
+        raise node.problem("wrong number of rows in the table", found=columns.shape[1], expected=f"{minimum} to {MAX_POINTS}")
     units = [_unit(title, place, node) for title, place in zip(titles, title_places, strict=True)]
     return (np.array([unit.in_si(x) if unit else x for unit, x in zip(units, columns, strict=True)]),
             tuple(unit_name(unit.exponents) if unit else "" for unit in units), places)

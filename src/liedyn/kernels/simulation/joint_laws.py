@@ -6,7 +6,8 @@
                            a = r'' + k_1 (r' - v) + k_0 (r - q), prescribed joints theirs, and other joints their forces
     task space             the same, with accelerations of all joints that are not prescribed by `task_space_law`
     sampled controller     tau += a signal that is constant or linear between samples
-    saturation             -limit <= tau <= limit, or bottom <= tau <= top where these are signals (of motors, of thrusts); last
+    saturation             -limit <= tau <= limit, or bottom <= tau <= top where these are signals (of motors, of thrusts)
+    gears with losses      tau reduced where the motor drives the joint, increased where the joint drives the motor; last
 
 State feedback, sampled controllers and saturation also change thrusts of actuators. The inputs of a robot are its nv coordinates,
 then its actuators.
@@ -39,7 +40,8 @@ from liedyn.kernels.simulation.signals import (
     register_zero_crossing,
 )
 from liedyn.kernels.simulation.task_space_law import Task, apply_task_law
-from liedyn.lie.simd import exp, load, where_less
+from liedyn.lie.simd import exp, load, sqrt, where_less
+from liedyn.model.description import FRICTION_SPEED
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 GRAVITY, FEEDBACK, COMPUTED = range(3)             # JointLaws.acts
@@ -69,6 +71,9 @@ class JointLaws(NamedTuple):
     model_index: np.ndarray          # of the model that the laws compute with, see `joints.joint_model`; empty: the robot's
     model_constants: np.ndarray
     model_passive: np.ndarray        # (1,) bool: whether springs, damping and friction of this model act
+    gear_loss: np.ndarray    # (nv,) part of a driving force that is lost in a gear
+    gear_gain: np.ndarray    # (nv,) part of a braking force that the gear adds
+    gear_switch: np.ndarray  # (nv,) int64 the first of two entries in Signals.switches; -1: a gear without losses
     all: np.ndarray          # (nv,) True
     v: np.ndarray            # (nv,) workspace, as all below
     a: np.ndarray            # (nv,)
@@ -207,6 +212,17 @@ def saturate(laws, driven, signals, t, ws):
                 j, n = laws.integral[k], ws.z.size // 2
                 rate = antiwindup_rate(signals.switches, SWITCH_SIZE * laws.antiwindup_switch[k], above, 1.0, ws.z[n + j])
                 ws.z[n + j] = antiwindup_rate(signals.switches, SWITCH_SIZE * (laws.antiwindup_switch[k] + 1), below, -1.0, rate)
+        if laws.driven[k] == driven and laws.gear_switch[k] >= 0:
+            ws.tau[k] = gear_output(signals.switches, SWITCH_SIZE * laws.gear_switch[k], ws.tau[k], ws.v[k],
+                                    load(laws.gear_loss, k), load(laws.gear_gain, k))
+
+
+@inline_kernel
+def gear_output(switches, i, tau, v, loss, gain):
+    """Return the force behind a gear with losses. About rest, the loss changes sign as smoothed Coulomb friction does."""
+    forward, ahead = positive_part(switches, i, tau), positive_part(switches, i + SWITCH_SIZE, v)
+    backward, back, root = forward - tau, ahead - v, sqrt(v * v + FRICTION_SPEED * FRICTION_SPEED)
+    return forward * (1.0 - (loss * ahead - gain * back) / root) - backward * (1.0 - (loss * back - gain * ahead) / root)
 
 
 @inline_kernel

@@ -33,7 +33,7 @@ _QUANTITIES = {("q", "rad"): "angle", ("q", "m"): "position", ("q", ""): "quater
                ("tau", "N m"): "torque", ("motor", "N m"): "torque", ("stop", "N m"): "torque",
                ("friction", "N m"): "torque", ("contact", "m"): "depth",
                ("contact", "m/s"): "slip",
-               ("contact", ""): "utilization", ("motor", "rad/s"): "speed", ("speed", "m/s"): "speed"}
+               ("contact", ""): "utilization", ("motor", ""): "load", ("motor", "rad/s"): "speed", ("speed", "m/s"): "speed"}
 _OF_UNITS = {"rad": "angle", "m": "position", "rad/s": "angular velocity", "m/s": "velocity", "rad/s^2": "angular acceleration",
              "m/s^2": "acceleration", "N m": "moment", "N": "force", "kg m/s": "momentum", "kg m^2/s": "angular momentum",
              "N m s": "angular momentum", "N s": "momentum", "J": "energy", "W": "power"}

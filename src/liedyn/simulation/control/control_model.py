@@ -12,7 +12,7 @@ from liedyn.errors import Place, ScenarioError, list_names, nearest
 from liedyn.io.scenarios.scenario import ControlModel, Scenario
 from liedyn.model.model import Model, build
 from liedyn.robot_files import read_model
-from liedyn.simulation.control.joint_control import add_rotor_inertias
+from liedyn.simulation.control.motors import add_rotor_inertias
 from liedyn.simulation.joint_friction import rigid_frictions, without_friction
 
 

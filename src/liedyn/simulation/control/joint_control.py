@@ -24,7 +24,7 @@ from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.model import Model
 from liedyn.simulation.control.control_law import LawBinder, LawContext, check_can_move, describe_rows, law_model
 from liedyn.simulation.control.elastic_joint_control import is_motor_law
-from liedyn.simulation.control.motors import BoundMotor, bind_motors, driving_forces
+from liedyn.simulation.control.motors import BoundMotor, bind_motors, driving_forces, gear_factors, gear_losses
 from liedyn.simulation.control.rigid_joint_laws import bind_computed_torque, bind_gravity_compensation, bind_state_feedback
 from liedyn.simulation.control.task_space_control import Tracking, bind_task_space, signal_values, task_tracking
 from liedyn.simulation.control.thrusts import input_name, split_limit_rules, thrust_limits, with_thrust_limits
@@ -65,7 +65,9 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
     gravity, prescribed = _pd_with_gravity(rules, model), actuation["level"] != TORQUE
     always = _always_prescribed(scenario, model)
     limit, places = _limits(scenario, model, always)
-    motors = {motor.k: motor for motor in bind_motors(scenario, model) if motor.motor.curve and not prescribed[motor.k]}
+    free = [motor for motor in bind_motors(scenario, model) if not prescribed[motor.k]]
+    motors = {motor.k: motor for motor in free if motor.motor.has_limit}
+    gears = [motor for motor in free if motor.motor.gear_efficiency != (1.0, 1.0)]
     unlimited, bounds = prescribed.copy(), {j: x for j, x in thrust_limits(scenario, model).items() if j in thrust_signals}
     if controlled is not None and not first_order_hold:        # the controller limits what it computes
         no_torque = compiler.add_program(0.0, SignalPurpose("no torque"))
@@ -74,7 +76,7 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
     limit[unlimited] = np.inf
     places = {k: place for k, place in places.items() if not unlimited[k]}
     places |= {k: motor.rule.place for k, motor in motors.items()} | {model.nv + j: x[2] for j, x in bounds.items()}
-    if control is None and controlled is None and not gravity.any() and not places:
+    if control is None and controlled is None and not gravity.any() and not places and not gears:
         return None
     has_loops, driven = not model.has_only_linear_couplings, [x.name for x in model.constraints if x.driven]
     if driven and (gravity.any() or (control and control.law in _LOOP_LAWS)):
@@ -94,7 +96,7 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
         laws = laws._replace(torque_signal=np.array([
             compiler.add_program(torque, SignalPurpose(f"held torque of {input_name(model, k)}"), exclusive=True) if has else -1
             for k, has in enumerate(controlled)]))
-    laws = with_thrust_limits(_with_motor_limits(laws, motors, compiler), bounds, compiler)
+    laws = with_thrust_limits(_with_gears(_with_motor_limits(laws, motors, compiler), gears), bounds, compiler)
     if control is not None:
         thrusts = np.zeros(len(model.description.actuators))
         for j, signal in thrust_signals.items():
@@ -110,7 +112,7 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
     _check_gravity_of_followers(model, laws, control.place if control else Place())
     active_laws = np.array([laws.gravity.any(), (laws.row >= 0).any(), laws.driven.any()])
     laws = with_couplings(computing, laws._replace(active_laws=active_laws))
-    return _with_switches(laws, actuation["integral"], places, compiler)
+    return _with_switches(laws, actuation["integral"], places, {gear.k: gear.rule.place for gear in gears}, compiler)
 
 
 def _check_gravity_of_followers(model: Model, laws: JointLaws, place: Place) -> None:
@@ -145,17 +147,22 @@ def empty_joint_laws(model: Model, limit: Array, prescribed: Mask, gravity: Mask
                      np.append(limit, np.full(actuators, np.inf)), switch, top, bottom,
                      integral=np.full(nv, -1), antiwindup_switch=np.full(nv, -1),
                      model_index=np.zeros(0, dtype=np.int64), model_constants=none, model_passive=np.zeros(1, dtype=bool),
+                     gear_loss=np.zeros(nv), gear_gain=np.zeros(nv), gear_switch=np.full(nv, -1),
                      all=np.ones(nv, dtype=bool), v=np.zeros(nv), a=np.zeros(nv), tau=np.zeros(nv), x=np.zeros(nv), feedback=none,
                      memory=np.zeros(coupled_motion_workspace_size(model.n_bodies, nv, None)), none=none,
                      acceleration_known=prescribed.copy(), couplings=None, task=None, gravity_loops=None, computed_loops=None)
 
 
-def _with_switches(laws: JointLaws, integrals: Integers, places: dict[int, Place], compiler: SignalCompiler) -> JointLaws:
-    """Return the laws with two switches of the state for each limit, and two for each integral of a limited coordinate.
+def _with_switches(laws: JointLaws, integrals: Integers, places: dict[int, Place], gears: dict[int, Place],
+                   compiler: SignalCompiler) -> JointLaws:
+    """Return the laws with two switches of the state for each limit, each integral of a limited coordinate, and each gear.
 
-    places: locations of the limits in the file, by input.
+    places, gears: locations of the limits in the file by input, and of gears with losses by coordinate.
     """
-    switch, antiwindup_switch, integral = (np.full(n, -1) for n in (len(laws.limit), len(laws.v), len(laws.v)))
+    nv = len(laws.v)
+    switch, antiwindup_switch, integral, gear_switch = (np.full(n, -1) for n in (len(laws.limit), nv, nv, nv))
+    for k in sorted(gears):
+        gear_switch[k] = compiler.reserve_switches(2, f"gear of {compiler.model.v_names[k]}", gears[k])
     for k in sorted(places):
         name = input_name(compiler.model, k)
         switch[k] = compiler.reserve_switches(2, f"limit of the force of {name}" if k < len(laws.v) else f"limit of {name}",
@@ -164,7 +171,7 @@ def _with_switches(laws: JointLaws, integrals: Integers, places: dict[int, Place
         if k in places:
             integral[k], antiwindup_switch[k] = j, compiler.reserve_switches(2, f"integral of {compiler.model.v_names[k]}",
                                                                              places[k])
-    return laws._replace(switch=switch, antiwindup_switch=antiwindup_switch, integral=integral)
+    return laws._replace(switch=switch, antiwindup_switch=antiwindup_switch, integral=integral, gear_switch=gear_switch)
 
 
 def _with_motor_limits(laws: JointLaws, motors: dict[int, BoundMotor], compiler: SignalCompiler) -> JointLaws:
@@ -172,9 +179,24 @@ def _with_motor_limits(laws: JointLaws, motors: dict[int, BoundMotor], compiler:
     limit, top, bottom = laws.limit.copy(), laws.top.copy(), laws.bottom.copy()
     for k, motor in motors.items():
         purpose = replace(compiler.joint_purpose("torque", k), name=f"motor of {motor.joint}")
-        top[k], bottom[k] = (compiler.add(expression, purpose) for expression in motor.limits(float(limit[k])))
+        programs = motor.limits(float(limit[k]))
+        top[k], bottom[k] = (compiler.add_program(program, purpose, motor.rule.place) for program in programs)
         limit[k] = min(limit[k], motor.max_force)
     return laws._replace(limit=limit, top=top, bottom=bottom)
+
+
+def _with_gears(laws: JointLaws, gears: Sequence[BoundMotor]) -> JointLaws:
+    """Return the laws with the losses of gears."""
+    loss, gain = laws.gear_loss.copy(), laws.gear_gain.copy()
+    for gear in gears:
+        loss[gear.k], gain[gear.k] = gear_losses(gear.motor.gear_efficiency)
+    return laws._replace(gear_loss=loss, gear_gain=gain)
+
+
+def forces_before_gears(laws: JointLaws, tau: Array, v: Array) -> Array:
+    """Return the generalized forces before the losses of gears (nv,) at velocities v."""
+    driving, braking = gear_factors(laws.gear_loss, laws.gear_gain, v)
+    return np.asarray(tau / np.where(tau >= 0.0, driving, braking))
 
 
 def _pd_with_gravity(rules: Mapping[str, Rule], model: Model) -> Mask:
@@ -230,14 +252,23 @@ def saturation_warnings(segments: Sequence[RunSegment], model: Model, stop_force
     times = np.concatenate([segment.record.t for segment in segments])
     for k in np.flatnonzero(np.isfinite(limits).any(axis=0)):
         forces = driving_forces(segments, int(k), stop_forces)
-        at_limit = np.concatenate([np.abs(tau) >= limit * (1 - _LIMIT_TOLERANCE)
-                                   for tau, limit in zip(forces, limits[:, k], strict=True)])
+        at_limit = np.concatenate([np.abs(_force_before_gear(segment, tau, int(k))) >= limit * (1 - _LIMIT_TOLERANCE)
+                                   for segment, tau, limit in zip(segments, forces, limits[:, k], strict=True)])
         if at_limit.any():
             unit = {"rad": "N m", "m": "N"}[model.v_units[k]]
             warnings.add("force-limited",
                          f"the force of {model.v_names[k]} is at its limit of {limits[:, k].min():g} {unit} "
                          f"{describe_rows(times, at_limit)}")
     return warnings
+
+
+def _force_before_gear(segment: RunSegment, tau: Array, k: int) -> Array:
+    """Return the forces (N,) of coordinate k before the losses of its gear."""
+    laws = segment.problem.joint_laws
+    if laws is None:
+        return tau
+    driving, braking = gear_factors(laws.gear_loss[k], laws.gear_gain[k], segment.record.v[:, k])
+    return np.asarray(tau / np.where(tau >= 0.0, driving, braking))
 
 
 def _limits_without_curve(problem: InitialValueProblem) -> Array:

@@ -25,7 +25,8 @@ from liedyn.kernels.simulation.signals import MOVING_Q, RATE, STATE_Q, STATE_V, 
 from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 from liedyn.model.spatial import skew
-from liedyn.simulation.control.joint_control import force_limits
+from liedyn.simulation.control.joint_control import force_limits, forces_before_gears
+from liedyn.simulation.control.motors import gear_factors, gear_slope
 from liedyn.simulation.control.rigid_joint_laws import (
     computed_torque_jacobian,
     gravity_compensation_jacobian,
@@ -102,7 +103,8 @@ def add_joint_law_jacobian(problem: InitialValueProblem, t: float, q: Array, v: 
     laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
     assert laws is not None
     out, saturated, by_speed = out.copy(), np.zeros(nv, dtype=bool), np.zeros_like(out)
-    if laws.active_laws[COMPUTED] or (laws.limit[:nv] < np.inf).any():
+    geared = laws.gear_switch >= 0
+    if laws.active_laws[COMPUTED] or (laws.limit[:nv] < np.inf).any() or geared.any():
         evaluated, saturated, high = saturated_forces(problem, t, q, v, integral)
         by_speed = _limit_jacobian(problem, laws, t, q, v, high)
     if laws.active_laws[GRAVITY]:
@@ -112,10 +114,23 @@ def add_joint_law_jacobian(problem: InitialValueProblem, t: float, q: Array, v: 
         out[has] -= state_feedback_jacobian(laws, model, q)[laws.row[:nv][has]]
     still = saturated & ~laws.driven
     out[still] = by_speed[still]
+    for k in np.flatnonzero(geared & ~laws.driven):
+        _add_gear_jacobian(laws, int(k), evaluated.tau[k], v, out)
     if laws.active_laws[COMPUTED]:
         out[laws.driven] += computed_torque_jacobian(problem, laws, t, q, v, evaluated, out)[laws.driven]
-        out[saturated] = by_speed[saturated]
+        driven = saturated & laws.driven
+        out[driven] = by_speed[driven]
+        for k in np.flatnonzero(geared & laws.driven):
+            _add_gear_jacobian(laws, int(k), evaluated.tau[k], v, out)
     return out
+
+
+def _add_gear_jacobian(laws: JointLaws, k: int, force: float, v: Array, out: Array) -> None:
+    """Replace row k of `out`, the derivative of a force before the losses of a gear, by that of the force behind it."""
+    driving, braking = gear_factors(laws.gear_loss[k], laws.gear_gain[k], v[k])
+    factor = driving if force >= 0.0 else braking
+    out[k] *= factor
+    out[k, len(v) + k] += force / factor * gear_slope(laws.gear_loss[k], laws.gear_gain[k], force, v[k])
 
 
 def saturated_forces(problem: InitialValueProblem, t: float, q: Array, v: Array,
@@ -124,7 +139,9 @@ def saturated_forces(problem: InitialValueProblem, t: float, q: Array, v: Array,
     assert problem.joint_laws is not None
     evaluated = evaluate_state(problem.without_stops, t, q, v, integral=integral)          # limits do not apply to stop forces
     bottom, top = (x[:problem.model.nv] for x in force_limits(problem, problem.joint_laws.limit, t, q, v))
-    return evaluated, (evaluated.tau <= bottom) | (evaluated.tau >= top), evaluated.tau >= top
+    tau = forces_before_gears(problem.joint_laws, evaluated.tau, v)
+    slack = np.where(problem.joint_laws.gear_switch >= 0, _GEAR_ROUNDING * np.abs(tau), 0.0)
+    return evaluated, (tau - slack <= bottom) | (tau + slack >= top), tau + slack >= top
 
 
 def _limit_jacobian(problem: InitialValueProblem, laws: JointLaws, t: float, q: Array, v: Array, high: Mask) -> Array:
@@ -140,6 +157,7 @@ def _limit_jacobian(problem: InitialValueProblem, laws: JointLaws, t: float, q: 
 
 # Jacobians of all forces ------------------------------------------------------------------------------------------------
 
+_GEAR_ROUNDING = 1e-12   # of a force whose losses in a gear are removed again
 _STEP = 0.1              # rad, rad/s: first step of extrapolated differences
 
 
