@@ -15,6 +15,7 @@ from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
 from liedyn.model.model import build
 from liedyn.simulation.control.law_derivatives import joint_force_jacobian
 from liedyn.simulation.preparation import prepare_run
+from liedyn.simulation.run_recorder import identity
 
 EXACT = 1e-12                     # relative to the largest: the same operations, in another order
 ROBOTS = Path(__file__).parents[2] / "robots"
@@ -163,3 +164,28 @@ def test_a_model_with_other_couplings_is_an_error(case, tmp_path):
     with pytest.raises(ScenarioError, match="the controller's model has other loops or couplings than the robot: without gear"):
         prepare_run(scenario_of(scenario | {"control": scenario["control"] | {"model": {"robot": str(tmp_path / "other.yaml")}}}),
                     model)
+
+
+@pytest.mark.parametrize("sampling", [{}, {"sampling": {"rate": 100}}], ids=["continuous", "sampled"])
+def test_a_changed_file_of_the_model_is_seen(case, tmp_path, sampling):
+    """By runs and batches that are resumed."""
+    scenario, model, nominal = case("gravity compensation")
+    control = {"law": "gravity_compensation", "model": {"robot": str(tmp_path / "nominal.yaml")}}
+    identities = []
+    for changed in (nominal, nominal.with_changes(mass={"hand": 2.0})):
+        ld.save(changed, tmp_path / "nominal.yaml", force=True)
+        identities.append(identity(prepare_run(scenario_of(scenario | sampling | {"joints": {}, "control": control}), model)))
+    assert identities[0]["scenario"] == identities[1]["scenario"] and identities[0]["numbers"] != identities[1]["numbers"]
+
+
+def test_a_changed_target_of_a_sampled_law_is_seen(case, tmp_path):
+    """Its file is read by the problem of the law, not by that of the motion."""
+    scenario, model, _ = case("gravity compensation")
+    target = {"csv": {"file": str(tmp_path / "target.csv"), "column": "x", "interpolation": "linear"}}
+    scenario = {"robot": scenario["robot"], "duration": 1, "sampling": {"rate": 100},
+                "joints": {"elbow": {"torque": {"pd": {"kp": 5, "target": target}}}}}
+    numbers = []
+    for last in 0.3, 0.4:
+        (tmp_path / "target.csv").write_text(f"t,x\n0,0\n0.5,0.1\n1,{last}\n")
+        numbers.append(identity(prepare_run(scenario_of(scenario), model))["numbers"])
+    assert numbers[0] != numbers[1]

@@ -202,11 +202,16 @@ def finite_segments(segments: list[RunSegment]) -> list[RunSegment]:
 
 def identity(prepared: PreparedRun) -> dict[str, Any]:
     """Return what identifies a run in its checkpoint: the scenario, and a hash of all numbers from the robot and signal files."""
-    p, hashed = prepared.problem, hashlib.sha256()
-    parts = {"model": (p.model.index, p.model.constants, p.model.loop_index, p.model.loop_constants),
+    p, scenario, hashed = prepared.problem, prepared.scenario, hashlib.sha256()
+    control_models = (part.bound_model for part in (scenario.control, scenario.controller) if part is not None)
+    models = [p.model, *(model for model in control_models if model is not None)]
+    parts = {"model": tuple((model.index, model.constants, model.loop_index, model.loop_constants) for model in models),
              "schedule": p.schedule, "signals": p.signals, "start": (p.q, p.v),
              "law": p.law, "contacts": p.contacts, "joint_laws": p.joint_laws, "stops": p.stops,
              "friction": tuple(np.array([each.level, each.static, each.stribeck]) for each in prepared.frictions)}
+    if p.sampled is not None:                                  # its laws are in another problem
+        law = p.sampled.law
+        parts["sampled"] = (law.schedule, law.signals, law.joint_laws, p.sampled.limit, p.sampled.resolution)
     arrays, _ = split_arrays({name: arrays_of(x) for name, x in parts.items() if x is not None})
     for name, x in arrays.items():
         hashed.update(f"{name} {x.dtype} {x.shape}".encode() + np.ascontiguousarray(x).tobytes())
