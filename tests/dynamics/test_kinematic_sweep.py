@@ -220,6 +220,19 @@ def test_a_link_without_one_coupler_has_no_transmission_angle():
             sweep.transmission_angle(name)
 
 
+def test_a_figure_has_a_panel_for_each_quantity():
+    sweep = ld.kinematic_sweep(ld.build(slider_crank()), "crank", np.linspace(0.5, 2.0, 5), {"slider": 0.4}, driven=["slider"])
+    screen, paper = ld.figure_of(sweep), ld.figure_of(sweep, width=3.5, style="paper")
+    assert len(screen.axes) == len(paper.axes) == 4                       # angles, positions, advantage, transmission angle
+    line = screen.axes[1].lines[0]
+    assert np.abs(line.get_ydata() - sweep.position("slider")).max() == 0.0
+    assert np.abs(line.get_xdata() - np.degrees(sweep.positions)).max() < 1e-12
+    with pytest.raises(ld.NameLookupError, match="unknown plot 'torques' of this motion: expected one of positions"):
+        ld.figure_of(sweep, "torques")
+    with pytest.raises(UsageError, match="joints and t are for the plot of one run, not of a sweep"):
+        ld.figure_of(sweep, joints=["crank"])
+
+
 # command -------------------------------------------------------------------------------------------------------------------
 
 @pytest.fixture

@@ -19,6 +19,7 @@ import numpy as np
 from liedyn import __version__
 from liedyn.analysis.recorded_motion import positions_of
 from liedyn.analysis.recorded_robot import MIMIC_IGNORED, options_comment, robot_of
+from liedyn.dynamics.constraints.kinematic_sweep import KinematicSweep
 from liedyn.errors import InputError, LiedynWarning, NameLookupError, TrajectoryError, UsageError, list_names, of_level, warn
 from liedyn.io.atomic_output import STDIO, open_folder, translate_os_errors
 from liedyn.io.csv_table import Column, title_cell, write_table
@@ -42,9 +43,11 @@ from liedyn.report.plots.plot_data import (
 )
 from liedyn.report.plots.rollout_plots import rollout_figures
 from liedyn.report.plots.save_plots import SavedPlots, draw_beside, drawn_into, figures, page_beside, save_figures
+from liedyn.report.plots.sweep_plot import draw_sweep
 from liedyn.report.replay.page import PAGE, replay_page
 from liedyn.report.replay.scene import drawn_meshes
 from liedyn.report.replay.sources import marks_of_run, run_name, shown_result, trajectory_file
+from liedyn.report.sweep_report import transmission_angles_of
 from liedyn.robot_files import ReadingOptions, yaml_of
 from liedyn.rollouts.rollout import Rollout
 from liedyn.simulation.run import Result
@@ -126,17 +129,18 @@ def write_replay(result: Result, folder: Path) -> SavedPlots:
     return page_beside(folder / PAGE, page)
 
 
-def figure_of(result: Result | Rollout, what: str = "positions", *, width: float | None = None,
+def figure_of(result: Result | Rollout | KinematicSweep, what: str = "positions", *, width: float | None = None,
               style: Literal["screen", "paper"] = "screen", joints: Sequence[str] = (),
               t: tuple[float, float] | None = None) -> Figure:
-    """Return a Matplotlib figure of a simulated motion, or of the runs of a rollout.
+    """Return a Matplotlib figure of a simulated motion, of the runs of a rollout, or of a sweep of a driver.
 
     Parameters
     ----------
-    result : Result or Rollout
+    result : Result, Rollout or KinematicSweep
     what : str
         motion, positions, velocities, torques, energy, …: the names of the files in the folder `plots` of a run. Of a rollout:
-        positions, velocities, and if it has `forces` accelerations and torques.
+        positions, velocities, and if it has `forces` accelerations and torques. Of a sweep: positions, with mechanical advantages
+        and transmission angles.
     width : float, optional
         Width of the figure [inches], such as 3.5 or 7 for one or two columns of a page; panels and labels are arranged for it.
     style : "screen" or "paper"
@@ -164,9 +168,12 @@ def figure_of(result: Result | Rollout, what: str = "positions", *, width: float
     >>> ld.figure_of(run, "positions", width=3.5, style="paper", joints=["elbow"]).savefig("elbow.pdf")
     """
     look = look_of(style, width)
-    if isinstance(result, Rollout):
-        if joints or t:
-            raise UsageError("joints and t are for the plot of one run, not of a rollout")
+    if isinstance(result, Rollout | KinematicSweep) and (joints or t):
+        kind = "rollout" if isinstance(result, Rollout) else "sweep"
+        raise UsageError(f"joints and t are for the plot of one run, not of a {kind}")
+    if isinstance(result, KinematicSweep):
+        plots = {"positions": draw_sweep(result, transmission_angles_of(result)[0], look)}
+    elif isinstance(result, Rollout):
         plots = rollout_figures(result, what, look)
     else:
         recording = select_times(recording_of(result), *(t or (None, None)))
