@@ -56,9 +56,9 @@ class SpecialPosition(Immutable):
     Examples
     --------
     >>> model = ld.load("robots/slider_crank.yaml")
-    >>> sweep = ld.kinematic_sweep(model, "crank", np.linspace(-1.0, 1.0, 5), driven=["slider"])
+    >>> sweep = ld.kinematic_sweep(model, "crank", np.linspace(-1.0, 1.0, 5), driven=["block"])
     >>> [(x.kind, x.coordinate, round(abs(x.position), 9)) for x in sweep.special_positions]
-    [('dead centre', 'slider', 0.0)]
+    [('dead centre', 'block', 0.0)]
     """
 
     kind: str
