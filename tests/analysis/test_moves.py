@@ -162,7 +162,7 @@ def test_wrong_input():
     model = ld.build(replace(robot, joints=(robot.joints[0], elbow, *robot.joints[2:])))
     model = model.with_changes(acceleration_limit={"shoulder": 3.0})
     for arguments, kind, message in (
-            (({"sholder": 1},), ld.NameLookupError, "target: the robot has no moving joint 'sholder' (did you mean shoulder?)"),
+            (({"sholder": 1},), ld.NameLookupError, "target: no moving joint 'sholder'; did you mean 'shoulder'?"),
             (({"elbow": 0.5},), ld.UsageError, "no acceleration limit of elbow"),
             (({"elbow": 2.0},), ld.ConfigurationError, "the target of elbow is 2 rad; its limits are -1 to 1"),
             (({"shoulder": np.nan},), ld.ConfigurationError, "not finite"),

@@ -210,6 +210,13 @@ def test_a_posture_of_one_joint(panda):
     np.testing.assert_allclose(found.q[0], q[0] + 0.2, atol=1e-7)
 
 
+def test_a_guess_by_joint(planar):
+    targets = {"tip": [0.8, 0.6, 0.0]}
+    for elbow in (-1.0, 1.0):
+        ours, theirs = (ld.inverse_kinematics(planar, targets, q, restarts=0) for q in ({"elbow": elbow}, [0.0, elbow]))
+        assert (ours.q == theirs.q).all() and np.sign(ours.q[1]) == elbow
+
+
 def test_fixed_joints_keep_the_guess(panda):
     q = 0.4 * panda.lower + 0.6 * panda.upper
     start = q + 0.1
@@ -389,6 +396,9 @@ def test_far_from_the_origin_rounding_does_not_count_as_a_miss(tmp_path):
     ([ld.Task(link="tip", position=np.zeros((2, 3))), ld.Task(link="fore", position=np.zeros((3, 3)))], {}, ld.ShapeError,
      "leading axes of targets do not match"),
     ({"tip": [0, 0, 0]}, {"q0": [0.0]}, ld.ShapeError, "q0 has the wrong shape"),
+    ({"tip": [0, 0, 0]}, {"q0": {"elbw": 0.0}}, ld.NameLookupError, "no moving joint 'elbw'"),
+    ({"tip": [0, 0, 0]}, {"q0": {"elbow": [0.0, 1.0]}}, ld.ShapeError, r"^q0\['elbow'\] has the wrong shape"),
+    ({"tip": [0, 0, 0]}, {"posture": {"elbow": "x"}}, ld.ShapeError, r"^posture\['elbow'\]"),
     ({"tip": [0, 0, 0]}, {"q0": [0.0, np.inf]}, ld.ConfigurationError, "q0"),
     ({"tip": np.zeros((3, 3))}, {"q0": np.zeros((2, 2))}, ld.ShapeError, "q0 does not match the targets"),
     ({"tip": [0, 0, 0]}, {"path": True}, ld.ShapeError, "path: expected targets"),

@@ -30,6 +30,7 @@ from liedyn.dynamics.constraints.assembly import Assembly, assemble, assemblies,
 from liedyn.dynamics.constraints.constraints import constraint_velocity, project_configuration, project_velocity_unchecked
 from liedyn.dynamics.constraints.mobility import survey_mobility
 from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights
+from liedyn.dynamics.joint_values import with_joint_values
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import (
@@ -502,10 +503,7 @@ def configuration_of(model: Model, texts: Sequence[str], start: Array | None = N
 
     Raises UsageError for other texts, ConfigurationError for quaternions off unit norm.
     """
-    q = model.neutral() if start is None else start.copy()
-    for name, values in positions_of(model, texts, "--q").items():
-        q[model.q_index(name)] = values
-    return q
+    return with_joint_values(model, model.neutral() if start is None else start, positions_of(model, texts, "--q"), "q")
 
 
 def positions_of(model: Model, texts: Sequence[str], option: str) -> dict[str, list[float]]:

@@ -13,6 +13,7 @@ from liedyn.arrays import Array, ArrayLike, Mask
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.batching.calls import check_finite
 from liedyn.dynamics.constraints.couplings import checked_motion, follow_couplings
+from liedyn.dynamics.joint_values import with_joint_values
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import (
     ComputationError,
@@ -363,15 +364,10 @@ class _Plan:
 def _configuration(model: Model, q: ArrayLike | Mapping[str, Any] | None, name: str, default: Array) -> Array:
     """Return a configuration from an array or from values by joint."""
     if isinstance(q, Mapping):
-        out, followers = default.copy(), model.follows if model.nc else np.zeros(model.nv, dtype=bool)
-        for joint, values in q.items():
-            if joint not in model.joint_names:
-                raise _unknown_joint(name, str(joint), model)
+        out, followers = with_joint_values(model, default, q, name), model.follows if model.nc else np.zeros(model.nv, dtype=bool)
+        for joint in q:
             if followers[model.v_index(joint)].any():
                 raise UsageError(f"{name}: joint {joint} follows other joints: expected values of those only")
-            place = model.q_index(joint)
-            out[place] = as_array(np.atleast_1d(values), f"{name}[{joint!r}]", (place.stop - place.start,))
-        check_finite(name, out, model.q_names)
         return follow_couplings(model, integrate(model, out, np.zeros(model.nv)))[0]
     if q is None:
         return follow_couplings(model, default)[0] if model.nc else default

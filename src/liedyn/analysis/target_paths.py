@@ -11,11 +11,11 @@ import numpy as np
 from liedyn.analysis.configurations import configuration_of, positions_of
 from liedyn.arrays import Array
 from liedyn.dynamics.inverse_kinematics import InverseKinematics, inverse_kinematics
+from liedyn.dynamics.joint_values import neutral_within_limits
 from liedyn.dynamics.kinematic_tasks import Task
 from liedyn.errors import Place, TrajectoryError, list_names
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.model import Model
-from liedyn.simulation.limits import neutral_within_limits
 from liedyn.simulation.name_binding import select
 from liedyn.simulation.trajectory_columns import check_column_unit
 

@@ -117,10 +117,10 @@ def view(robot: str, q: tuple[str, ...], floating: bool, output: str | None, no_
     if floating and base == "fixed":
         raise click.UsageError("--floating and --base fixed contradict each other.")
     from liedyn.analysis.configurations import configuration_of
+    from liedyn.dynamics.joint_values import neutral_within_limits
     from liedyn.io.atomic_output import check_output
     from liedyn.report.replay.view import write_view
     from liedyn.robot_files import read_model
-    from liedyn.simulation.limits import neutral_within_limits
 
     def opened() -> tuple[Model, Array]:
         model = read_model(robot, base="floating" if floating else base, loops=loops, **reading)

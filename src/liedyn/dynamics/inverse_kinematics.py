@@ -14,6 +14,7 @@ from liedyn.dynamics.batching.calls import check_configuration, thread_workspace
 from liedyn.dynamics.batching.threads import chunks, run_on_threads
 from liedyn.dynamics.constraints.assembly import coordinate_mask
 from liedyn.dynamics.constraints.rank import equation_weights
+from liedyn.dynamics.joint_values import neutral_within_limits, with_joint_values
 from liedyn.dynamics.kinematic_tasks import TaskEquations, Tasks, posture_of, task_equations_of, task_list
 from liedyn.dynamics.manifold import difference, generator_of_seed
 from liedyn.dynamics.scales import model_scales
@@ -104,7 +105,7 @@ class InverseKinematics(Immutable):
 _OPEN = 1e-9             # a smaller residual of loops is not reported
 
 
-def inverse_kinematics(model: Model, tasks: Tasks, q0: ArrayLike | None = None, *,  # noqa: PLR0913 - independent options
+def inverse_kinematics(model: Model, tasks: Tasks, q0: ArrayLike | Mapping[str, ArrayLike] | None = None, *,  # noqa: PLR0913 - independent options
                        posture: ArrayLike | Mapping[str, ArrayLike] | None = None, fixed: Sequence[str] = (), path: bool = False,
                        restarts: int | None = None, seed: int = 0, limits: bool = True, tolerance: float = 1e-10,
                        constraint_motion: Mapping[str, Any] | None = None) -> InverseKinematics:
@@ -116,8 +117,9 @@ def inverse_kinematics(model: Model, tasks: Tasks, q0: ArrayLike | None = None, 
     tasks : {link: pose or position}, or Task, or a list of them
         Poses are (..., 4, 4), or (..., 7) with a quaternion x y z w; positions (..., 3). Leading axes are those of the targets.
         For directions, distances, priorities, … see `Task`.
-    q0 : (nq,) or (..., nq) array, optional
-        Guess, from which the first search starts, within the limits. Default: neutral, or the middle of limits that exclude it.
+    q0 : (nq,) or (..., nq) array, or {joint: position}, optional
+        Guess, from which the first search starts, within the limits. Default, and joints without a value: neutral, or the middle
+        of limits that exclude it.
     posture : (nq,) array, or {joint: position}, optional
         Preferred configuration. Among the configurations that fulfil the tasks, the search moves to the one nearest to it.
     fixed : names, optional
@@ -181,18 +183,12 @@ def inverse_kinematics(model: Model, tasks: Tasks, q0: ArrayLike | None = None, 
     return _result(model, equations, searcher, lead, q, residual, statistics, path)
 
 
-def _guess(model: Model, q0: ArrayLike | None, lead: tuple[int, ...], limits: bool) -> tuple[Array, tuple[int, ...]]:
+def _guess(model: Model, q0: ArrayLike | Mapping[str, ArrayLike] | None, lead: tuple[int, ...],
+           limits: bool) -> tuple[Array, tuple[int, ...]]:
     """Return the guesses (N or 1, nq), and the leading axes of targets and guesses."""
-    if q0 is None:
-        q = model.neutral()
-        for joint in model.joints if limits else ():
-            low, high = model.lower[joint.v], model.upper[joint.v]
-            if joint.kind == ONE_DOF:
-                inside = np.clip(q[joint.q], low, high)
-                moved = np.isfinite(low) & np.isfinite(high) & (inside != q[joint.q])
-                inside[moved] = 0.5 * (low[moved] + high[moved])
-                q[joint.q] = inside
-        return q[None], lead
+    if q0 is None or isinstance(q0, Mapping):
+        start = neutral_within_limits(model) if limits else model.neutral()
+        return with_joint_values(model, start, q0 or {}, "q0")[None], lead
     q = as_array(q0, "q0", (model.nq,))
     check_configuration(model, q, "q0")
     if q.ndim == 1:

@@ -12,6 +12,7 @@ from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.dynamics.batching.arrays import as_array, as_single_state, common_leading_axes, constraint_motion_array
 from liedyn.dynamics.batching.calls import check_configuration, check_quaternion
 from liedyn.dynamics.constraints.rank import equation_weights
+from liedyn.dynamics.joint_values import with_joint_values
 from liedyn.dynamics.manifold import continuous_quaternions
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ConfigurationError, ShapeError, UsageError, summarized
@@ -364,11 +365,7 @@ def posture_of(model: Model, posture: ArrayLike | Mapping[str, ArrayLike]) -> tu
         q = as_single_state(posture, "posture", (model.nq,))
         check_configuration(model, q, "posture")
         return q, np.ones(model.nv)
-    q, weight = model.neutral(), np.zeros(model.nv)
-    for name, value in posture.items():
-        joint = model.joint(name)
-        q[joint.q] = as_single_state(np.atleast_1d(np.asarray(value, dtype=float)), f"posture of {name!r}",
-                                     (joint.q.stop - joint.q.start,))
-        weight[joint.v] = 1.0
-    check_configuration(model, q, "posture")
+    q, weight = with_joint_values(model, model.neutral(), posture, "posture"), np.zeros(model.nv)
+    for name in posture:
+        weight[model.v_index(name)] = 1.0
     return q, weight

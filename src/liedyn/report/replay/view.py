@@ -15,15 +15,16 @@ from liedyn.arrays import Array, ArrayLike
 from liedyn.dynamics.batching.arrays import as_single_state
 from liedyn.dynamics.constraints.assembly import assemble
 from liedyn.dynamics.constraints.couplings import follow_couplings
+from liedyn.dynamics.joint_values import neutral_within_limits, with_joint_values
 from liedyn.dynamics.manifold import difference
-from liedyn.errors import ComputationError, LiedynWarning, ShapeError, list_names, of_level, warn
+from liedyn.errors import ComputationError, LiedynWarning, list_names, of_level, warn
 from liedyn.io.atomic_output import open_output, path_part
 from liedyn.model.model import Model
 from liedyn.report.replay.mechanism import mechanism_data, messages_of
 from liedyn.report.replay.page import ReplayOptions, replay_page
 from liedyn.report.replay.scene import drawn_meshes
 from liedyn.report.replay.sources import ReplayRun
-from liedyn.simulation.limits import neutral_within_limits, start_warnings
+from liedyn.simulation.limits import start_warnings
 
 _NOTICEABLE = 1e-3         # rad or m: smaller changes of values by loops and couplings cause no warning
 _MOST_NAMES = 3            # in a warning
@@ -126,13 +127,7 @@ def _configuration(model: Model, q: ArrayLike | Mapping[str, ArrayLike] | None) 
     """Return q (nq,). Raise for wrong names and shapes."""
     if q is not None and not isinstance(q, Mapping):
         return as_single_state(q, "q", (model.nq,))
-    configuration = neutral_within_limits(model)
-    for name, value in (q or {}).items():
-        place = model.q_index(name)
-        if np.size(value) != place.stop - place.start:
-            raise ShapeError(f"q[{name!r}] has the wrong shape: expected ({place.stop - place.start},), got {np.shape(value)}")
-        configuration[place] = np.ravel(value)
-    return as_single_state(configuration, "q", (model.nq,))
+    return with_joint_values(model, neutral_within_limits(model), q or {}, "q")
 
 
 def _closed(model: Model, q: Array, stated: Sequence[str]) -> tuple[Array, tuple[LiedynWarning, ...]]:
