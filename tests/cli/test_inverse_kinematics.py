@@ -35,6 +35,7 @@ def test_json_and_several_options(tmp_path):
     (["--quaternion", "0,0,0,1"], lambda T: T[:3, :3] - np.eye(3)),
     (["--look-at", "1,1,1", "--axis", "1,0,0"], lambda T: np.cross(T[:3, 0], np.ones(3) - T[:3, 3])),
     (["--position", "0.1,0.2,0.3", "--point", "0.1,0,0"], lambda T: T[:3, :3] @ [0.1, 0, 0] + T[:3, 3] - [0.1, 0.2, 0.3]),
+    (["--pose", "1,2,3,0,0,0.5"], lambda T: [*T[:3, 3] - [1, 2, 3], np.arctan2(T[1, 0], T[0, 0]) - 0.5, T[2, 0], T[2, 1]]),
     (["--distance", "0.7"], lambda T: np.linalg.norm(T[:3, 3]) - 0.7)])
 def test_every_kind_of_target(options, goal):
     q = yaml.safe_load(ok("ik", ROBOTS / "asymmetric_body.yaml", "-l", "block", *options).stdout)["q"]["base"]
@@ -59,6 +60,64 @@ def test_a_path_of_poses_comes_back(tmp_path):
     np.testing.assert_allclose(ld.motion_of(model, ld.read_trajectory(tmp_path / "motion.csv")).q, q, atol=1e-8)
 
 
+TASKS = """
+- {link: tip, position: [-0.4, 0, 0.2], axes: xz, weight: 2}
+- {link: lower, direction: [0, 0, 1], priority: 2, name: upright}
+"""
+
+
+def test_a_file_of_tasks(tmp_path):
+    (tmp_path / "tasks.yaml").write_text(TASKS)
+    report = json.loads(run("ik", ARM, "--tasks", tmp_path / "tasks.yaml", "--q", "elbow=0.4", "--json", "--nearest").stdout)
+    model = ld.load(ARM)
+    tasks = [ld.Task(link="tip", position=[-0.4, 0, 0.2], axes="xz", weight=2),
+             ld.Task(link="lower", direction=[0, 0, 1], priority=2, name="upright")]
+    with pytest.warns(ld.LiedynWarning):
+        ours = ld.inverse_kinematics(model, tasks, {"elbow": 0.4})
+    assert report["tasks"] == ["tip", "upright"] and list(report["q"].values()) == ours.q.tolist()
+    (tmp_path / "tasks.json").write_text('[{"link": "block", "pose": {"xyz": [1, 2, 3], "rpy": [0, 0, 0.5]}, '
+                                         '"point": [0.1, 0, 0]}]')
+    body = ROBOTS / "asymmetric_body.yaml"
+    q = yaml.safe_load(ok("ik", body, "--tasks", tmp_path / "tasks.json").stdout)["q"]["base"]
+    np.testing.assert_allclose(q, [1 - 0.1 * np.cos(0.5), 2 - 0.1 * np.sin(0.5), 3, 0, 0, np.sin(0.25), np.cos(0.25)], atol=1e-9)
+    (tmp_path / "more.yaml").write_text("[{link: block, pose: [1, 2, 3, 0, 0, 0, 1]}, {centre_of_mass: [0, 0, 0], priority: 2}]")
+    assert "of 2 " not in run("ik", body, "--tasks", tmp_path / "more.yaml", "--nearest").stderr
+
+
+def test_a_file_of_tasks_adds_to_a_path(tmp_path):
+    (tmp_path / "tasks.yaml").write_text("[{link: lower, direction: [0, 0, 1], priority: 2}]")
+    (tmp_path / "path.csv").write_text("t[s],pose.tip.px[m],pose.tip.py[m],pose.tip.pz[m]\n0,-0.4,0,0.2\n1,-0.4,0,0.3\n")
+    result = run("ik", ARM, "--targets", tmp_path / "path.csv", "--tasks", tmp_path / "tasks.yaml", "--json")
+    assert json.loads(result.stdout)["tasks"] == ["tip", "lower"]
+
+
+@pytest.mark.parametrize("text, message", [
+    ("link: tip", "tasks.yaml:1: not a file of this kind: expected a list of tasks"), ("[]", "expected a list of tasks"),
+    ("- {link: tip, positon: [1, 2, 3]}", "tasks.yaml:1: [0].positon: unknown key"),
+    ("- {link: tip, position: [1, 2]}", "[0].position: expected a list of 3 numbers"),
+    ("- {link: tip, position: [1, 2, 3], priority: 0}", "[0].priority: out of range: expected a number >= 1"),
+    ("- {link: tip, position: [1, 2, 3], weight: 0}", "[0].weight: out of range"),
+    ("- {link: tip, pose: {xyz: [1, 2, 3], rpi: [1, 2, 3]}}", "[0].pose.rpi: unknown key"),
+    ("- {position: [1, 2, 3]}", "expected the name of a link")])
+def test_wrong_files_of_tasks(tmp_path, text, message):
+    (tmp_path / "tasks.yaml").write_text(text)
+    result = run("ik", ARM, "--tasks", tmp_path / "tasks.yaml")
+    assert result.exit_code in (2, 3) and message in result.stderr and result.stdout == ""
+
+
+@pytest.mark.parametrize("command", [("ik", "--link", "c", "--distance", "1", "--force"), ("assemble",)])
+def test_results_name_the_options_of_the_robot_file(command, tmp_path):
+    (tmp_path / "loop.yaml").write_text("""links: {b: {mass: 1, inertia: [1, 1, 1]}, c: {mass: 1, inertia: [1, 1, 1]}}
+joints:
+  j: {type: continuous, parent: world, child: b, axis: [0, 1, 0]}
+  k: {type: continuous, parent: b, child: c, axis: [0, 1, 0], origin: {xyz: [0, 0, -1]}}
+loops: {l: {type: distance, a: world, b: {link: c, xyz: [0, 0, -1]}, length: 1}}
+""")
+    ok(command[0], tmp_path / "loop.yaml", *command[1:], "--package-root", tmp_path, "-o", tmp_path / "q.csv")
+    comment = ld.read_trajectory(tmp_path / "q.csv").header["robot_options"]
+    assert json.loads(comment) == {"package_roots": ["."]}
+
+
 def test_out_of_reach_is_an_error_with_the_distance(tmp_path):
     result = run("ik", ARM, "--link", "tip", "--position", "9,0,2", "-o", tmp_path / "q.yaml")
     assert result.exit_code == 1 and not (tmp_path / "q.yaml").exists()
@@ -80,7 +139,7 @@ def test_rows_out_of_reach_are_counted(tmp_path):
 @pytest.mark.parametrize("options, message", [
     (["--position", "1,2,3"], "--position requires --link NAME"),
     (["--link", "tip"], "--link requires a target, such as --position X,Y,Z"),
-    ([], "no target: give --link NAME with --position X,Y,Z, --com X,Y,Z, or --targets FILE.csv"),
+    ([], "no target: give --link NAME with --position X,Y,Z, --com X,Y,Z, --tasks FILE.yaml, or --targets FILE.csv"),
     (["--link", "tip", "--position", "1,2"], "expected 3 numbers separated by commas, got '1,2'"),
     (["--link", "tip", "--position", "1,2,nan"], "expected 3 numbers separated by commas, got '1,2,nan'"),
     (["--link", "tip", "--rpy", "0,0,0", "--quaternion", "0,0,0,1"], "--rpy and --quaternion both give the orientation"),

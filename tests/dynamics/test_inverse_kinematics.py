@@ -176,6 +176,16 @@ def test_a_task_of_lower_priority_does_not_disturb(gantry):
         np.testing.assert_allclose(found.q, [a[0], a[1], b[2]], atol=1e-9)
 
 
+def test_the_task_that_is_missed_is_named(panda):
+    """Not another one, whose errors are rounding."""
+    q = 0.4 * panda.lower + 0.6 * panda.upper
+    hand = ld.Task(link="panda_hand", pose=ld.link_pose(panda, q, "panda_hand"))
+    with pytest.warns(ld.LiedynWarning, match=r"not reached; elbow misses by \d"):
+        found = ld.inverse_kinematics(panda, [hand, ld.Task(link="panda_link4", position=[0, 0, 1.5], axes="z", priority=2,
+                                                            name="elbow")], q)
+    assert found.position_error[0] < 1e-9 < 0.1 < found.position_error[1]
+
+
 def test_a_first_task_out_of_reach_keeps_its_error(panda):
     """The second turns the hand within what the stretched arm leaves."""
     far = ld.Task(link="panda_hand", position=[1.5, 0.3, 0.4])

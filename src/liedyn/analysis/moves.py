@@ -13,7 +13,9 @@ from liedyn.arrays import Array, ArrayLike, Mask
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.batching.calls import check_finite
 from liedyn.dynamics.constraints.couplings import checked_motion, follow_couplings
+from liedyn.dynamics.inverse_kinematics import inverse_kinematics
 from liedyn.dynamics.joint_values import with_joint_values
+from liedyn.dynamics.kinematic_tasks import Task
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import (
     ComputationError,
@@ -196,10 +198,19 @@ def plan_move(model: Model, target: ArrayLike | Mapping[str, Any], q0: ArrayLike
 
 
 def move_of_texts(model: Model, target: Sequence[str], start: Sequence[str], limits: Mapping[str, Sequence[str]], *,
-                  duration: float | None = None, straight: bool = False) -> Move:
-    """Return the move of texts such as "elbow=0.5" or the name of a keyframe, and limits such as "2" or "elbow=2" by kind."""
+                  tasks: Sequence[Task] = (), duration: float | None = None, straight: bool = False) -> Move:
+    """Return the move of texts such as "elbow=0.5" or the name of a keyframe, and limits such as "2" or "elbow=2" by kind.
+
+    tasks   that the target fulfils, as near to the start as possible. Joints of `target` keep their values.
+    """
     q0 = _configuration_of_texts(model, start, "start", model.neutral())
     q1 = _configuration_of_texts(model, target, "target", q0)
+    if tasks:
+        fixed = [text.partition("=")[0].strip() for text in target if "=" in text]
+        solution = inverse_kinematics(model, tasks, q1, posture=q1, fixed=fixed)
+        if not solution.reached:
+            raise ComputationError(f"the target is not reached: {solution.miss()}")
+        q1 = solution.q
     return plan_move(model, q1, q0, velocity=_limit_of_texts(limits["velocity"], "velocity"),
                      acceleration=_limit_of_texts(limits["acceleration"], "acceleration"),
                      jerk=_limit_of_texts(limits["jerk"], "jerk"), duration=duration, straight=straight)

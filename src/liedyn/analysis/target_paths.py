@@ -14,8 +14,11 @@ from liedyn.dynamics.inverse_kinematics import InverseKinematics, inverse_kinema
 from liedyn.dynamics.joint_values import neutral_within_limits
 from liedyn.dynamics.kinematic_tasks import Task
 from liedyn.errors import Place, TrajectoryError, list_names
+from liedyn.io.task_file import read_tasks
 from liedyn.io.trajectory_csv import Trajectory
+from liedyn.model.links import Pose
 from liedyn.model.model import Model
+from liedyn.model.spatial import pose
 from liedyn.simulation.name_binding import select
 from liedyn.simulation.trajectory_columns import check_column_unit
 
@@ -76,6 +79,13 @@ def _point_of(trajectory: Trajectory) -> tuple[float, ...]:
     """Return the point of the links to which the poses of a file refer, from its comment `# frame`."""
     match = re.search(r"the point is (\S+) (\S+) (\S+) in the link", trajectory.header.get("frame", ""))
     return tuple(map(float, match.groups())) if match else (0.0, 0.0, 0.0)
+
+
+def tasks_of_file(path: str) -> list[Task]:
+    """Return the tasks of a YAML or JSON file."""
+    tasks: list[dict[str, Any]] = [{name: pose(x) if isinstance(x, Pose) else x for name, x in values.items()}
+                                   for values in read_tasks(path)]
+    return [Task(**values) for values in tasks]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -95,6 +96,7 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
         with arguments_first(lambda: find(read())):
             check_output(output, force=force, endings=(".yaml", ".yml", ".csv"))
 
+    from liedyn.analysis.recorded_robot import options_comment
     from liedyn.report import assembly_report
 
     model = read()
@@ -107,7 +109,8 @@ def assemble(robot: str, q: tuple[str, ...], keep: tuple[str, ...], v: tuple[str
         results = [assembly_report.assembly_to_dict(state) for state in states]
         console.result_json({"robot": model.source, "assemblies": results} if find_all else results[0])
     if output:
-        assembly_report.write_assemblies(states, output, force=force, as_list=find_all)
+        comments = options_comment(reading, Path() if output == "-" else Path(output).absolute().parent)
+        assembly_report.write_assemblies(states, output, comments, force=force, as_list=find_all)
         console.file(output)
 
 

@@ -113,10 +113,11 @@ def bag_options(command: Callable[..., Any]) -> Callable[..., Any]:
                  **values: Any) -> Any:
         bag: BagOptions = {"topics": topics, "base_frame": base_frame, "interpolate": interpolate, "log_times": log_times}
         return command(*args, bag=bag, **values)
-    return _with_options(with_bag, _BAG_OPTIONS)
+    return with_options(with_bag, _BAG_OPTIONS)
 
 
-def _with_options(command: Callable[..., Any], options: tuple[Decorator, ...]) -> Callable[..., Any]:
+def with_options(command: Callable[..., Any], options: tuple[Decorator, ...]) -> Callable[..., Any]:
+    """Return the command with options, in their order."""
     for option in reversed(options):
         command = option(command)
     return command
@@ -172,7 +173,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         options = {"inertia_from_meshes": inertia_from_meshes, "ignore": list(ignore), "xacro_args": xacro_args,
                    "package_roots": list(package_roots)}
         return command(*args, reading={key: x for key, x in options.items() if x}, **values)
-    return _with_options(with_reading, _READING_OPTIONS)
+    return with_options(with_reading, _READING_OPTIONS)
 
 
 def reading_overrides(reading: ReadingOptions) -> tuple[str, ...]:

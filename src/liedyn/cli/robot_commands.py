@@ -3,11 +3,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from liedyn.cli.console import Console, arguments_first, with_console
+from liedyn.cli.inverse_kinematics import target_options, tasks_of_options
 from liedyn.cli.options import (
     FILE,
     TRAJECTORY,
@@ -299,8 +300,9 @@ def export(robot: str, function: str, output: str | None, link: str | None, fram
 
 @click.command(short_help="Plan a motion to a configuration under velocity, acceleration and jerk limits.")
 @robot_argument
-@click.option("--to", "target", multiple=True, required=True, metavar="JOINT=VALUE", help="Target of a joint (coordinates "
-              "separated by commas), or the name of a keyframe; may be repeated. Other joints stay.")
+@click.option("--to", "target", multiple=True, metavar="JOINT=VALUE", help="Target of a joint (coordinates separated by "
+              "commas), or the name of a keyframe; may be repeated. Other joints stay, or move --link.")
+@target_options
 @click.option("--from", "start", multiple=True, metavar="JOINT=VALUE", help="Start of a joint, or the name of a keyframe; may "
               "be repeated. Default: zero.")
 @click.option("--velocity", multiple=True, metavar="[JOINT=]LIMIT", help="Maximum velocity [rad/s or m/s], of all joints or "
@@ -317,16 +319,19 @@ def export(robot: str, function: str, output: str | None, link: str | None, fram
 def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: tuple[str, ...],               # noqa: PLR0913
          acceleration: tuple[str, ...], jerk: tuple[str, ...], duration: float | None, straight: bool, step: float,
          loops: str | None, output: str, base: Base | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool,
-         force: bool, as_json: bool, console: Console) -> None:
+         force: bool, as_json: bool, console: Console, **goals: Any) -> None:
     """Plan the fastest motion of ROBOT from one configuration to another, under limits of velocity, acceleration and jerk.
 
-    All joints arrive at the same time. The output is a trajectory with columns q, v and a, for `inverse`, `replay`, `plot` and
+    All joints arrive at the same time. With --link, inverse kinematics finds the configuration at the target that is near the
+    start. The output is a trajectory with columns q, v and a, for `inverse`, `replay`, `plot` and
     the signals of a scenario.
 
     \b
     Examples:
       liedyn move robots/panda.yaml --to panda_joint4=-1.5 \\
           --to panda_joint2=0.5 --acceleration 5 --jerk 50 -o motion.csv
+      liedyn move robots/ur5.yaml --from elbow_joint=1.5 --link tool0 \\
+          --pose 0.4,0.2,0.5,3.14,0,0 --acceleration 5 -o motion.csv
       liedyn inverse motion.csv
     """
     from liedyn.io.atomic_output import check_output
@@ -336,12 +341,16 @@ def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: 
 
     from liedyn.analysis.recorded_robot import MIMIC_IGNORED, options_comment
 
+    tasks = tasks_of_options(**goals)
+    if not target and not tasks:
+        raise click.UsageError("no target: give --to JOINT=VALUE, or --link NAME with a target such as --pose X,Y,Z,R,P,Y.")
+
     def plan() -> Move:
         from liedyn.analysis.moves import move_of_texts
         from liedyn.robot_files import read_model
         model = read_model(robot, base=base, loops=loops, strict=strict, ignore_mimic=ignore_mimic, **reading)
         return move_of_texts(model, target, start, {"velocity": velocity, "acceleration": acceleration, "jerk": jerk},
-                             duration=duration, straight=straight)
+                             tasks=tasks, duration=duration, straight=straight)
 
     with arguments_first(plan):
         check_output(output, force=force)

@@ -92,7 +92,7 @@ class InverseKinematics(Immutable):
             return ""
         missed, count = ~self.reached.reshape(-1), len(self.tasks)
         p, a = self.position_error.reshape(-1, count), self.angle_error.reshape(-1, count)
-        size = np.where(missed[:, None], p / max(float(p.max()), 1e-300) + a / max(float(a.max()), 1e-300), -1.0)
+        size = np.where(missed[:, None], p / max(float(p.max()), _SMALL) + a / max(float(a.max()), _SMALL), -1.0)
         k, task = np.unravel_index(int(np.argmax(size)), size.shape)
         place = "" if self.reached.ndim == 0 else f"target {k}: "
         limits = self.at_limits.get(int(k), ())
@@ -103,6 +103,7 @@ class InverseKinematics(Immutable):
 
 
 _OPEN = 1e-9             # a smaller residual of loops is not reported
+_SMALL = 1e-9            # m or rad: a smaller error is rounding next to a task that is missed
 
 
 def inverse_kinematics(model: Model, tasks: Tasks, q0: ArrayLike | Mapping[str, ArrayLike] | None = None, *,  # noqa: PLR0913 - independent options

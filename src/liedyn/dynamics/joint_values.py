@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ def with_joint_values(model: Model, q: Array, values: Mapping[str, ArrayLike], n
             place = model.q_index(joint)
         except NameLookupError as error:
             raise NameLookupError(f"{name}: {error}") from None
-        sequence = value if isinstance(value, list | tuple) or np.ndim(value) else [value]
+        sequence: Any = value if isinstance(value, list | tuple) or np.ndim(value) else [value]
         out[place] = as_array(sequence, f"{name}[{joint!r}]", (place.stop - place.start,))
     check_configuration(model, out, name)
     return out

@@ -81,21 +81,24 @@ def assemblies_text(states: Sequence[AssembledState]) -> str:
     return "\n".join(lines)
 
 
-def write_assemblies(states: Sequence[AssembledState], path: str, *, force: bool = False, as_list: bool = False) -> None:
+def write_assemblies(states: Sequence[AssembledState], path: str, comments: dict[str, str], *, force: bool = False,
+                     as_list: bool = False) -> None:
     """Write assemblies: YAML with `q` (and `v`) by joint, in the format of `initial` of a scenario; `-` is standard output.
 
-    With `as_list` it is a list of these. A path that ends in .csv gets a trajectory, whose times are the numbers from 0.
+    With `as_list` it is a list of these. A path that ends in .csv gets a trajectory with these comments, whose times are the
+    numbers from 0.
     """
     model, q = states[0].model, np.array([state.assembly.q for state in states])
     v = None if states[0].v is None else np.array([state.v for state in states])
-    write_states(model, q, v, path, "closed", force=force, as_list=as_list)
+    write_states(model, q, v, path, "closed", comments, force=force, as_list=as_list)
 
 
-def write_states(model: Model, q: Array, v: Array | None, path: str, kind: str, *, force: bool, as_list: bool = False) -> None:
+def write_states(model: Model, q: Array, v: Array | None, path: str, kind: str,
+                 comments: dict[str, str], *, force: bool, as_list: bool = False) -> None:
     """Write states (k, nq), (k, nv) as `write_assemblies` does. kind: of the configurations, such as "closed"."""
     if Path(path).suffix.lower() == ".csv":
-        write_trajectory(path, trajectory_header(model, folder=Path(path).absolute().parent), np.arange(float(len(q))),
-                         motion_columns(model, q=q, v=v), force=force)
+        write_trajectory(path, trajectory_header(model, folder=Path(path).absolute().parent) | comments,
+                         np.arange(float(len(q))), motion_columns(model, q=q, v=v), force=force)
         return
     with open_output(STDIO if path == STDIO else path, force=force) as file:
         subject = f"{kind} configurations of {model.name}, each" if as_list else f"a {kind} configuration of {model.name}:"

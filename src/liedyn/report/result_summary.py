@@ -260,11 +260,12 @@ def reached_to_dict(model: Model, solution: InverseKinematics) -> dict[str, Any]
             "warnings": [warning.to_dict() for warning in solution.warnings]}
 
 
-def write_reached(model: Model, solution: InverseKinematics, targets: Trajectory | None, path: str, *,
-                  force: bool = False) -> None:
+def write_reached(model: Model, solution: InverseKinematics, targets: Trajectory | None, path: str,
+                  comments: dict[str, str], *, force: bool = False) -> None:
     """Write a configuration as `write_assemblies` does, or a trajectory with the times of the targets."""
     if targets is None:
-        write_states(model, solution.q[None], None, path, "reached" if solution.reached else "nearest", force=force)
+        write_states(model, solution.q[None], None, path, "reached" if solution.reached else "nearest", comments, force=force)
         return
     folder = None if path == STDIO else Path(path).absolute().parent
-    write_trajectory(path, trajectory_header(model, folder=folder), targets.t, motion_columns(model, q=solution.q), force=force)
+    write_trajectory(path, trajectory_header(model, folder=folder) | comments, targets.t, motion_columns(model, q=solution.q),
+                     force=force)
