@@ -375,7 +375,8 @@ ELEMENT = Schema("element", (
     Field("damping", OneOf((Number(), ONE_SIDED, _ROWS), "element_damping", _damping), "[N s/m]; torsion: [N m s/rad]; bushing: "
         "as its stiffness; others: also `{compression, extension}`", "none", kinds=_of_types("damping"), example=5, live=True),
     Field("free_length", OneOf((Number(), Vector(2)), "free_length", _free_length), "[m] spring: without force, or `[lower, "
-        "upper]` between which there is none; cable: slack up to it", "spring: the length at zero coordinates",
+        "upper]` between which there is none; cable: slack up to it", "spring: the length where all coordinates "
+        "are zero, also those of joints that follow others",
         kinds=_of_types("free_length"), example=0.3, live=True),
     Field("rest", Number(), "torsion: angle of b relative to a about the axis, without torque [rad]", 0, kinds=_of_types("rest"),
         example=0.2),
