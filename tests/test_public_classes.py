@@ -158,6 +158,8 @@ EXAMPLES = {
                           rollout(p, tau=lambda t, q, v: -q), ld.rollout(ld.Variants([model_of(p)] * 2), Q, V, dt=1e-3, steps=2),
                           rollout(p, forces=True, every=2), rollout(p, contacts=scenario(p)["contacts"])),
     "RolloutAdjoint": lambda p: rollout(p).adjoint(np.ones((2, 4, 2)), parameters=["mass.upper"]),
+    "TimeVaryingGain": lambda p: ld.tvlqr(rollout(p), 1.0, 1.0),
+    "LinearSteps": lambda p: rollout(p).linearize(),
     "RolloutDerivatives": lambda p: ld.rollout_derivatives(model_of(p), Q, V, dt=1e-3, steps=3),
     "RolloutEvents": lambda p: ld.rollout(model_of(p), Q, REST, dt=1e-2, steps=9, events=EVENTS).events,
     "ScenarioError": lambda p: raised(lambda: ld.run_scenario({"robot": str(p), "duration": -1})),

@@ -11,6 +11,7 @@ from liedyn.analysis.recorded_motion import (
     RecordedMotion as RecordedMotion,
     trajectory_of as trajectory_of,
 )
+from liedyn.analysis.trajectory_regulator import TimeVaryingGain as TimeVaryingGain, tvlqr as tvlqr
 from liedyn.dynamics.closed_form import closed_form as closed_form
 from liedyn.dynamics.constraints.assembly import (
     assemblies as assemblies,
@@ -189,6 +190,7 @@ from liedyn.robot_files import (
 from liedyn.rollouts.events import RolloutEvents as RolloutEvents
 from liedyn.rollouts.inputs import Feedback as Feedback
 from liedyn.rollouts.rollout import (
+    LinearSteps as LinearSteps,
     Rollout as Rollout,
     rollout as rollout,
     rollout_derivatives as rollout_derivatives,

@@ -357,6 +357,7 @@ ELSEWHERE: dict[str, str] = {
                      "integrate"), _INPUT),
     "run_scenario": "the computation of simulate, which test_scenarios.py compares",
     "rollout_derivatives": "requires generated code; compared in test_scenarios.py",
+    "tvlqr": "requires generated code; compared in test_linear_steps.py",
     "plan_move": "a duration; compared in test_moves.py",
     "kinematic_sweep": "of mechanisms with one degree of freedom; compared in test_kinematic_sweep.py",
     "identify": "compared for a recorded motion in test_scenarios.py",

@@ -80,8 +80,8 @@ def regulator(system: LinearSystem, Q: Weights, R: Weights, step: float | None) 
         raise UsageError("lqr: expected a system with inputs, got none")
     A, B, _, units, selected = _characteristic_part(system)
     names = [system.states[k] for k in selected]
-    weights = _weight_matrix(Q, names, "Q", "state") * units * units[:, None]
-    costs = _weight_matrix(R, system.inputs, "R", "input", positive=True)
+    weights = weight_matrix(Q, names, "Q", "state") * units * units[:, None]
+    costs = weight_matrix(R, system.inputs, "R", "input", positive=True)
     _check_decay(A, B, names, system, f"lqr: the inputs {list_names(system.inputs, 6)} do not affect")
     _check_decay(A.T, weights, names, system, "lqr: the weights Q do not contain", on_axis=True)
     if step is not None:
@@ -97,8 +97,8 @@ def observer(system: LinearSystem, W: Weights, V: Weights, step: float | None) -
         raise UsageError("lqe: expected a system with outputs, got none")
     A, B, C, units, selected = _characteristic_part(system)
     names = [system.states[k] for k in selected]
-    noise = _weight_matrix(W, names, "W", "state") / units / units[:, None]
-    errors = _weight_matrix(V, system.outputs, "V", "output", positive=True)
+    noise = weight_matrix(W, names, "W", "state") / units / units[:, None]
+    errors = weight_matrix(V, system.outputs, "V", "output", positive=True)
     _check_decay(A.T, C.T, names, system, f"lqe: the outputs {list_names(system.outputs, 6)} do not contain")
     _check_decay(A, noise, names, system, "lqe: the noise W does not excite", on_axis=True)
     if step is not None:
@@ -122,7 +122,7 @@ def _characteristic_part(system: LinearSystem) -> tuple[Array, Array, Array, Arr
     return A[np.ix_(selected, selected)], B[selected], C[:, selected], units, selected
 
 
-def _weight_matrix(weights: Weights, names: Sequence[str], argument: str, kind: str, positive: bool = False) -> Array:
+def weight_matrix(weights: Weights, names: Sequence[str], argument: str, kind: str, positive: bool = False) -> Array:
     """Return the matrix (n, n) of weights, which are a number, numbers, a matrix, or numbers by name or pattern."""
     n = len(names)
     matrix = np.zeros((n, n))

@@ -258,7 +258,7 @@ def checked_runs(runs: RolloutInputs, problem: InitialValueProblem, dt: float, m
     """
     if runs.contacts is not None or problem.directions:
         return False
-    gains = b"" if runs.pattern is None else runs.pattern.tobytes() + runs.gains[_extreme_runs(runs)].tobytes()
+    gains = b"" if runs.pattern is None else runs.pattern.tobytes() + runs.largest_gains[_extreme_runs(runs)].tobytes()
     history = runs.model.cached(_WARNING_HISTORY, _WarningHistory)
     alike = (dt, method, problem.passive, runs.masks.tobytes(), gains, runs.variants and ref(runs.variants))
     if without_warnings:
@@ -372,7 +372,7 @@ def stiff_warnings(problem: InitialValueProblem, runs: RolloutInputs, dt: float,
 def _extreme_runs(runs: RolloutInputs) -> Integers:
     """Return the first run and the runs with the minimum and maximum of each number of robots and each gain that differs."""
     tables = [] if runs.variants is None else [runs.variants.varying[1][runs.robot]]
-    tables += [] if runs.pattern is None else [runs.gains]
+    tables += [] if runs.pattern is None else [runs.largest_gains]
     extremes = [k for x in tables for k in (*x.argmin(axis=0), *x.argmax(axis=0))]
     return np.array(list(dict.fromkeys((0, *extremes)))[:_MAX_EXTREME_RUNS])
 
@@ -401,7 +401,7 @@ def _problem_with_gains(problem: InitialValueProblem, runs: RolloutInputs, k: in
     if runs.pattern is None:
         return at
     nv, gain = runs.model.nv, np.zeros(runs.pattern.shape)
-    gain[runs.pattern] = runs.gains[k]
+    gain[runs.pattern] = runs.largest_gains[k]
     kp, kd = (np.maximum(np.diag(x), 0.0) for x in (gain[:nv, :nv], gain[:nv, nv:]))
     return replace(at, schedule=at.schedule._replace(kp=kp, kd=kd, target=np.where(kp + kd > 0.0, 0, -1)))
 
@@ -466,7 +466,7 @@ def check_within_limits(problem: InitialValueProblem, runs: RolloutInputs, metho
 def _unsupported(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> tuple[Any, ...]:
     """Return (whether it is used, name) of each option that the loop of a single run does not support."""
     return ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
-            (runs.pattern is not None and runs.setpoints is not None, "feedback about a state that moves"),
+            (runs.moving, "feedback with gains or a state that change"),
             (len(runs.segments) > 1, "a mask that changes"), (problem.directions, "an event"))
 
 

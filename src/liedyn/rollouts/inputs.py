@@ -47,7 +47,7 @@ class Feedback(Immutable):
     """State feedback, computed at each stage of a step: tau += -gain [q (-) setpoint_q; v - setpoint_v].
 
     gain          (…, nv, 2 nv) [N m or N per rad or m, and per their rates]; leading axes are runs. With further rows, one for
-                  each actuator, it also acts on thrusts [N]
+                  each actuator, it also acts on thrusts [N]. With an axis of steps, (…, S, nv, 2 nv), it is constant in each step
     setpoint_q    (…, nq), or (…, S, nq) with an axis of steps: then it is constant in each step; q (-) setpoint_q is a tangent
                   vector
     setpoint_v    (…, nv) or (…, S, nv); default: zero
@@ -158,7 +158,8 @@ class RolloutInputs:
     rows               independent constraint equations by mask (bytes)
     pattern, gains     mask (inputs, 2 nv) of the feedback gains that are not all zero, and these (N, gains)
     feedback_values    (N, gains + nq + nv + inputs) gains, setpoint_q, setpoint_v, and zero forces and thrusts of the setpoint
-    setpoints          series of q and v of a setpoint that changes; None: it is constant
+    gain_steps         number of gains of a feedback: that of steps, or 1
+    moving             (places in `values`, series (N, 1 or S, n)) of gains and setpoints that change between steps
     rerun_indices      runs that `run_sequentially` has repeated
     singular_times     times at which these passed a singular configuration, by run
     warnings           about the initial states
@@ -189,8 +190,8 @@ class RolloutInputs:
             *([Argument("variants", np.arange(len(variants)), 0)] if variants else ())]
         self.lead = common_leading_axes(*((x.name, x.array, x.n_axes) for x in arguments), axes="the axes of runs")
         self.count = prod(self.lead)
-        for setpoint in feedback_arguments[1:]:
-            _check_not_both(setpoint.name, setpoint.array, self.lead, steps)
+        for argument in feedback_arguments:
+            _check_not_both(argument, self.lead, steps)
         rows = {x.name: self._runs(x) for x in arguments}
         self.robot = rows.get("variants", np.zeros(self.count, dtype=np.int64))
         self.q, self.v, self.tau, self.a = (np.ascontiguousarray(rows[name]) for name in (*names, "tau", "a"))
@@ -203,7 +204,7 @@ class RolloutInputs:
             self._check_steps(name, x)
         self.last = np.full(self.count, steps) if last is None else self._check_last(rows["last"])
         self.pattern: np.ndarray | None = None
-        self.setpoints: list[np.ndarray] | None = None
+        self.moving: list[tuple[np.ndarray, np.ndarray]] = []
         if feedback is not None:
             self._bind_feedback(rows)
 
@@ -301,18 +302,23 @@ class RolloutInputs:
         return [(int(s), int(end), self.masks[min(s, len(self.masks) - 1)]) for s, end in pairwise(borders)]
 
     def _bind_feedback(self, rows: Mapping[str, np.ndarray]) -> None:
-        """Set pattern, gains, feedback_values and setpoints."""
-        gain, q, v = rows["feedback.gain"], rows["feedback.setpoint_q"], rows["feedback.setpoint_v"]
-        self.gain_rows = gain.shape[1]
-        gain = np.concatenate([gain, np.zeros((self.count, self.n_inputs - self.gain_rows, gain.shape[2]))], axis=1)
-        self.pattern = (gain != 0.0).any(axis=0)
-        fixed = [x if x.ndim == 2 else x[:, 0] for x in (q, v)]
-        check_configuration(self.model, fixed[0], "feedback.setpoint_q", "run")
-        self.gains = gain[:, self.pattern]
-        self.feedback_values = np.concatenate([self.gains, *fixed, np.zeros((self.count, self.n_inputs))], axis=1)
-        self.setpoints = [x if x.ndim == 3 else x[:, None] for x in (q, v)] if q.ndim == 3 or v.ndim == 3 else None
-        for name, x in zip(("feedback.setpoint_q", "feedback.setpoint_v"), self.setpoints or (), strict=False):
-            self._check_steps(name, x)
+        """Set pattern, gains, feedback_values and moving."""
+        gain, q, v = (x if x.ndim == n else x[:, None] for x, n in (
+            (rows["feedback.gain"], 4), (rows["feedback.setpoint_q"], 3), (rows["feedback.setpoint_v"], 3)))
+        self.gain_rows, self.gain_steps = gain.shape[2], gain.shape[1]
+        missing = np.zeros((*gain.shape[:2], self.n_inputs - self.gain_rows, gain.shape[3]))
+        gain = np.concatenate([gain, missing], axis=2)
+        self.pattern = (gain != 0.0).any(axis=(0, 1))
+        check_configuration(self.model, q[:, 0], "feedback.setpoint_q", "run")
+        gains = gain[..., self.pattern]
+        self.gains, first = gains[:, 0], self.first_gain_index
+        self.largest_gains = np.where(-gains.min(axis=1) > gains.max(axis=1), gains.min(axis=1), gains.max(axis=1))
+        self.feedback_values = np.concatenate([self.gains, q[:, 0], v[:, 0], np.zeros((self.count, self.n_inputs))], axis=1)
+        for name, x in (("gain", gains), ("setpoint_q", q), ("setpoint_v", v)):
+            self._check_steps(f"feedback.{name}", x)
+            if x.shape[1] > 1:
+                self.moving.append((first + np.arange(x.shape[2]), x))
+            first += x.shape[2]
 
     def _check_steps(self, name: str, x: np.ndarray) -> None:
         if x.shape[1] not in (1, self.steps):
@@ -331,7 +337,7 @@ class RolloutInputs:
         """Return the inputs that change in the steps first … until - 1 of one segment.
 
         They are generalized forces and thrusts (`tau` (N, 1, inputs), if given), accelerations of prescribed coordinates, and
-        varying setpoints.
+        gains and setpoints that change.
         """
         nv, mask = self.model.nv, self.masks[min(first, len(self.masks) - 1)]
         driving = _steps_of_series(self.tau, first, until) if tau is None else tau
@@ -340,14 +346,13 @@ class RolloutInputs:
             steps = max(a.shape[1], driving.shape[1])
             driving = np.broadcast_to(driving, (self.count, steps, self.n_inputs)).copy()
             np.copyto(driving[..., :nv], a, where=mask)
-        if self.setpoints is None:
+        if not self.moving:
             return StepInputs(np.arange(self.n_inputs), np.require(driving, requirements=["C", "W"]))
-        at = self.first_gain_index + self.gains.shape[1]
-        places = np.r_[np.arange(self.n_inputs), at + np.arange(self.model.nq + nv)]
-        setpoints = [_steps_of_series(x, first, until) for x in self.setpoints]
-        length = max(x.shape[1] for x in (driving, *setpoints))
-        series = [np.broadcast_to(x, (self.count, length, x.shape[2])) for x in (driving, *setpoints)]
-        return StepInputs(places, np.concatenate(series, axis=2))
+        places = np.concatenate([np.arange(self.n_inputs), *(places for places, _ in self.moving)])
+        parts = driving, *(_steps_of_series(x, first, until) for _, x in self.moving)
+        length = max(x.shape[1] for x in parts)
+        series = np.concatenate([np.broadcast_to(x, (self.count, length, x.shape[2])) for x in parts], axis=2)
+        return StepInputs(places, np.ascontiguousarray(series))            # of broadcast parts, it may be in column order
 
     @property
     def varying(self) -> tuple[tuple[int, ...], np.ndarray]:
@@ -414,11 +419,9 @@ def _feedback_arguments(model: Model, feedback: Feedback, steps: int) -> list[Ar
     setpoint_q = as_array(to_numpy(feedback.setpoint_q), "feedback.setpoint_q", (model.nq,))
     setpoint_v = np.zeros(model.nv) if feedback.setpoint_v is None else as_array(
         to_numpy(feedback.setpoint_v), "feedback.setpoint_v", (model.nv,))
-    moves = any(x.ndim > 1 and x.shape[-2] == steps != 1 for x in (setpoint_q, setpoint_v))
-    if moves:
-        setpoint_q, setpoint_v = (x[None] if x.ndim == 1 else x for x in (setpoint_q, setpoint_v))
-    return [Argument("feedback.gain", gain, 2, ()), Argument("feedback.setpoint_q", setpoint_q, 1 + moves, model.q_names),
-            Argument("feedback.setpoint_v", setpoint_v, 1 + moves, model.v_names)]
+    return [Argument(name, x, n + (x.ndim > n and x.shape[-n - 1] == steps != 1), coordinates) for name, x, n, coordinates in (
+        ("feedback.gain", gain, 2, ()), ("feedback.setpoint_q", setpoint_q, 1, model.q_names),
+        ("feedback.setpoint_v", setpoint_v, 1, model.v_names))]
 
 
 def _has_thrusts(x: Any, axis: int, model: Model) -> bool:
@@ -427,11 +430,14 @@ def _has_thrusts(x: Any, axis: int, model: Model) -> bool:
     return bool(model.description.actuators) and len(shape) >= -axis and shape[axis] == input_count(model)
 
 
-def _check_not_both(name: str, x: np.ndarray, lead: tuple[int, ...], steps: int) -> None:
-    """Raise ShapeError for setpoints whose axis could be that of runs or that of steps."""
-    if steps > 1 < x.ndim <= len(lead) + 1 and x.shape[-2] == lead[-1] == steps:
-        raise ShapeError(f"{name} may have a state for each run or for each step, as there are {steps} of both, got {x.shape}: "
-                         f"write x[None] for each step, np.repeat(x[..., None, :], {steps}, axis=-2) for each run")
+def _check_not_both(argument: Argument, lead: tuple[int, ...], steps: int) -> None:
+    """Raise ShapeError for gains or setpoints whose axis could be that of runs or that of steps."""
+    n = 2 if argument.name == "feedback.gain" else 1
+    kind, x, rest = ("state", argument.array, ":") if n == 1 else ("gain", argument.array, ":, :")
+    if steps > 1 and n < x.ndim <= len(lead) + n and x.shape[-n - 1] == lead[-1] == steps:
+        raise ShapeError(f"{argument.name} may have a {kind} for each run or for each step, as there are {steps} of both, got "
+                         f"{x.shape}: write x[None] for each step, np.repeat(x[..., None, {rest}], {steps}, axis={-n - 1}) for "
+                         "each run")
 
 
 def to_numpy(x: Any) -> Any:

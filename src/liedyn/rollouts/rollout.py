@@ -21,7 +21,7 @@ from liedyn.dynamics.batching.threads import run_on_threads
 from liedyn.dynamics.manifold import coordinate_gradient, tangent_gradient
 from liedyn.dynamics.model_parameters import parameter_tangent
 from liedyn.dynamics.variants import Variants
-from liedyn.errors import LiedynWarning, ShapeError, UsageError, counted, warn
+from liedyn.errors import LiedynWarning, ShapeError, UsageError, counted, list_names, warn
 from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, curve_coefficients, thread_borders
 from liedyn.io.trajectory_csv import data_frame
@@ -30,7 +30,7 @@ from liedyn.kernels.constraints.driver import LOOP_OPEN
 from liedyn.kernels.simulation.contact import MATERIAL_SIZE, STIFFNESS
 from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR
-from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK, backpropagate_rollouts
+from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK, backpropagate_rollouts, differentiate_steps
 from liedyn.model.link_tree import reduced_inertias
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose_from_array
@@ -56,7 +56,7 @@ from liedyn.rollouts.events import INCONSISTENT_IMPACT, STOPPED, ZENO, Events, R
 from liedyn.rollouts.inputs import ContactSettings, Feedback, Policy, RolloutInputs
 from liedyn.simulation.contact_setup import ContactMotion, robot_weight, weight_gradient
 from liedyn.simulation.run_checks import MIN_CREEP_TIME
-from liedyn.simulation.trajectory_columns import motion_columns
+from liedyn.simulation.trajectory_columns import coordinate_columns, motion_columns, thrust_names
 
 if TYPE_CHECKING:
     import pandas
@@ -73,8 +73,8 @@ class RolloutAdjoint(Immutable):
                 (…, S, nv + actuators) with these
     a           (…, S, nv) with respect to the accelerations of each step, zero for coordinates that are not prescribed; None if
                 none are
-    gain        (…, nv, 2 nv), or as many rows as the feedback, with respect to its gains, zero where a gain is zero; None
-                without feedback
+    gain        (…, nv, 2 nv), or as many rows as the feedback, with respect to its gains, zero where a gain is zero; with an axis
+                of steps, (…, S, nv, 2 nv), if the gains have one; None without feedback
     parameters  (…, m) with respect to the requested parameters, in their order
 
     Examples
@@ -166,8 +166,7 @@ class _RolloutBackpropagation:
     def backpropagate_segment(self, engine: BatchIntegrator, step: Any, clocks: np.ndarray, first: int, until: int) -> np.ndarray:
         """Go back from step `until` to `first`.
 
-        Returns the derivatives (N, steps, inputs) with respect to generalized forces, or to accelerations of prescribed
-        coordinates, and thrusts.
+        Returns the derivatives (N, steps, m) with respect to the series of `RolloutInputs.step_inputs`.
         """
         runs, neutral = self.runs, self.runs.model.neutral()
         step_inputs = runs.step_inputs(first, until)
@@ -189,11 +188,11 @@ class _RolloutBackpropagation:
             return result
 
         run_on_threads(part, thread_borders(runs.count))
-        return by_series[..., :runs.n_inputs]
+        return by_series
 
-    def collect(self, by_driving: np.ndarray) -> RolloutAdjoint:
-        """Return the result. by_driving: (N, S, inputs) of all segments."""
-        runs, model, nv = self.runs, self.runs.model, self.runs.model.nv
+    def collect(self, by_series: np.ndarray) -> RolloutAdjoint:
+        """Return the result. by_series: (N, S, m) of all segments."""
+        runs, model, nv, by_driving = self.runs, self.runs.model, self.runs.model.nv, by_series[..., :self.runs.n_inputs]
         masks = np.zeros((runs.steps, runs.n_inputs), dtype=bool)
         masks[:, :nv] = runs.masks
         by_parameters = self.by_constants @ self.rates.T
@@ -202,19 +201,21 @@ class _RolloutBackpropagation:
             by_parameters += _weight_derivatives(runs, self.by_values, places, self.rates, self.parameters)
         tau, a = (np.where(masks, 0.0, by_driving), np.where(masks, by_driving, 0.0)[..., :nv]) if masks.any() \
             else (by_driving, None)
-        gain = self._by_gain()
+        gain = self._by_gain(by_series)
         return RolloutAdjoint(self._by_run(tangent_gradient(model, self.finite_q[:, 0], self.by_q)), self._by_run(self.by_v),
                               self._by_run(tau), None if a is None else self._by_run(a),
                               None if gain is None else self._by_run(gain), self._by_run(by_parameters))
 
-    def _by_gain(self) -> np.ndarray | None:
-        """Return the derivatives (N, rows, 2 nv) with respect to the gains, or None without feedback."""
+    def _by_gain(self, by_series: np.ndarray) -> np.ndarray | None:
+        """Return the derivatives (N, rows, 2 nv) or (N, S, rows, 2 nv) with respect to the gains, or None without feedback."""
         runs = self.runs
         if runs.pattern is None:
             return None
-        gain = np.zeros((runs.count, *runs.pattern.shape))
-        gain[:, runs.pattern] = self.by_values[:, runs.first_gain_index:runs.first_gain_index + runs.gains.shape[1]]
-        return gain[:, :runs.gain_rows]
+        changing, n = runs.gain_steps > 1, runs.gains.shape[1]             # these follow the inputs in the series
+        gain = np.zeros((runs.count, *((runs.steps,) if changing else ()), *runs.pattern.shape))
+        gain[..., runs.pattern] = by_series[..., runs.n_inputs:runs.n_inputs + n] if changing else \
+            self.by_values[:, runs.first_gain_index:runs.first_gain_index + n]
+        return gain[..., :runs.gain_rows, :]
 
     def _by_run(self, x: np.ndarray) -> np.ndarray:
         """Return x (N, …) with the axes of runs, NaN for runs without derivatives."""
@@ -246,11 +247,103 @@ def _weight_derivatives(runs: RolloutInputs, by_values: np.ndarray, places: np.n
 def _adjoint_step_of(engine: BatchIntegrator, runs: RolloutInputs, mask: np.ndarray, method: str,
                      places: tuple[int, ...]) -> Any:
     """Return the generated adjoint step of a segment, or raise UsageError."""
-    line = compile_adjoint_step(engine.problem.tables(), method, places,
-                                pivots(engine.problem, runs.rows.get(mask.tobytes(), ())))
-    if line is None:
+    key, code = f"adjoint {method} {places}", engine.problem.code          # of a problem that is cached with the model
+    if key not in code:
+        code[key] = compile_adjoint_step(engine.problem.tables(), method, places,
+                                         pivots(engine.problem, runs.rows.get(mask.tobytes(), ())))
+    if code[key] is None:
         raise UsageError("the adjoint of a step of this robot has no generated code: too many operations")
-    return line
+    return code[key]
+
+
+_MIN_SIZE_FOR_THREADS = 30_000     # rows times their length in `compute_linear_steps`: smaller ones take less than 1 ms
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearSteps(Immutable):
+    """Linear models x[k + 1] = A[k] x[k] + B[k] u[k] of the steps of a rollout, for small deviations from its motions.
+
+    x is the tangent deviation of q, then that of v. u changes the inputs of the step: generalized forces, for prescribed
+    coordinates accelerations, then thrusts if they act. With feedback, A is that of the closed loop. NaN after the end of a run.
+
+    A        (…, S, 2 nv, 2 nv)
+    B        (…, S, 2 nv, inputs)
+    states   names of x: q.elbow, …, v.elbow, …
+    inputs   names of u: tau.elbow, …, thrust.rotor1, …
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> steps = ld.rollout(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=100).linearize()
+    >>> steps
+    <LinearSteps: 1 run, 100 steps; 4 states, 2 inputs tau.shoulder, tau.elbow>
+    >>> steps.B[0, 2:].round(4)
+    array([[ 0.002 , -0.0045],
+           [-0.0045,  0.0141]])
+    """
+
+    A: Array
+    B: Array
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        *lead, steps, n, _ = self.A.shape
+        return (f"<LinearSteps: {counted(prod(lead), 'run')}, {counted(steps, 'step')}; {counted(n, 'state')}, "
+                f"{counted(len(self.inputs), 'input')} {list_names(self.inputs, 8)}>")
+
+
+def compute_linear_steps(engines: Sequence[BatchIntegrator], runs: RolloutInputs, clocks: np.ndarray, method: str,
+                         out: Rollout) -> LinearSteps:
+    """Return the linear models of all steps, see `Rollout.linearize`. Arguments are those of `compute_adjoint`."""
+    model, count, places = runs.model, runs.count, runs.varying[0]
+    n, n_inputs = model.nq + model.nv, runs.n_inputs
+    adjoint_steps = [_adjoint_step_of(engine, runs, mask, method, places)
+                     for engine, (_, _, mask) in zip(engines, runs.segments, strict=True)]
+    compile_entry_point(differentiate_steps)
+    q, v = (np.require(x.reshape(count, *x.shape[-2:]), requirements=["C", "W"]) for x in (out.q, out.v))
+    ended = np.isnan(q[np.arange(count), runs.last]).any(axis=1)
+    ended[runs.rerun_indices] = True
+    last, values, constants = np.where(ended, 0, runs.last), runs.values(), np.require(runs.varying[1], requirements=["C", "W"])
+    derivatives, rest = np.empty((count, runs.steps, n, n + n_inputs)), model.neutral()
+    for engine, step, (first, until, _) in zip(engines, adjoint_steps, runs.segments, strict=True):
+        inputs, curves = runs.step_inputs(first, until), curve_coefficients(engine.problem.signals, engine.batch_step.curves,
+                                                                            clocks[:1])
+        part = derivatives if until - first == runs.steps else np.empty((count, until - first, *derivatives.shape[2:]))
+        states = [x if part is derivatives else np.ascontiguousarray(x[:, first:until + 1]) for x in (q, v)]
+        size = RUNS_PER_BLOCK * 2 * (n + values.shape[1] + constants.shape[1] + 1) + step.workspace_size
+
+        def rows(i: int, j: int, arrays: tuple[Any, ...] = (clocks, curves, inputs.places, inputs.series, values, *states,
+                                                            constants, last - first, part, rest), address: int = step.address,
+                 size: int = size) -> int:
+            result: int = differentiate_steps(address, simd_width(), *arrays, thread_workspace(size), i, j)
+            return result
+
+        total = part.shape[0] * part.shape[1] * n
+        run_on_threads(rows, thread_borders(total, None if total * n > _MIN_SIZE_FOR_THREADS else 1))
+        derivatives[:, first:until] = part
+    derivatives[np.arange(runs.steps) >= last[:, None]] = np.nan
+    by_row = _tangent_rows(model, q, derivatives) if model.quaternions else derivatives
+    nx, lead = 2 * model.nv, (*runs.lead, runs.steps)
+    columns = {kind: coordinate_columns(model, kind) for kind in ("q", "v", "a", "tau")}
+    always_prescribed = np.logical_and.reduce(runs.masks, axis=0)
+    input_names = [columns["a" if always_prescribed[k] else "tau"][k] for k in range(model.nv)] + [*thrust_names(model)]
+    A, B = by_row[..., :nx], by_row[..., nx:]
+    return LinearSteps(A.reshape(*lead, nx, nx), B.reshape(*lead, nx, n_inputs), columns["q"] + columns["v"],
+                       tuple(input_names[:n_inputs]))
+
+
+def _tangent_rows(model: Model, q: Array, derivatives: Array) -> Array:
+    """Return derivatives (N, S, 2 nv, 2 nv + inputs) of tangent deviations from those of the numbers of q and v.
+
+    q: (N, S + 1, nq) motions
+    """
+    nq, nv = model.nq, model.nv
+    q = np.where(np.isnan(q), model.neutral(), q)[:, :, None]
+    to_numbers = coordinate_gradient(model, np.broadcast_to(q[:, 1:], (*q[:, 1:].shape[:2], nv, nq)), np.eye(nv))
+    rows = np.concatenate([to_numbers @ derivatives[..., :nq, :], derivatives[..., nq:, :]], axis=2)
+    by_q = tangent_gradient(model, np.broadcast_to(q[:, :-1], (*rows.shape[:3], nq)), rows[..., :nq])
+    return np.concatenate([by_q, rows[..., nq:]], axis=3)
 
 
 def _cotangent(name: str, x: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
@@ -330,7 +423,7 @@ class Rollout(Immutable):
     reasons: dict[int, str]
     events: RolloutEvents | None
     stopped_at: Array
-    _compute_adjoint: Callable[..., RolloutAdjoint] = field(compare=False)
+    _compute_adjoint: Callable[..., Any] = field(compare=False)
     _adjoint_error: str = field(compare=False)
     _contact_motion: Callable[..., ContactMotion] | None = field(compare=False)
     _compute_warnings: Callable[..., tuple[LiedynWarning, ...]] = field(compare=False)
@@ -367,7 +460,18 @@ class Rollout(Immutable):
         """
         if self._adjoint_error:
             raise UsageError(f"the adjoint {self._adjoint_error}")
-        return self._compute_adjoint(self, d_q, d_v, tuple(parameters))
+        back: RolloutAdjoint = self._compute_adjoint(self, d_q, d_v, tuple(parameters))
+        return back
+
+    def linearize(self) -> LinearSteps:
+        """Return the linear models x[k + 1] = A[k] x[k] + B[k] u[k] of all steps, exact for the computed steps.
+
+        They are those of the motion of each run, in one call. Needs ``every=1``. Raises as `adjoint`.
+        """
+        if self._adjoint_error:
+            raise UsageError(f"the linear models of steps: the adjoint {self._adjoint_error}")
+        steps: LinearSteps = self._compute_adjoint(self, function=compute_linear_steps)
+        return steps
 
     @cached_property
     def contacts(self) -> ContactMotion | None:
@@ -592,15 +696,16 @@ def _missing_adjoint(vectorized: bool, method: Method, runs: RolloutInputs, even
     return f"requires the state of each step: expected every=1, got every={every}" if every > 1 else ""
 
 
-def _adjoint(runs: RolloutInputs, passive: bool, method: Method, dt: float, *arguments: Any) -> RolloutAdjoint:
-    """Return the adjoint of a rollout. arguments: the last arguments of `compute_adjoint`.
+def _adjoint(runs: RolloutInputs, passive: bool, method: Method, dt: float, *arguments: Any,
+             function: Callable[..., Any] = compute_adjoint) -> Any:
+    """Return the adjoint or the linear models of a rollout. arguments: the last arguments of `function`.
 
     Problems and generated steps are cached with the model, or compiled again.
     """
     places, constants = runs.varying
     ready = (prepare_problem(runs, mask, passive, method, places, None) for _, _, mask in runs.segments)
     engines = [BatchIntegrator(problem, step, constants) for problem, step in ready if step]
-    return compute_adjoint(engines, runs, step_clocks(runs.steps, dt), method, *arguments)
+    return function(engines, runs, step_clocks(runs.steps, dt), method, *arguments)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

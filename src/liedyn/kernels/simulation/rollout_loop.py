@@ -318,6 +318,63 @@ def store_gradients(block, by_Q, by_V, runs, gradients):
         store_run(by_V, i, block.simd_width, gradients.v[j])
 
 
+# Derivatives of each step alone -----------------------------------------------------------------------------------------
+
+@entry_point("i8(i8, i8, f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,::1], i8[::1], "
+             "f8[:,:,:,::1], f8[::1], f8[::1], i8, i8)", nogil=True)
+def differentiate_steps(step, simd_width, clocks, curves, columns, series, values, q, v, varying, last, derivatives, rest_q,
+                        memory, first, until):
+    """Compute the derivatives of the state after each step with respect to the state before it and to the first of the series.
+
+    Each of the N S (nq + nv) rows is an adjoint of one step, of which first … until - 1 are computed. All steps have the times of
+    the first one. Arguments are those of `backpropagate_rollouts`, except:
+
+    derivatives   (N, S, nq + nv, nq + nv + c): numbers of q, then v, after the step, with respect to these before it and to the
+                  first c columns; those of steps after the end of a run have no meaning
+    """
+    n, nq, nv, k, l = RUNS_PER_BLOCK, q.shape[2], v.shape[2], values.shape[1], varying.shape[1]
+    Q, V, W, X, P, C, remaining = split_workspace(memory, (n * nq, n * nv, n, n * k, n * l, n))
+    by_Q, by_V, by_X, by_P, generated_ws = split_workspace(remaining, (n * nq, n * nv, n * k, n * l))
+    states = States(Q, V, W)
+    addresses = (array_address(X), array_address(Q), array_address(V), array_address(W), array_address(by_Q), array_address(by_V),
+                 array_address(by_X), array_address(by_P), array_address(C), array_address(P), array_address(generated_ws))
+    for i in range(RUNS_PER_BLOCK):
+        W[i] = 0.0
+    steps, rows = derivatives.shape[1], nq + nv
+    for block_first in range(first, until, RUNS_PER_BLOCK):
+        block = block_at(block_first, until, simd_width)
+        for i in range(block.size):
+            at = run_at(block, i)
+            j, s, row = at // (steps * rows), at // rows % steps, at % rows
+            load_run(values, j, X, i, simd_width)
+            load_run(varying, j, P, i, simd_width)
+            set_values(columns, series[min(j, series.shape[0] - 1), min(s, series.shape[1] - 1)], X, i, simd_width)
+            if s < last[j]:
+                load_run(q[j], s, Q, i, simd_width)
+                load_run(v[j], s, V, i, simd_width)
+            else:
+                park(rest_q, states, i, simd_width)
+            set_unit(by_Q, i, simd_width, nq, row)
+            set_unit(by_V, i, simd_width, nv, row - nq)
+        call_with_integers(step, (*step_addresses(clocks, curves, 0), *addresses, int64(0), block.size))
+        for i in range(block.runs):
+            at = block.first + i
+            out, o = derivatives[at // (steps * rows), at // rows % steps, at % rows], block_offset(i, simd_width, k)
+            store_run(by_Q, i, simd_width, out[:nq])
+            store_run(by_V, i, simd_width, out[nq:rows])
+            for c in range(out.size - rows):
+                out[rows + c] = by_X[o + simd_width * columns[c]]
+    return 0
+
+
+@inline_kernel
+def set_unit(block, i, simd_width, count, k):
+    """Set the numbers of run i of a block to zero, and number k to one, if there is one."""
+    o = block_offset(i, simd_width, count)
+    for c in range(count):
+        block[o + simd_width * c] = 1.0 if c == k else 0.0
+
+
 # Blocks of runs ---------------------------------------------------------------------------------------------------------
 
 @inline_kernel
@@ -346,10 +403,16 @@ def block_offset(i, simd_width, count):
 def set_step_inputs(columns, series, s, block, X):
     """Set the values that change between steps to those of step s."""
     for i in range(block.size if columns.size else 0):
-        o = block_offset(i, block.simd_width, X.size // RUNS_PER_BLOCK)
-        j, at = min(run_at(block, i), series.shape[0] - 1), min(s, series.shape[1] - 1)
-        for k in range(columns.size):
-            X[o + block.simd_width * columns[k]] = series[j, at, k]
+        set_values(columns, series[min(run_at(block, i), series.shape[0] - 1), min(s, series.shape[1] - 1)], X, i,
+                   block.simd_width)
+
+
+@inline_kernel
+def set_values(columns, x, X, i, simd_width):
+    """Set the values `columns` of run i of a block to x."""
+    o = block_offset(i, simd_width, X.size // RUNS_PER_BLOCK)
+    for k in range(columns.size):
+        X[o + simd_width * columns[k]] = x[k]
 
 
 @inline_kernel
