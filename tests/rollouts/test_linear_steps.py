@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.errors import ComputationError, ShapeError, UsageError
+from code_kinds import generated_code
+from command_line import script_of
+from liedyn.errors import ComputationError, LiedynError, ScenarioError, ShapeError, UsageError
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 DT = 0.01
@@ -214,3 +216,65 @@ def test_rollouts_without_models_of_steps(model, run):
     ended = ld.rollout(model, [0.3, 0.1], [0.0, 1e160], dt=DT, steps=3)
     with pytest.raises(ComputationError, match="tvlqr: run 0 ended early"):
         ld.tvlqr(ended, 1, 1)
+
+
+# scenarios --------------------------------------------------------------------------------------------------------------
+
+def scenario(file: Path, **keys) -> dict:
+    law = {"law": "state_feedback", "gain": str(file), "setpoint": {"csv": str(file)}}
+    return {"robot": str(ROBOTS / "double_pendulum.yaml"), "duration": 0.12, "output_step": DT,
+            "integrator": {"method": "rk4", "step": DT}, "initial": {"q": {"shoulder": 0.4}, "v": {"elbow": 0.5}},
+            "control": law} | keys
+
+
+@pytest.fixture
+def file(run, tmp_path):
+    gain = ld.tvlqr(run, {"q.*": 100, "v.*": 1}, 0.1)
+    gain.write(tmp_path / "K.csv", np.random.default_rng(0).standard_normal((12, 2)))
+    return tmp_path / "K.csv"
+
+
+def test_a_scenario_follows_a_motion_with_gains_by_time(file):
+    """The recorded torques are those of the columns, and the law has exact derivatives."""
+    result, table = ld.run_scenario(scenario(file)), ld.read_trajectory(file)
+    c = table.columns
+    for k, joint in enumerate(("shoulder", "elbow")):
+        expected = c[f"tau.{joint}"].copy()
+        for i, other in enumerate(("shoulder", "elbow")):
+            expected -= c[f"tau.{joint}/q.{other}"] * (result.q[:, i] - c[f"q.{other}"])
+            expected -= c[f"tau.{joint}/v.{other}"] * (result.v[:, i] - c[f"v.{other}"])
+        np.testing.assert_allclose(result.tau[:, k], expected, atol=1e-11)
+    linear = ld.linearize_scenario(scenario(file), at=0.055, verify=True)
+    assert max(x.excess for x in linear.differences.values()) < 1e-9
+    with generated_code():
+        np.testing.assert_allclose(ld.run_scenario(scenario(file)).q, result.q, atol=1e-13)
+
+
+def test_the_example_lifts_the_pendulum():
+    folder = ROBOTS.parent / "configs"
+    result = ld.run_scenario(folder / "double_pendulum_lift.yaml")
+    stored = ld.read_trajectory(folder / "double_pendulum_lift.csv").columns
+    assert np.abs(result.q[-1] - [stored["q.shoulder"][-1], stored["q.elbow"][-1]]).max() < 0.01 and not result.warnings
+    gains = script_of("double_pendulum_lift").tracking_gain()[0].matrix
+    np.testing.assert_allclose(stored["tau.elbow/q.shoulder"][1:-1], 0.5 * (gains[1:] + gains[:-1])[:, 1, 0], atol=1e-8)
+
+
+@pytest.mark.parametrize(("change", "keys", "message"), [
+    (lambda text: text.replace("tau.elbow/q.elbow", "tau.elbow/q.elbo"), {}, "no such column of a gain: got 'q.elbo'"),
+    (lambda text: text.replace("/q.", "_q.").replace("/v.", "_v."), {}, "the CSV has times and no gains"),
+    (lambda text: text.replace(",tau.elbow,", ",tau.elbo,"), {}, "has no such column: expected one of"),
+    (lambda text: text, {"duration": 5}, "K.csv"),
+])
+def test_wrong_files_of_gains(file, change, keys, message):
+    file.write_text(change(file.read_text()))
+    with pytest.raises(LiedynError, match=message):
+        ld.run_scenario(scenario(file, **keys))
+
+
+def test_wrong_setpoints_from_files(file, run):
+    law = {"law": "state_feedback", "gain": str(file), "setpoint": {"csv": str(file), "q": {"elbow": 0.1}}}
+    with pytest.raises(ScenarioError, match="csv cannot be combined with q and v"):
+        ld.run_scenario(scenario(file, control=law))
+    free = {"law": "state_feedback", "gain": {"thrust.rotor1": {"v.base.vz": 1}}, "setpoint": {"csv": str(file)}}
+    with pytest.raises(ScenarioError, match="requires joints with one coordinate: base is a free joint"):
+        ld.run_scenario(scenario(file, robot=str(ROBOTS / "quadrotor.yaml"), initial={}, control=free))

@@ -382,6 +382,7 @@ class _EquilibriumSearch:
         torque = s.level == TORQUE
         used = {*s.signal[torque], *s.target[torque], *s.force_signal, *(() if law is None else law.signal)}
         if laws is not None:
+            used |= {*laws.gain_signal, *laws.setpoint_signal}
             used |= {*laws.signal[laws.driven], *laws.top, *laws.bottom, *(() if laws.task is None else laws.task.poses.signal)}
         windows = (s.force_from > 0.0).any() or np.isfinite(s.force_until).any()
         return bool(windows) or any(depends_on_time(problem.signals, int(k)) for k in used if k >= 0)

@@ -1,9 +1,11 @@
 """Linear-quadratic regulators along the motions of a rollout, by the backward Riccati recursion."""
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from pathlib import Path
 
 import numpy as np
 
@@ -13,8 +15,10 @@ from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError, ShapeError, UsageError, counted, list_names
 from liedyn.immutable import Immutable
+from liedyn.io.csv_table import cell, write_table
 from liedyn.rollouts.inputs import Feedback
 from liedyn.rollouts.rollout import LinearSteps, Rollout
+from liedyn.simulation.trajectory_columns import motion_columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,11 +92,40 @@ class TimeVaryingGain(Immutable):
             return u
         return law
 
+    def write(self, path: str | os.PathLike[str], tau: ArrayLike) -> None:
+        """Write a CSV for `gain` and `setpoint: {csv: …}` of a scenario: times, motion, inputs of the rows, and gains row/column.
+
+        A scenario interpolates linearly. Inputs and gains, which are constant in each step, count for the middle of the step.
+
+        tau   (S, inputs) or (inputs,): inputs of the motion
+
+        Raises UsageError for several runs or an acceleration as input.
+        """
+        self._check_forces()
+        if self.matrix.ndim != 3:
+            raise UsageError(f"a file of gains has one run: expected a rollout of one run, got {self.matrix.shape[:-3]}")
+        run, model, steps = self.run, self.run.model, self.matrix.shape[0]
+        nominal = np.broadcast_to(np.asarray(tau, dtype=float), (steps, self._input_count))[:, self._inputs]
+        nominal, gains = _between_steps(nominal), _between_steps(self.matrix)
+        columns = [("t[s]", run.t), *((f"{name}[{unit}]" if unit else name, x) for name, unit, x in motion_columns(
+            model, q=run.q, v=run.v))]
+        columns += [(name, nominal[:, i]) for i, name in enumerate(self.rows)]
+        columns += [(f"{row}/{column}", gains[:, i, j]) for i, row in enumerate(self.rows)
+                    for j, column in enumerate(self.columns)]
+        with Path(path).open("w", encoding="utf-8", newline="") as file:
+            write_table(file, [(cell(title), x) for title, x in columns])
+
     def _check_forces(self) -> None:
         """Raise UsageError if an input is an acceleration."""
         for name in self.rows:
             if name.startswith("a."):
                 raise UsageError(f"{name}: expected forces or thrusts as rows of a feedback, got an acceleration")
+
+
+def _between_steps(x: Array) -> Array:
+    """Return (S + 1, …) values at the ends of steps from those in their middle (S, …), linear between these."""
+    slopes = np.diff(x, axis=0) if len(x) > 1 else np.zeros_like(x)
+    return np.concatenate([x[:1] - 0.5 * slopes[:1], 0.5 * (x[1:] + x[:-1]), x[-1:] + 0.5 * slopes[-1:]])
 
 
 def tvlqr(run: Rollout, Q: Weights, R: Weights, *, Q_end: Weights | None = None,

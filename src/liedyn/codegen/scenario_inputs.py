@@ -68,7 +68,7 @@ class ScenarioTables(NamedTuple):
         used = [schedule.signal, schedule.target, schedule.force_signal, schedule.watch, schedule.poses.signal]
         used += [self.constraints.signal] if self.constraints else []
         used += [law.signal] if law else []
-        used += [laws.signal[laws.driven], laws.torque_signal] if laws else []
+        used += [laws.signal[laws.driven], laws.torque_signal, laws.gain_signal, laws.setpoint_signal] if laws else []
         used += [laws.task.poses.signal] if laws and laws.task else []
         indices = np.unique(np.concatenate(used)).astype(int)
         indices = indices[indices >= 0]                                # -1: none

@@ -278,8 +278,8 @@ class LinearSteps(Immutable):
     >>> steps
     <LinearSteps: 1 run, 100 steps; 4 states, 2 inputs tau.shoulder, tau.elbow>
     >>> steps.B[0, 2:].round(4)
-    array([[ 0.002 , -0.0045],
-           [-0.0045,  0.0141]])
+    array([[ 0.0017, -0.0043],
+           [-0.0043,  0.0137]])
     """
 
     A: Array

@@ -88,7 +88,8 @@ _PLAIN: dict[str, Callable[[Control], Any]] = {
     "joints": lambda control: [rule.pattern for rule in control.joints] or None,
     "gain": lambda control: _gain_to_dict(control),
     "model": lambda control: model_to_dict(control.model),
-    "setpoint": lambda control: {"q": rules_to_dict(control.setpoint_q, numbers_to_list),
+    "setpoint": lambda control: {"csv": FilePath(control.setpoint_file)} if control.setpoint_file else {
+        "q": rules_to_dict(control.setpoint_q, numbers_to_list),
                                  "v": rules_to_dict(control.setpoint_v, numbers_to_list)}}
 
 
@@ -112,6 +113,8 @@ def model_to_dict(model: ControlModel | None) -> dict[str, Any] | None:
 
 
 def _gain_to_dict(control: Control) -> Any:
+    if control.gain_file:
+        return FilePath(control.gain_file)
     if not control.rows:
         return control.gain
     return dict(zip(control.rows, (dict(zip(control.columns, row, strict=True)) for row in control.gain), strict=True))
@@ -133,11 +136,14 @@ def _control(node: Node) -> Control:
                 if child.number() >= 0.0:
                     raise child.problem("unstable pole", found=child.excerpt(), expected="a negative pole [1/s]")
     values = CONTROL.values(node)
-    setpoint, (gain, rows, columns) = values.pop("setpoint", {}), values.pop("gain", ((), (), ()))
+    setpoint, (gain, rows, columns, *file) = values.pop("setpoint", {}), values.pop("gain", ((), (), ()))
     if rows and "joints" in nodes:
         raise nodes["joints"].problem("the rows of the gain are already named", expected="joints or names")
-    return law.make(**values, gain=gain, rows=rows, columns=columns, setpoint_q=setpoint.get("q", ()),
-                    setpoint_v=setpoint.get("v", ()), place=node.place)
+    if "csv" in setpoint and len(setpoint) > 1:
+        raise nodes["setpoint"].problem("csv cannot be combined with q and v", expected="csv, or q and v")
+    of_file = {"gain_file": file[0], "gain_titles": file[1]} if file else {}
+    return law.make(**values, **of_file, gain=gain, rows=rows, columns=columns, setpoint_q=setpoint.get("q", ()),
+                    setpoint_v=setpoint.get("v", ()), setpoint_file=setpoint.get("csv", ""), place=node.place)
 
 
 def _model(node: Node) -> ControlModel:
@@ -160,10 +166,19 @@ def _parameters(nodes: Mapping[str, Node], head: str = "") -> Iterator[tuple[str
             yield f"{head}{name}", child
 
 
-def _matrix(node: Node) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
-    """Return the rows of a gain matrix, and the names of its rows and columns, which may be empty."""
+def _matrix(node: Node) -> tuple[Any, ...]:
+    """Return the rows of a gain matrix, and the names of its rows and columns, which may be empty.
+
+    For a file with gains by time there are no rows, and the file and the titles of its gains follow.
+    """
     if node.kind == "text":
-        return read_gain_matrix(File().read(node))
+        file = File().read(node)
+        titles = _titles_of_gains_by_time(file)
+        if not titles:
+            return read_gain_matrix(file)
+        names = [title.split("/") for title in titles]
+        inputs, states = (tuple(dict.fromkeys(name[k] for name in names)) for k in range(2))
+        return (), inputs, states, file, titles
     if node.kind == "mapping" and node.value:
         named = {name: {column: child.number() for column, child in row.mapping().items()} for name, row in node.value.items()}
         columns = tuple(dict.fromkeys(column for row in named.values() for column in row))
@@ -175,6 +190,20 @@ def _matrix(node: Node) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...],
         if len(row) != len(rows[0]):
             raise child.problem("the rows differ in length", found=len(row), expected=f"{len(rows[0])} numbers")
     return rows, (), ()
+
+
+def _titles_of_gains_by_time(file: str) -> tuple[str, ...]:
+    """Return the titles row/column of the gains in a CSV whose first column is the time; empty for another CSV.
+
+    Raises ScenarioError for a CSV with times and without gains.
+    """
+    table = read_table(file, ScenarioError, indented_comments=True, expected="rows of numbers between commas")
+    if table.names[0] != "t":
+        return ()
+    titles = tuple(name for name in table.names if re.fullmatch(r"[^/]+/[qv]\.[^/]+", name))
+    if not titles:
+        raise ScenarioError("the CSV has times and no gains", place=Place(file), expected="columns such as tau.elbow/q.elbow")
+    return titles
 
 
 def read_gain_matrix(file: str) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
@@ -242,7 +271,9 @@ def _limit(node: Node) -> float | str | tuple[float, ...]:
 
 SETPOINT = Schema("setpoint", (
     Field("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]", "neutral", example={"elbow": 0.5}),
-    Field("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0})))
+    Field("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0}),
+    Field("csv", File("a CSV file"), "instead of `q` and `v`: a CSV with a motion to follow, columns `q.…`, `v.…`, and `tau.…` "
+        "or `thrust.…` of the rows of the gain; linear between its rows", example="motion.csv")))
 _GAIN = OneOf((File(), Named(Named(Number(), "q.joint"), "tau.joint"), List(List(Number(), 1), 1)), "gain_matrix", _matrix)
 _INNER = Named(OneOf((Number(), Named(Number(), "component"))), "element")
 CONTROL = Schema("control", (
@@ -272,8 +303,8 @@ CONTROL = Schema("control", (
     Field("gain", _GAIN, "with `law: state_feedback`: the matrix K, by names or as rows; see [control "
         "laws](#control-laws)", required=MATRIX,
         kinds=_with("gain"), example="K.csv"),
-    Field("setpoint", SETPOINT, "with `law: state_feedback`: the state at which the gain holds, `q` and `v` by joint; unlisted "
-                                "joints are neutral", required="the state at which the gain holds: q and v by "
+    Field("setpoint", SETPOINT, "with `law: state_feedback`: the state at which the gain holds, `q` and `v` by joint (unlisted "
+                                "joints are neutral), or `csv`", required="the state at which the gain holds: q and v by "
                                                                "joint", kinds=_with("setpoint"),
         example={"q": {"elbow": 0.5}}),
     Field("model", Named(OneOf((Number(), File(), _INNER)), "parameter", _model), "the robot that the law computes with: "

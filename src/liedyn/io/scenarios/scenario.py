@@ -289,7 +289,9 @@ class Control(InputElement):
     rows, columns   of the gain: tau.<coordinate>; q.<coordinate>, v.<coordinate>
     link, point   of task_space: a point of a link, in link coordinates [m], whose pose is `target`
     posture    of task_space: positions by joint
+    gain_file, gain_titles   CSV with gains by time, in columns row/column; empty: gains are constant
     setpoint_q, setpoint_v   values by joint; those that are not given are neutral, zero
+    setpoint_file   CSV with a motion in place of these; empty: none
     model, bound_model   the robot that the law computes with, and its model (`simulation.control.control_model`); None: the robot
                          that is simulated
     """
@@ -308,6 +310,9 @@ class Control(InputElement):
     posture: tuple[Rule, ...] = ()
     setpoint_q: tuple[Rule, ...] = ()
     setpoint_v: tuple[Rule, ...] = ()
+    gain_file: str = ""
+    gain_titles: tuple[str, ...] = ()
+    setpoint_file: str = ""
     model: ControlModel | None = None
     bound_model: Any = field(default=None, compare=False, repr=False)
 

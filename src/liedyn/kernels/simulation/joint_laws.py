@@ -57,6 +57,8 @@ class JointLaws(NamedTuple):
     setpoint_q: np.ndarray      # (nq,)
     setpoint_v: np.ndarray      # (nv,)
     setpoint_tau: np.ndarray    # (rows,) generalized forces and thrusts
+    gain_signal: np.ndarray     # (2 nv rows,) int64 signals of gains that change, -1: constant; empty: all are constant
+    setpoint_signal: np.ndarray  # (nq + nv + rows,) int64 signals of a setpoint that moves: q, v, forces and thrusts; or empty
     driven: np.ndarray       # (nv,) bool: by computed torque, or in task space
     prescribed: np.ndarray   # (nv,) bool: driven or prescribed
     signal: np.ndarray       # (nv,) int64 desired motion where driven
@@ -80,6 +82,7 @@ class JointLaws(NamedTuple):
     tau: np.ndarray          # (nv,)
     x: np.ndarray            # (nv,)
     feedback: np.ndarray     # (rows,) forces and thrusts of the state feedback
+    reference: np.ndarray    # (nq,) configuration of a setpoint that moves
     memory: np.ndarray       # of hybrid dynamics
     none: np.ndarray         # (0,) no external wrenches
     acceleration_known: np.ndarray   # (nv,) bool: prescribed, or follows other coordinates by a coupling
@@ -93,7 +96,7 @@ class JointLaws(NamedTuple):
 
 
 INPUT_FIELDS = JointLaws._fields[:JointLaws._fields.index("all")]
-WORKSPACE_FIELDS = "v", "a", "tau", "x", "feedback", "memory", "none"
+WORKSPACE_FIELDS = "v", "a", "tau", "x", "feedback", "reference", "memory", "none"
 
 
 @kernel
@@ -111,7 +114,7 @@ def apply_joint_laws(laws, tree, passive, q_of_v, signals, t, ws):
     if laws.active_laws[GRAVITY]:
         add_gravity_compensation(laws, model, ws)
     if laws.active_laws[FEEDBACK]:
-        add_state_feedback(laws, tree, ws)
+        add_state_feedback(laws, tree, signals, t, ws)
     saturate(laws, False, signals, t, ws)
     if laws.active_laws[COMPUTED]:
         add_computed_torque(laws, model, passive, q_of_v, signals, t, ws)
@@ -130,20 +133,32 @@ def add_gravity_compensation(laws, tree, ws):
 
 
 @inline_kernel
-def add_state_feedback(laws, tree, ws):
+def add_state_feedback(laws, tree, signals, t, ws):
     """Compute tau_0 - K [q (-) q_0; v - v_0], and add generalized forces. `thrust_with_laws` adds thrusts."""
-    nv = laws.v.size
-    difference(tree, laws.setpoint_q, ws.q, laws.x)
+    nq, nv = laws.setpoint_q.size, laws.v.size
+    for k in range(nq):
+        laws.reference[k] = current_value(laws.setpoint_signal, laws.setpoint_q, k, 0, signals, t, ws)
+    difference(tree, laws.reference, ws.q, laws.x)
     for k in range(nv):
-        laws.v[k] = ws.v[k] - laws.setpoint_v[k]
+        laws.v[k] = ws.v[k] - current_value(laws.setpoint_signal, laws.setpoint_v, k, nq, signals, t, ws)
     for r in range(laws.feedback.size):
-        force = laws.setpoint_tau[r]
+        force = current_value(laws.setpoint_signal, laws.setpoint_tau, r, nq + nv, signals, t, ws)
         for i in range(nv):
-            force -= laws.gain[2 * nv * r + i] * laws.x[i] + laws.gain[2 * nv * r + nv + i] * laws.v[i]
+            place = 2 * nv * r + i
+            force -= (current_value(laws.gain_signal, laws.gain, place, 0, signals, t, ws) * laws.x[i]
+                      + current_value(laws.gain_signal, laws.gain, place + nv, 0, signals, t, ws) * laws.v[i])
         laws.feedback[r] = force
     for k in range(nv):
         if laws.row[k] >= 0:
             ws.tau[k] += laws.feedback[laws.row[k]]
+
+
+@inline_kernel
+def current_value(signal, constant, k, first, signals, t, ws):
+    """Return the value at t of signal[first + k], or constant[k] if there is none."""
+    if signal.size and signal[first + k] >= 0:
+        return evaluate_signal(signals, signal[first + k], t, ws.q, ws.v, ws.stack)[0]
+    return constant[k]
 
 
 @inline_kernel

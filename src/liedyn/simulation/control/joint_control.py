@@ -143,12 +143,14 @@ def empty_joint_laws(model: Model, limit: Array, prescribed: Mask, gravity: Mask
     nv, none, actuators = model.nv, np.zeros(0), len(model.description.actuators)
     row, torque_signal, switch, top, bottom = (np.full(nv + actuators, -1) for _ in range(5))
     return JointLaws(np.zeros(3, dtype=bool), gravity, row, none, np.zeros(model.nq), np.zeros(nv), none,
-                     np.zeros(nv, dtype=bool), prescribed.copy(), np.full(nv, -1), np.zeros(2), torque_signal,
+                     np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(nv, dtype=bool), prescribed.copy(),
+                     np.full(nv, -1), np.zeros(2), torque_signal,
                      np.append(limit, np.full(actuators, np.inf)), switch, top, bottom,
                      integral=np.full(nv, -1), antiwindup_switch=np.full(nv, -1),
                      model_index=np.zeros(0, dtype=np.int64), model_constants=none, model_passive=np.zeros(1, dtype=bool),
                      gear_loss=np.zeros(nv), gear_gain=np.zeros(nv), gear_switch=np.full(nv, -1),
                      all=np.ones(nv, dtype=bool), v=np.zeros(nv), a=np.zeros(nv), tau=np.zeros(nv), x=np.zeros(nv), feedback=none,
+                     reference=np.zeros(model.nq),
                      memory=np.zeros(coupled_motion_workspace_size(model.n_bodies, nv, None)), none=none,
                      acceleration_known=prescribed.copy(), couplings=None, task=None, gravity_loops=None, computed_loops=None)
 

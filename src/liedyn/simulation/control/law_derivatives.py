@@ -100,7 +100,7 @@ def add_joint_law_jacobian(problem: InitialValueProblem, t: float, q: Array, v: 
 
     integral: (nv,) integrals of pid laws, None: zero.
     """
-    laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
+    laws, nv = problem.joint_laws, problem.model.nv
     assert laws is not None
     out, saturated, by_speed = out.copy(), np.zeros(nv, dtype=bool), np.zeros_like(out)
     geared = laws.gear_switch >= 0
@@ -111,7 +111,7 @@ def add_joint_law_jacobian(problem: InitialValueProblem, t: float, q: Array, v: 
         out[laws.gravity, :nv] += gravity_compensation_jacobian(problem, q)[laws.gravity]
     if laws.active_laws[FEEDBACK]:
         has = laws.row[:nv] >= 0
-        out[has] -= state_feedback_jacobian(laws, model, q)[laws.row[:nv][has]]
+        out[has] -= state_feedback_jacobian(problem, laws, t, q)[laws.row[:nv][has]]
     still = saturated & ~laws.driven
     out[still] = by_speed[still]
     for k in np.flatnonzero(geared & ~laws.driven):
@@ -233,19 +233,19 @@ def wrench_force_jacobian(problem: InitialValueProblem, t: float, q: Array, v: A
             dF[:, :nv] = x * turned @ J[:3]
         gradient = signal_gradient(problem, schedule.force_signal[j], t, q, v)
         if laws is not None and thrusts.size and schedule.force_actuator[j] >= 0:
-            gradient = _thrust_gradient(problem, laws, schedule.force_actuator[j], q, float(thrusts[j - len(basis)]), gradient)
+            gradient = _thrust_gradient(problem, laws, schedule.force_actuator[j], t, q, float(thrusts[j - len(basis)]), gradient)
         out += J.T @ (dF + np.outer(F, gradient))
     return out
 
 
-def _thrust_gradient(problem: InitialValueProblem, laws: JointLaws, actuator: int, q: Array, thrust: float,
-                     gradient: Array) -> Array:
+def _thrust_gradient(problem: InitialValueProblem, laws: JointLaws, actuator: int, t: float, q: Array,
+                     thrust: float, gradient: Array) -> Array:
     """Return the derivative (2 nv,) of a thrust with laws and limits. gradient: that of its signal."""
     k = problem.model.nv + actuator
     low, high = thrust_range(problem, actuator)
     if not low < thrust < high:
         return np.zeros_like(gradient)
-    return gradient if laws.row[k] < 0 else gradient - state_feedback_jacobian(laws, problem.model, q)[laws.row[k]]
+    return gradient if laws.row[k] < 0 else gradient - state_feedback_jacobian(problem, laws, t, q)[laws.row[k]]
 
 
 def passive_force_warnings(model: Model, q: Array, v: Array) -> list[LiedynWarning]:

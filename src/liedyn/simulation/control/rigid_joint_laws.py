@@ -22,7 +22,7 @@ from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import Place, ScenarioError, list_names
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.io.scenarios.scenario import Signal
+from liedyn.io.scenarios.scenario import Column, Signal
 from liedyn.kernels.simulation.joint_laws import COMPUTED, GRAVITY, JointLaws
 from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
 from liedyn.model.model import Model
@@ -30,6 +30,7 @@ from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.control_law import LawContext, controlled_coordinates, error_gains, not_controllable_error
 from liedyn.simulation.control.thrusts import input_name, setpoint_thrusts, thrust_columns
 from liedyn.simulation.name_binding import bind_joints, find_index, normalize_quaternions, write_values
+from liedyn.simulation.signals.signal_compiler import SignalPurpose
 from liedyn.simulation.trajectory_columns import coordinate_columns, current_names, thrust_names
 
 # of the maximum force at the setpoint, or of the weight and its moment for the length of the robot: setpoints are often rounded
@@ -65,12 +66,17 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
     """
     control, model = context.control, context.model
     gain, rows = _ordered_gain(context)
+    laws = laws._replace(gain_signal=_gain_signals(context, gain))
     if gain.shape != (len(rows), 2 * model.nv):
         names = list_names([input_name(model, k) for k in rows], 6)
         raise ScenarioError("the gain matrix does not fit the robot", place=control.place.at("gain"),
                             found=f"{gain.shape[0]} rows of {gain.shape[1]} numbers",
                             expected=f"{len(rows)} rows (forces of {names}) of {2 * model.nv} numbers (q, then v, of all "
                                      f"{model.nv} coordinates)")
+    if control.setpoint_file:
+        q, v = model.neutral(), np.zeros(model.nv)
+        laws = laws._replace(setpoint_signal=_setpoint_signals(context, rows))
+        return with_feedback(context, laws, rows, gain, (q, v), np.zeros(len(rows)))
     q, v = setpoint = setpoint_of(context)
     computing = context.law_model
     force = inverse_dynamics(computing, q, v, np.zeros(model.nv), passive=context.passive)
@@ -95,6 +101,44 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
     setpoint_values[~is_thrust], setpoint_values[is_thrust] = force[rows[~is_thrust]], thrusts[drives] - context.thrusts[drives]
     _warn_of_thrust_limits(context, laws, drives, thrusts[drives])
     return with_feedback(context, laws, rows, gain, setpoint, setpoint_values)
+
+
+def _gain_signals(context: LawContext, gain: Array) -> Integers:
+    """Return the signals (2 nv rows,) of the gains in a file with times, -1 for those that it does not have; empty without."""
+    control, compiler = context.control, context.compiler
+    signals = np.full(gain.shape, -1)
+    if not control.gain_file:
+        return signals[:0].ravel()
+    model, place = context.model, control.place.at("gain")
+    states = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
+    for i, row in enumerate(control.rows):
+        for column in control.columns:
+            if f"{row}/{column}" in control.gain_titles:
+                signals[i, states.index(column)] = compiler.add(Column(control.gain_file, f"{row}/{column}", place=place),
+                                                                SignalPurpose(f"gain {row}/{column}"))
+    return signals.ravel()
+
+
+def _setpoint_signals(context: LawContext, rows: Integers) -> Integers:
+    """Return the signals (nq + nv + rows,) of a setpoint in a file: q, v, generalized forces and thrusts.
+
+    Raises ScenarioError for a robot with ball or free joints, whose orientations are not interpolated, and for missing columns.
+    """
+    control, compiler, model = context.control, context.compiler, context.model
+    place = control.place.at("setpoint.csv")
+    for joint in model.joints:
+        if joint.screws is None:
+            raise ScenarioError("a setpoint from a file requires joints with one coordinate: "
+                                f"{joint.name} is a {joint.type} joint", place=place,
+                                expected="a setpoint with numbers, or ld.rollout")
+
+    def add(name: str, purpose: SignalPurpose) -> int:
+        return compiler.add(Column(control.setpoint_file, name, "linear", place=place), purpose)
+    forces = (*coordinate_columns(model, "tau"), *thrust_names(model))
+    return np.array([*(add(f"q.{name}", replace(compiler.joint_purpose("target", k), derivatives=0))
+                       for k, name in enumerate(model.q_names)),
+                     *(add(f"v.{name}", SignalPurpose(f"velocity of {name}")) for name in model.v_names),
+                     *(add(forces[k], SignalPurpose(f"setpoint of {forces[k]}")) for k in rows)], dtype=np.int64)
 
 
 def _warn_of_thrust_limits(context: LawContext, laws: JointLaws, actuators: Integers, thrusts: Array) -> None:
@@ -159,7 +203,8 @@ def _named_gain(context: LawContext) -> tuple[Array, Integers]:
     """Return the same for a gain whose rows and columns are named."""
     control, model = context.control, context.model
     place = control.place.at("gain")
-    full, rows = expand_gain(model, control.rows, control.columns, control.gain, place)
+    values = np.zeros((len(control.rows), len(control.columns))) if control.gain_file else control.gain
+    full, rows = expand_gain(model, control.rows, control.columns, values, place)
     joints = rows[rows < model.nv]
     mask = controlled_coordinates(context) if len(joints) else np.zeros(model.nv, dtype=bool)
     for k in joints:
@@ -194,10 +239,17 @@ def expand_gain(model: Model, rows: Sequence[str], columns: Sequence[str], gain:
     return full, np.array(inputs)
 
 
-def state_feedback_jacobian(laws: JointLaws, model: Model, q: Array) -> Array:
+def state_feedback_jacobian(problem: InitialValueProblem, laws: JointLaws, t: float, q: Array) -> Array:
     """Return the derivative (rows, 2 nv) of the gain times the deviation, which the forces contain with a minus sign."""
-    gain = laws.gain.reshape(-1, 2 * model.nv)
-    return np.hstack([gain[:, :model.nv] @ d_difference(model, laws.setpoint_q, q)[1], gain[:, model.nv:]])
+    def at_time(constant: Array, signal: Integers) -> Array:
+        x = constant.copy()
+        for k in np.flatnonzero(signal >= 0):
+            x[k] = read_signal(problem.signals, int(signal[k]), t, q, np.zeros(nv))[0]
+        return x
+    model, nv = problem.model, problem.model.nv
+    gain = at_time(laws.gain, laws.gain_signal).reshape(-1, 2 * nv)
+    setpoint = at_time(laws.setpoint_q, laws.setpoint_signal[:model.nq])
+    return np.hstack([gain[:, :nv] @ d_difference(model, setpoint, q)[1], gain[:, nv:]])
 
 
 # computed torque --------------------------------------------------------------------------------------------------------
