@@ -77,8 +77,10 @@ def test_runs_by_lines_are_those_by_loops(method, monkeypatch, worst):
         integrator = {"method": method} if method == "dopri5" else {"method": method, "step": 1e-3}
         results.append(ld.run_scenario(ROOT / "configs/four_bar.yaml", {"duration": 0.2, "integrator": integrator}))
     lines, loops = results
+    # generalized-alpha ends its iteration at residuals of 1e-11, which are accelerations of 1e-11 / step^2
+    bound = 1e-6 if method == "generalized_alpha" else 1e-9
     for name in ("q", "v", "a", "tau"):
-        assert worst(f"loop runs by lines: {method}", relative(getattr(lines, name), getattr(loops, name)), name) < 1e-9
+        assert worst(f"loop runs by lines: {method}", relative(getattr(lines, name), getattr(loops, name)), name) < bound
 
 
 def test_far_angles_turn_to_the_loops(monkeypatch):
