@@ -1,4 +1,6 @@
 """Motion through the angle beyond which generated code is not used."""
+import math
+
 import pytest
 
 import liedyn as ld
@@ -26,7 +28,8 @@ def test_a_fan_passes_1e5_rad_by_rosenbrock_steps(tmp_path, duration):
     links = "links: {a: {mass: 1, com: [0.001, 0, 0], inertia: [0.1, 0.1, 0.1]}}"
     joints = "joints: {j: {type: continuous, parent: world, child: a, axis: [0, 1, 0], damping: 0.01}}"
     (tmp_path / "fan.yaml").write_text(f"name: fan\n{links}\n{joints}\n")
-    runs = [ld.run_scenario({"robot": str(tmp_path / "fan.yaml"), "duration": duration, "output_step": 10,
-                             "joints": {"j": {"torque": "0.5*(800-v)"}}, "integrator": {"method": method}})
-            for method in ("rodas5p", "Radau")]
-    assert runs[0].q[-1, 0] > 1e5 and runs[0].q[-1, 0] == pytest.approx(runs[1].q[-1, 0], rel=1e-6)
+    run = ld.run_scenario({"robot": str(tmp_path / "fan.yaml"), "duration": duration, "output_step": 10,
+                           "joints": {"j": {"torque": "0.5*(800-v)"}}, "integrator": {"method": "rodas5p"}})
+    rate = 0.51 / (0.1 + 1e-6)                     # gravity of the eccentric mass moves the angle by 2e-7 rad only
+    exact = 400 / 0.51 * (duration - (1 - math.exp(-rate * duration)) / rate)
+    assert exact > 1e5 and run.q[-1, 0] == pytest.approx(exact, rel=1e-6)
