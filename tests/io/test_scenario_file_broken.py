@@ -447,7 +447,7 @@ BROKEN = {
     "stops of a word": ("@limits: {joints: elbow} #!\n", "limits.joints", "expected a list of at least 1 joints"),
     "huge gravity": ("@gravity: [0, 0, 1e308] #!\n", "gravity[2]", "out of range … got 1e308"),
     "key of another law": ("@control: {law: gravity_compensation, bandwidth: 3} #!\n", "control.bandwidth",
-                           "bandwidth does not apply to the law gravity_compensation: expected joints (write law: feedback"),
+                           "bandwidth does not apply to the law gravity_compensation: expected joints, model (write law: "),
     "saturation of a word": ("@saturate: all #!\n", "saturate", "expected true, false, or limits by joint: limits or a number"),
     "actuators by list": ("@actuators: {rotor1: [1]} #!\n", "actuators.rotor1", "expected a number … got [1]"),
 }
