@@ -15,7 +15,6 @@ import liedyn as ld
 from bridge import relative, worst_state
 from complex_step import Reference
 from joint_forces import figures
-from liedyn.model.description import FRICTION_SPEED
 from matrices import derivative
 from rounding import assert_same
 from zoo import ROBOTS, random_robot, robots, state
@@ -312,11 +311,12 @@ def test_a_batch_is_its_states(name, passive, worst):
 # other arguments --------------------------------------------------------------------------------------------------
 @EVERY
 def test_passive_forces_add_their_slopes_and_nothing_else(name, worst):
-    """Stiffness to dtau/dq; d + f w/(v^2 + w)^(3/2), with w = FRICTION_SPEED^2, to dtau/dv."""
+    """Stiffness to dtau/dq; d + f w/(v^2 + w)^(3/2), with w the square of the friction speed, to dtau/dv."""
     model = model_of(name)
     q, v, a, _ = state(model, 11, BATCH)
     spring = figures(model, "stiffness")                 # zero where there is no spring: ball and free joints
-    friction = figures(model, "friction") * FRICTION_SPEED**2 / (v**2 + FRICTION_SPEED**2)**1.5
+    w = figures(model, "friction_speed")**2
+    friction = figures(model, "friction") * w / (v**2 + w)**1.5
     for rows in (slice(None), 0):
         given = q[rows], v[rows], a[rows]
         one, two = (ld.inverse_dynamics_derivatives(model, *given, passive=x) for x in (True, False))

@@ -131,12 +131,12 @@ def test_lower_orders_do_not_know_of_higher_ones(name):
 
 def test_friction_at_rest_and_through_zero():
     """x / sqrt(x^2 + s^2) at x = 0 is odd: with x' = 1 its derivatives are 1/s, 0, -3/s^3, 0, 45/s^5."""
-    from liedyn.model.description import FRICTION_SPEED as s
     from liedyn.model.description import Coordinate, Joint, Robot
     from liedyn.model.links import Link
+    s = 0.02
     links = Link("a", 1.0), Link("b", 1.0, (0, 0, 0), (1, 0, 0, 1, 0, 1))
     model = ld.build(Robot("r", links, (Joint("j", "revolute", "a", "b", axes=((0.0, 0.0, 1.0),),
-                                              coordinates=(Coordinate(friction=2.0),)),)))
+                                              coordinates=(Coordinate(friction=2.0, friction_speed=s),)),)))
     v = np.zeros((7, 1))
     assert not ld.higher_order_inverse_dynamics(model, [0.3], v).any()
     v[1] = 1.0

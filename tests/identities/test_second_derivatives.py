@@ -78,15 +78,15 @@ def test_tensors_are_those_of_a_robot_elsewhere():
 
 def test_friction_and_damping():
     """d2/dv2 of f v / sqrt(v^2 + s^2) is -3 f s^2 v / (v^2 + s^2)^2.5; damping and springs are linear."""
-    from liedyn.model.description import FRICTION_SPEED as s
     model = zoo.model_of("one degree of freedom each")
     q, v, a, _ = zoo.state(model, 2)
     v *= 0.02
     with_, without = (ld.inverse_dynamics_second_derivatives(model, q, v, a, passive=p) for p in (True, False))
-    friction = np.zeros(model.nv)
+    friction, s = np.zeros((2, model.nv))
     for joint in model.description.joints:
         if joint.type != "fixed":
             friction[model.v_index(joint.name)] = [c.friction for c in joint.coordinates]
+            s[model.v_index(joint.name)] = [c.friction_speed for c in joint.coordinates]
     truth = np.zeros((model.nv,) * 3)
     k = np.arange(model.nv)
     truth[k, k, k] = -3 * friction * s**2 * v / (v * v + s * s)**2.5

@@ -6,6 +6,7 @@ import yaml
 from liedyn.errors import ModelError, ScenarioError
 from liedyn.io.scenarios.scenario import Contact, Material, Plane, Rule, Shape
 from liedyn.io.scenarios.scenario_file import read_scenario, to_plain
+from liedyn.kernels.simulation.contact import MATERIAL_SIZE
 from liedyn.robot_files import load
 from liedyn.simulation.contact_setup import bind_contacts
 from liedyn.simulation.preparation import prepare
@@ -53,7 +54,7 @@ def test_feet_on_the_ground_take_one_line(read, bound):
     found, names = bound(contact)
     assert names == ("left_foot", "right_foot")
     share = 4.0 * 9.81 / 2                                                   # each carries half of 4 kg
-    assert found.material.reshape(2, 5)[:, :4] == pytest.approx(np.tile([share / 1e-3**1.5, 2.0, 0.8, 1e-3], (2, 1)))
+    assert found.material.reshape(2, MATERIAL_SIZE)[:, :4] == pytest.approx(np.tile([share / 1e-3**1.5, 2.0, 0.8, 1e-3], (2, 1)))
     assert found.normal.tolist() == [0, 0, 1, 0, 0, 1] and found.height.tolist() == [0, 0]
 
 
@@ -75,7 +76,7 @@ def test_shapes_planes_and_materials(read, bound):
     assert names[:4] == ("body.1.ground", "body.1.ramp", "body.2.ground", "body.2.ramp")
     assert names[16:] == ("body.9.ground", "body.9.ramp", "left_foot.1.ground", "left_foot.1.ramp", "left_foot.2.ground",
                           "left_foot.2.ramp")
-    centre, material = found.centre.reshape(-1, 3), found.material.reshape(-1, 5)[:, :4]
+    centre, material = found.centre.reshape(-1, 3), found.material.reshape(-1, MATERIAL_SIZE)[:, :4]
     # the box is turned by a quarter: its y lies along the link's x
     assert np.abs(centre[:16] - [0.1, 0.2, 0.3]) == pytest.approx(np.tile([0.2, 0.1, 0.3], (16, 1)))
     assert len({tuple(x) for x in centre[:16].round(9)}) == 8
@@ -104,13 +105,13 @@ FOOT = "{left_foot: {sphere: {radius: 0.02}%s}}"
 BROKEN = {"a word": ("ground", "", "contacts: expected a mapping (key: value), got ground"),
           "unknown key": ("{feet: {}}", "contacts.feet",
               "unknown key: expected one of links, planes, pairs, friction, stiffness, sink, exponent, damping, "
-              "friction_speed, smooth"),
+              "friction_speed, stick, static_friction, smooth"),
           "no links": ("{friction: 1}", "", "the key links is missing: expected contact shapes by link: {foot: {sphere: "
                                             "{radius: 0.02}}}"),
           "empty links": ("{links: {}}", "links", "no link has a contact shape"),
           "unknown shape": ("{links: {body: {ball: 1}}}", "links.body.ball",
               "unknown key: expected one of point, sphere, capsule, box, at, rpy, friction, stiffness, sink, exponent, "
-              "damping, friction_speed, smooth"),
+              "damping, friction_speed, stick, static_friction, smooth"),
           "no shape": ("{links: {body: {friction: 1}}}", "links.body",
                        "exactly one of point, sphere, capsule, box: got nothing"),
           "two shapes": ("{links: {body: {point: [0, 0, 0], box: [1, 1, 1]}}}", "links.body", "got point, box"),

@@ -6,7 +6,7 @@ import pytest
 
 import liedyn as ld
 from joint_forces import figures, passive_force
-from liedyn.model.description import FRICTION_SPEED, Coordinate, Joint, Robot
+from liedyn.model.description import Coordinate, Joint, Robot
 from matrices import derivative
 from rounding import assert_same
 from zoo import ROBOTS, model_of, random_link, random_robot, state
@@ -58,9 +58,10 @@ def test_springs_store_the_energy_that_they_take():
 
 def test_coulomb_friction_is_smooth_through_rest_and_full_at_speed():
     rng = np.random.default_rng(0)
-    slider = Joint("slider", "prismatic", "root", "child", axes=((1.0, 0.0, 0.0),), coordinates=(Coordinate(friction=3.0),))
+    coordinate = Coordinate(friction=3.0, friction_speed=0.02)
+    slider = Joint("slider", "prismatic", "root", "child", axes=((1.0, 0.0, 0.0),), coordinates=(coordinate,))
     model = ld.build(Robot("one", (random_link(rng, "root"), random_link(rng, "child")), (slider,), gravity=(0.0, 0.0, 0.0)))
-    speed = np.array([[-1.0], [-FRICTION_SPEED], [0.0], [FRICTION_SPEED], [1.0]])
+    speed = np.array([[-1.0], [-0.02], [0.0], [0.02], [1.0]])
     needed = ld.inverse_dynamics(model, np.zeros((5, 1)), speed, np.zeros((5, 1)))[:, 0]
-    full, half = 3 / np.sqrt(1.0001), 3 / np.sqrt(2)
+    full, half = 3 / np.sqrt(1.0004), 3 / np.sqrt(2)
     np.testing.assert_allclose(needed, [-full, -half, 0, half, full], rtol=1e-12)

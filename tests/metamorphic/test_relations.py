@@ -1,5 +1,4 @@
 """Runs that must agree although the input differs. The seed is in LIEDYN_SEED, which each failure names."""
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,12 +13,6 @@ from metamorphic.transformations import TRANSFORMATIONS
 TOLERANCE = 1e-8
 
 
-def without_friction(robot):
-    """Remove friction: the speed that smooths it is a constant in SI units (`FRICTION_SPEED`)."""
-    return replace(robot, joints=tuple(replace(one, coordinates=tuple(replace(c, friction=0.0) for c in one.coordinates))
-                                       for one in robot.joints))
-
-
 def differences(found, expected, scale):
     x, y = np.asarray(found, float) / scale, np.asarray(expected, float) / scale
     return np.abs(x - y).max(initial=0.0) / max(np.abs(y).max(initial=0.0), SMALL)
@@ -29,7 +22,7 @@ def differences(found, expected, scale):
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_results_transform_as_the_input(name, relation):
     mechanism, by = MECHANISMS[name](), TRANSFORMATIONS[relation]
-    robot = without_friction(mechanism.robot)
+    robot = mechanism.robot
     old, new = ld.build(robot), ld.build(by.change(robot))
     maps, here = by.maps(old, new), state_of(mechanism, old)
     there, link = maps.state(here), robot.links[-1].name
@@ -55,7 +48,7 @@ def test_results_transform_as_the_input(name, relation):
 def test_the_least_torque_is_differentiated_in_any_unit_of_length(relation):
     """Equations in rad and in mm were compared by their numbers, so that some counted as dependent: 53% off, one seed of many."""
     mechanism, by = looped(2058806160, "floating"), TRANSFORMATIONS[relation]
-    robot = without_friction(mechanism.robot)
+    robot = mechanism.robot
     old, new = ld.build(robot), ld.build(by.change(robot))
     maps, here = by.maps(old, new), state_of(mechanism, old)
     value, found = inverse_along_the_motion(old, here, None), inverse_along_the_motion(new, maps.state(here), None)

@@ -8,7 +8,6 @@ import liedyn as ld
 from degenerate_mechanisms import at, body
 from liedyn.model.description import WORLD, Coordinate, Joint, Robot
 from metamorphic.mechanisms import MECHANISMS, SEED, state_of
-from metamorphic.test_relations import without_friction
 from metamorphic.transformations import TRANSFORMATIONS
 
 # After the motion is mapped back, relative to rad, m and their rates, which are of the order of one to ten. Motions of 0.05 s
@@ -127,7 +126,7 @@ def test_rollouts(name, relation):
 def test_derivatives_of_rollouts(name, relation, monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", "auto")                    # the adjoint needs generated code
     mechanism, by = MECHANISMS[name](), TRANSFORMATIONS[relation]
-    robot = without_friction(mechanism.robot)
+    robot = mechanism.robot
     old, new = ld.build(robot), ld.build(by.change(robot))
     maps, here = by.maps(old, new), state_of(mechanism, old)
     there, n = maps.state(here), old.nv
@@ -144,7 +143,7 @@ def test_derivatives_of_rollouts(name, relation, monkeypatch):
 @pytest.mark.parametrize("name", ["random chain of simple joints", "five-bar"])
 def test_linearized_scenarios(name, relation, tmp_path):
     mechanism, by = MECHANISMS[name](), TRANSFORMATIONS[relation]
-    robot = without_friction(mechanism.robot)
+    robot = mechanism.robot
     traces, independent = [], ["p", "r"] if name == "five-bar" else []       # else the choice depends on the order
     for k, (change, time, rename) in enumerate(((lambda x: x, 1.0, str), (by.change, by.time, by.name))):
         changed = change(robot)

@@ -14,6 +14,7 @@ from liedyn.integrators.contact_forces import contact_forces, materials
 from liedyn.integrators.segment import RightHandSide
 from liedyn.io.scenarios.scenario import Contact, Pair, Plane, Rule, Scenario, Shape
 from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
+from liedyn.kernels.simulation.contact import MATERIAL_SIZE
 from liedyn.simulation.control.law_derivatives import wrench_force_jacobian
 from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.run import run_scenario
@@ -89,7 +90,7 @@ def pile(scenario, **contacts):
 
 def only(problem, which):
     """Return the problem with these contacts only; the others have no stiffness."""
-    material = problem.contacts.material.reshape(-1, 5).copy()
+    material = problem.contacts.material.reshape(-1, MATERIAL_SIZE).copy()
     material[~which, 0] = 0.0
     return replace(problem, contacts=problem.contacts._replace(material=material.reshape(-1)))
 
@@ -110,7 +111,7 @@ def test_action_and_reaction_and_their_slopes(scenario, form, worst):
         f = T[:3, :3] @ F[3:]
         total += np.r_[T[:3, :3] @ F[:3] + np.cross(T[:3, 3], f), f]
     assert worst("action and reaction", np.abs(total).max() / at.force.max()) < 1e-13
-    _, _, mu, e, _ = materials(problem.contacts)
+    _, _, mu, e, *_ = materials(problem.contacts)
     for j in range(len(mu)):
         slip = at.slip[0, j]
         f = at.force[0, j] * (at.normal[0, j] - mu[j] * slip / np.sqrt(slip @ slip + e[j]**2))

@@ -8,7 +8,6 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from joint_forces import coordinates
-from liedyn.model.description import FRICTION_SPEED
 
 H = 1e-30
 _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
@@ -160,7 +159,7 @@ class Reference:
         for joint in self.model.joints:
             if joint.screws is not None:
                 x[joint.v] = self.q[joint.q] + self.dq[joint.v]
-        friction = self.figure("friction") * self.v / np.sqrt(self.v**2 + FRICTION_SPEED**2)
+        friction = self.figure("friction") * self.v / np.sqrt(self.v**2 + self.figure("friction_speed")**2)
         spring = np.where(self._springs(), self.figure("stiffness") * (x - self.figure("rest")), 0)
         return -(self.figure("damping") * self.v + friction + spring)
 

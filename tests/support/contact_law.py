@@ -58,7 +58,7 @@ def contact_wrenches(reference, contacts):
     """Return the complex wrenches (links, 6) in link frames."""
     at, F = Placed(reference), np.zeros((len(reference.model.link_names), 6), complex)
     for j, (a, b) in enumerate(zip(contacts.link, contacts.other, strict=True)):
-        k, c, mu, e, w = materials(contacts)[:, j]
+        k, c, mu, e, w, *_ = materials(contacts)[:, j]
         given, centre = contacts.normal[3 * j:3 * j + 3], at.point(a, contacts.centre[3 * j:3 * j + 3])
         if contacts.kind[j] == SPHERE:
             away = centre - at.point(b, given)

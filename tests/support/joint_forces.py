@@ -1,7 +1,7 @@
 """Passive generalized forces by their formulas, from the description."""
 import numpy as np
 
-from liedyn.model.description import BALL, FREE, FRICTION_SPEED, Coordinate
+from liedyn.model.description import BALL, FREE, Coordinate
 
 
 def coordinates(model) -> list[Coordinate]:
@@ -25,5 +25,5 @@ def positions(model, q):
 
 
 def passive_force(model, q, v, springs: bool = True):
-    force = -(figures(model, "damping") * v + figures(model, "friction") * v / np.sqrt(v**2 + FRICTION_SPEED**2))
+    force = -(figures(model, "damping") * v + figures(model, "friction") * v / np.hypot(v, figures(model, "friction_speed")))
     return force - figures(model, "stiffness") * (positions(model, q) - figures(model, "rest")) if springs else force

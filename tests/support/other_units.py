@@ -21,7 +21,8 @@ def in_units(robot: Robot, length: float = 1.0, mass: float = 1.0, time: float =
         return replace(one, lower=one.lower * x, upper=one.upper * x, rest=one.rest * x, velocity=one.velocity * x / time,
                        acceleration=one.acceleration * x / time**2, jerk=one.jerk * x / time**3,
                        effort=one.effort * f, friction=one.friction * f, static_friction=one.static_friction * f,
-                       stribeck_speed=one.stribeck_speed * x / time, damping=one.damping * f * time / x,
+                       stribeck_speed=one.stribeck_speed * x / time, friction_speed=one.friction_speed * x / time,
+                       damping=one.damping * f * time / x,
                        stiffness=one.stiffness * f / x, armature=one.armature * f * time**2 / x)
 
     def joint(one: Joint) -> Joint:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from mpmath import mp, mpf
 
-from liedyn.model.description import BALL, FREE, FRICTION_SPEED, INDEX_HEADER, NQ, NV, ONE_DOF
+from liedyn.model.description import BALL, FREE, INDEX_HEADER, NQ, NV, ONE_DOF
 
 
 class Arrays(NamedTuple):
@@ -45,6 +45,7 @@ class Arrays(NamedTuple):
     friction: np.ndarray
     stiffness: np.ndarray
     rest: np.ndarray
+    friction_speed: np.ndarray
 
 
 class Motion(NamedTuple):
@@ -61,7 +62,7 @@ def arrays_of(model, dtype=np.float64) -> Arrays:
     n, nv, nl = int(index[0]), model.nv, len(model.link_names)
     parent, kind, iq, iv = index[INDEX_HEADER:INDEX_HEADER + 4 * n].reshape(4, n)
     link_body = index[INDEX_HEADER + 6 * n:INDEX_HEADER + 6 * n + nl]
-    sizes = [6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * nl, nv, nv, nv, nv, nv]
+    sizes = [6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * nl, nv, nv, nv, nv, nv, nv]
     dV0, S, T0, I, _, link_pose, *figures = np.split(c, np.cumsum(sizes))[:len(sizes)]
     return Arrays(parent, kind, [slice(iq[i], iq[i] + NQ[kind[i]]) if i else slice(0, 0) for i in range(n)],
                   [slice(iv[i], iv[i] + NV[kind[i]]) if i else slice(0, 0) for i in range(n)], link_body, -dV0[3:],
@@ -287,15 +288,15 @@ def passive_forces(tree, q, v, dtype=np.float64):
             x = np.concatenate([[np.asarray(q).astype(dtype)[tree.q[i].start] - tree.rest[k]], v[:-2, k]])
             out[:, k] -= tree.stiffness[k] * x
     for k in np.flatnonzero(tree.friction):
-        out[:, k] -= tree.friction[k] * friction_series(v[:-1, k])
+        out[:, k] -= tree.friction[k] * friction_series(v[:-1, k], tree.friction_speed[k])
     return out
 
 
-def friction_series(x):
+def friction_series(x, speed):
     """Derivatives of x / sqrt(x^2 + s^2) along x(t), from those of x: by differences of fifty digits and more."""
     with mp.workdps(50):
         exact = [mpf(float(y)) + mpf(float(y - np.asarray(float(y), x.dtype))) for y in x]
-        s2 = mpf(FRICTION_SPEED) * FRICTION_SPEED
+        s2 = mpf(float(speed))**2
 
         def friction(t):
             y = sum(c * t**j / mp.factorial(j) for j, c in enumerate(exact))

@@ -64,6 +64,8 @@ def random_coordinate(rng, kind: str, unit_: str, middle: float | None, springs:
         centre = middle if middle is not None else float(rng.uniform(-0.3, 0.3))
         limits = {"lower": centre - span, "upper": centre + span}
     passive = {"damping": often(0.5), "friction": often(0.3), "armature": often(0.2)} if springs else {}
+    if passive.get("friction"):
+        passive["friction_speed"] = 0.008 + 0.01 * passive["friction"]
     if springs and kind not in ("ball", "free"):
         passive |= {"stiffness": often(5.0), "rest": float(rng.uniform(-0.5, 0.5))}
     speed, force = float(rng.uniform(1, 5)), float(rng.uniform(1, 50))

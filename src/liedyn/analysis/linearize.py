@@ -38,7 +38,7 @@ from liedyn.dynamics.finite_differences import (
     DerivativeComparison,
     best_derivative,
     compare,
-    has_friction,
+    friction_steps,
     mass_matrix_condition,
     numerical_derivative,
     rounding_error,
@@ -53,7 +53,6 @@ from liedyn.integrators.segment import RightHandSide
 from liedyn.io.scenarios.scenario import Scenario
 from liedyn.io.yaml_values import Overrides
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 from liedyn.robot_files import robot_file_warnings
 from liedyn.simulation.constraint_setup import constraint_motions_at
@@ -319,8 +318,8 @@ def differences(problem: InitialValueProblem, point: OperatingPoint, u: Array | 
     steps = (_STEP,) if problem.contacts is None else tuple(fraction * _STEP for fraction in _TOUCHING)
     for k, name in enumerate(system.states):
         kind, _, coordinate = name.partition(".")
-        bends = (2 * FRICTION_SPEED / by_state[k],) if kind == "v" and problem.passive and has_friction(model, coordinate) else ()
-        columns.append(_best_derivative(partial(along_state, k), steps + bends, condition))
+        bends = friction_steps(model, coordinate) if kind == "v" and problem.passive else ()
+        columns.append(_best_derivative(partial(along_state, k), (*steps, *(x / by_state[k] for x in bends)), condition))
         update(k / n)
     columns += [_best_derivative(partial(along_input, k, size), (1.0,), condition)
                 for k, size in zip(_input_indices(model, system), by_input, strict=True)]

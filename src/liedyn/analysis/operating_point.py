@@ -33,7 +33,7 @@ from liedyn.simulation.control.control_model import bind_control_models
 from liedyn.simulation.control.joint_control import with_couplings
 from liedyn.simulation.control.motors import add_rotor_inertias
 from liedyn.simulation.control.thrusts import thrust_wrench
-from liedyn.simulation.joint_friction import rigid_frictions
+from liedyn.simulation.joint_friction import rigid_frictions, with_scenario_friction
 from liedyn.simulation.limits import start_within_limits
 from liedyn.simulation.name_binding import select, with_measured_values
 from liedyn.simulation.segment_problems import HybridState
@@ -126,9 +126,13 @@ def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
     if scenario.controller is not None:
         raise ScenarioError("a controller in Python has no linear system", place=scenario.controller.place,
                             expected="no key controller", hint="the override controller=null removes it")
+    model = with_scenario_friction(scenario, model)
     scenario, model = bind_control_models(scenario, model), add_rotor_inertias(scenario, model)
     whole, model = model, with_open_loops(model, scenario.phases[0] if scenario.phases else None)
-    problem, _, warnings = compile_schedule(scenario, model)
+    problem, contact_names, warnings = compile_schedule(scenario, model)
+    if problem.contacts is not None and (problem.contacts.stretch >= 0).any():
+        sticking = [name for name, place in zip(contact_names, problem.contacts.stretch, strict=True) if place >= 0]
+        raise UsageError(f"contacts that stick have no linear system: {list_names(sticking, 4)} (leave out the key stick)")
     return LinearizationSetup(scenario, model, problem, warnings, whole)
 
 

@@ -20,7 +20,7 @@ from liedyn.dynamics.finite_differences import (
     DerivativeComparison,
     best_derivative,
     compare,
-    has_friction,
+    friction_steps,
     mass_matrix_condition,
     rounding_error,
 )
@@ -31,7 +31,6 @@ from liedyn.dynamics.variants import Variants
 from liedyn.errors import CheckFailed, LiedynWarning, UsageError
 from liedyn.io.csv_table import LONGEST_LINE
 from liedyn.io.trajectory_csv import Trajectory
-from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import joint_coordinates, select
 from liedyn.simulation.trajectory_columns import coordinate_columns, coordinate_index
@@ -163,7 +162,8 @@ def unit_of(model: Model, name: str) -> str:
     c = model.v_units[coordinate_index(model, name)]
     force = {"rad": "N m", "m": "N"}[c]
     return {"q": c, "v": f"{c}/s", "a": f"{c}/s^2", "tau": force, "armature": {"rad": "kg m^2", "m": "kg"}[c],
-            "damping": f"{force} s/{c}", "friction": force, "stiffness": f"{force}/{c}", "rest": c}[head]
+            "damping": f"{force} s/{c}", "friction": force, "stiffness": f"{force}/{c}", "rest": c,
+            "friction_speed": f"{c}/s"}[head]
 
 
 def quotient(above: str, below: str) -> str:
@@ -275,8 +275,7 @@ def _variable_function(model: Model, request: DerivativeRequest, motion: Sampled
     if kind == "u" and du.any():                                         # results are linear in u: large steps are accurate
         sizes = model_scales(model).unit_scales(unit_of(model, name) for name in _input_names(model, request.prescribed))
         step = float(sizes @ np.abs(du)) * np.abs(u / sizes).max(initial=1.0)
-    crosses_friction = kind == "v" and motion.passive and has_friction(model, name.partition(".")[2])
-    steps = (step, 2 * FRICTION_SPEED) if crosses_friction else (step,)
+    steps = (step, *(friction_steps(model, name.partition(".")[2]) if kind == "v" and motion.passive else ()))
     return lambda s: _outcome(model, request, motion, integrate(model, motion.q, s * dq), motion.v + s * dv, u + s * du), steps
 
 

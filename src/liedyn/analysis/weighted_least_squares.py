@@ -13,7 +13,8 @@ import numpy as np
 
 from liedyn.arrays import Array, Mask
 from liedyn.errors import summarized
-from liedyn.model.description import FRICTION_SPEED, ONE_DOF
+from liedyn.joints.joint_model import tree_views
+from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
 
 # Equations are arrays W (n, nv, b + 1): n of each joint, columns of the b parameters and the right-hand side.
@@ -324,10 +325,10 @@ def joint_fits(model: Model, motion: FittedMotion, equations: FilteredEquations,
     q_of_v = {k: joint.q.start + k - joint.v.start for joint in model.joints if joint.kind == ONE_DOF
               for k in range(joint.v.start, joint.v.stop)}
     rates = np.gradient(fitted, motion.t, axis=0)
-    candidates, names = [], []
+    candidates, names, speeds = [], [], tree_views.py_func(model.index, model.constants).friction_speed
     for k in range(model.nv):
         x = motion.v[:, k]
-        signals = {"offset": np.ones_like(x), "friction": x / np.hypot(x, FRICTION_SPEED), "damping": x, "asymmetric": np.abs(x),
+        signals = {"offset": np.ones_like(x), "friction": x / np.hypot(x, speeds[k]), "damping": x, "asymmetric": np.abs(x),
                    "quadratic": x * np.abs(x), "gain": fitted[:, k], "shift": rates[:, k]}
         if k in q_of_v:
             signals["stiffness"] = motion.q[:, q_of_v[k]]

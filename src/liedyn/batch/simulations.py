@@ -44,10 +44,10 @@ from liedyn.simulation.run import Result, SilentProgress, simulate_prepared
 from liedyn.simulation.run_checks import (
     MAX_RELATIVE_BALANCE,
     MIN_CREEP_TIME,
-    friction_levels,
     inaccuracy_warnings,
     measure_creep,
     relative_balance,
+    smoothed_friction,
 )
 from liedyn.simulation.run_recorder import identity
 from liedyn.simulation.trajectory_columns import energy_columns, motion_columns
@@ -199,8 +199,8 @@ class SimulationEvaluator(SweepEvaluator[PreparedRun]):
         if times[-1] <= MIN_CREEP_TIME or not len(rows):
             return
         constants = parameters.constants[rows] if len(sweep.varying_indices) else parameters.constants[rows[:1]]
-        friction = np.array([friction_levels(problem.model, of_run) for of_run in constants]) * problem.passive
-        friction = np.broadcast_to(friction, (len(rows), problem.model.nv))
+        friction = np.array([smoothed_friction(problem.model, of_run, problem.passive) for of_run in constants])
+        friction = np.broadcast_to(friction, (len(rows), *friction.shape[1:]))
         creep = measure_creep(problem.model, friction, times, q, problem)
         for k in map(int, np.flatnonzero(creep.is_reported().any(axis=1))):
             self._add_reasons(table, int(rows[k]), creep.select_run(k).warnings())

@@ -28,6 +28,7 @@ from liedyn.io.yaml_values import first_key, path_parts
 from liedyn.model.model import Model, build
 from liedyn.robot_files import read_model
 from liedyn.simulation.control.control_model import bind_control_models
+from liedyn.simulation.name_binding import bind_rules
 from liedyn.simulation.preparation import PreparedRun, prepare_run
 
 Run = TypeVar("Run")
@@ -295,6 +296,14 @@ class ScenarioBinding(SweepBinding[PreparedRun]):
         model = self._model(scenario)
         self.prepared = prepare_run(scenario, model)
         return model
+
+    def _check_key(self, parameter: SweepParameter, name: str | None, known: set[str]) -> None:
+        super()._check_key(parameter, name, known)
+        kind, _, coordinate = (name or "").partition(".")
+        replaced = bind_rules(self.prepared.scenario.friction, self.model.joint_names, "joint")
+        if kind in ("friction", "friction_speed") and coordinate.partition(".")[0] in replaced:
+            raise ScenarioError("the friction of the scenario replaces that of the robot", place=parameter.place.at("key"),
+                                found=parameter.key, expected=f"a key of the scenario such as friction.{coordinate}")
 
     def _create_run(self, settings: dict[str, Value], edits: tuple[str, ...], parameters: dict[str, float]) -> PreparedRun:
         """Return a prepared run. Raises the same errors as `run_scenario`."""

@@ -144,10 +144,10 @@ def rounding_error(condition: float | Array, derivative: Array) -> Array:
     return error
 
 
-def has_friction(model: Model, coordinate: str) -> bool:
-    """Return whether Coulomb friction acts on a coordinate. Its force changes steeply below `FRICTION_SPEED`."""
-    friction = tree_views.py_func(model.index, model.constants).friction
-    return bool(friction[model.v_names.index(coordinate)])
+def friction_steps(model: Model, coordinate: str) -> tuple[float, ...]:
+    """Return a step of the velocity [rad/s | m/s] over which Coulomb friction of a coordinate changes, if it has friction."""
+    tree, k = tree_views.py_func(model.index, model.constants), model.v_names.index(coordinate)
+    return (2.0 * float(tree.friction_speed[k]),) if tree.friction[k] else ()
 
 
 def mass_matrix_condition(model: Model, q: Array, free: Mask) -> Array:

@@ -21,7 +21,7 @@ from liedyn.kernels.regressor import (
     regressors,
     slotine_li_regressors,
 )
-from liedyn.model.description import FREE, FRICTION_SPEED, ONE_DOF
+from liedyn.model.description import FREE, ONE_DOF
 from liedyn.model.model import Model
 from liedyn.model.spatial import inertia_from_link
 
@@ -493,7 +493,8 @@ def _random_states(model: Model, parameters: int, seed: int, units: Scales, smoo
             q[:, joint.q.start:joint.q.start + 3] *= units.length
     v, a = rng.standard_normal((2, n, model.nv)) * np.stack([reach / units.time, reach / units.time**2])[:, None]
     rough = [name in smoothed for name in model.v_names]
-    v[:, rough] *= np.maximum(1.0, _FRICTION_SPEEDS * FRICTION_SPEED * units.time / reach)[rough]
+    speeds = tree_views.py_func(model.index, model.constants).friction_speed
+    v[:, rough] *= np.maximum(1.0, _FRICTION_SPEEDS * speeds * units.time / reach)[rough]
     q, v, a = follow_couplings(model, q, v, a)
     return q, v, a
 

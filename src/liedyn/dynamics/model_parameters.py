@@ -9,7 +9,7 @@
 | screw.<joint>.wx wy wz vx vy vz    | the joint's screw in its frame; never scaled to unit    | both links' frames at zero      |
 | screw.<joint>.<k>.wx … vz          | the same of a joint with several screws, k = 1, 2, …    | both links' frames at zero      |
 | pitch.<joint>                      | of a joint that has one, such as helical [m/rad]        | its axes                        |
-| armature.<coordinate>              | likewise damping, friction: any coordinate of v         |                                 |
+| armature.<coordinate>              | likewise damping, friction, friction_speed: of any v    |                                 |
 | stiffness.<coordinate>             | likewise rest: coordinates that are one angle or length |                                 |
 | gravity.x y z                      | world frame [m/s^2]                                     |                                 |
 """
@@ -102,7 +102,7 @@ def parameter_tangent(model: Model, name: str, passive: bool = True) -> Paramete
 
 def tangent_sizes(model: Model) -> tuple[int, int]:
     """Return the sizes of the kernels' tangent (`kernels.directional_derivatives`) and of the twists of link frames after it."""
-    return 6 + 22 * model.n_bodies + 5 * model.nv, 6 * len(model.link_names)
+    return 6 + 22 * model.n_bodies + 6 * model.nv, 6 * len(model.link_names)
 
 
 def _table(model: Model) -> dict[str, ParameterTangents]:
@@ -126,7 +126,7 @@ class _TangentTable:
         self.model = model
         self.total = sum(tangent_sizes(model))
         self.T0, self.S, self.I, self.coordinates = 6, 6 + 6 * n, 6 + 12 * n, 6 + 22 * n
-        self.links = self.coordinates + 5 * nv
+        self.links = self.coordinates + 6 * nv
         self.link = {name: k for k, name in enumerate(model.link_names)}
         self.fixed_children: dict[str, list[str]] = {}            # links that are fixed to a link
         for joint in model.description.joints:
@@ -214,9 +214,9 @@ class _TangentTable:
         springs = np.zeros(nv, dtype=bool)
         for joint in model.joints:
             springs[joint.v] = joint.kind == ONE_DOF
-        for row, parameter in enumerate(("armature", "damping", "friction", "stiffness", "rest")):
+        for row, parameter in enumerate(("armature", "damping", "friction", "stiffness", "rest", "friction_speed")):
             for k, name in enumerate(model.v_names):
-                if row < 3 or springs[k]:
+                if springs[k] or parameter not in ("stiffness", "rest"):
                     yield f"{parameter}.{name}", self._at(self.coordinates + row * nv + k, 1.0)
 
 

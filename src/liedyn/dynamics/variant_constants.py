@@ -15,7 +15,7 @@ from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.dynamics.model_parameters import LINK_COMPONENTS, parameter_names, with_parameters
 from liedyn.errors import ModelError, NameLookupError, ShapeError, UsageError, list_names, nearest
 from liedyn.joints.joint_model import Tree, tree_views
-from liedyn.model.description import NV, ONE_DOF, coordinate_name
+from liedyn.model.description import MAX_FRICTION_SPEED, MIN_FRICTION_SPEED, NV, ONE_DOF, coordinate_name
 from liedyn.model.element_values import MAX_INPUT
 from liedyn.model.link_tree import reduced_inertias
 from liedyn.model.links import Link
@@ -25,7 +25,7 @@ from liedyn.model.warnings import is_not_semidefinite
 
 _COMPONENT_ORDERS = (("x", "y", "z"), LINK_COMPONENTS["inertia"], ("wx", "wy", "wz", "vx", "vy", "vz"))
 _NOT_NEGATIVE = ("mass", "armature", "damping", "friction", "stiffness")
-_COORDINATE_ROWS = ("armature", "damping", "friction", "stiffness", "rest")
+_COORDINATE_ROWS = ("armature", "damping", "friction", "stiffness", "rest", "friction_speed")
 _GEOMETRIC = ("origin", "screw", "pitch")
 _UPPER = np.triu_indices(3)
 
@@ -134,8 +134,9 @@ def _check_values(parameters: ParameterValues) -> None:
         for invalid, problem, expected in (
                 (~np.isfinite(x), "is not finite", "a number"),
                 (np.abs(x) > MAX_INPUT, "is too large", f"at most {MAX_INPUT:g} in magnitude"),
-                (x < 0.0 if name.partition(".")[0] in _NOT_NEGATIVE else np.zeros(len(x), dtype=bool), "is negative",
-                 "zero or more")):
+                ((name.partition(".")[0] in _NOT_NEGATIVE) & (x < 0.0), "is negative", "zero or more"),
+                (name.startswith("friction_speed.") & ((x < MIN_FRICTION_SPEED) | (x > MAX_FRICTION_SPEED)), "is out of range",
+                 f"{MIN_FRICTION_SPEED:g} to {MAX_FRICTION_SPEED:g}")):
             if invalid.any():
                 k = int(np.argmax(invalid))
                 raise ModelError(f"{name} of robot {k} {problem}", found=float(x[k]), expected=expected)

@@ -21,6 +21,9 @@ from liedyn.kernels.simulation.contact import (
     NORMAL,
     POINT,
     SLIP,
+    STICK_DAMPING,
+    STICK_STIFFNESS,
+    TANGENTIAL,
     Contacts,
     contact_states,
     contact_wrench_jacobian,
@@ -36,6 +39,7 @@ class ContactState(NamedTuple):
     normal, point, slip  (N, m, 3) outward normal of the touched surface, contact point, its velocity tangential to the surface
     depth, force         (N, m) depth, negative without contact; normal force
     ground_point         (N, m, 3) contact point in the world frame for contacts with the ground, zero for others
+    tangential           (N, m) friction
     """
 
     normal: np.ndarray
@@ -44,18 +48,20 @@ class ContactState(NamedTuple):
     depth: np.ndarray
     force: np.ndarray
     ground_point: np.ndarray
+    tangential: np.ndarray
 
 
-def contact_forces(model: Model, contacts: Contacts, q: Array, v: Array) -> ContactState:
-    """Return the contacts at states q (N, nq), v (N, nv)."""
+def contact_forces(model: Model, contacts: Contacts, q: Array, v: Array, stretch: Array | None = None) -> ContactState:
+    """Return the contacts at states q (N, nq), v (N, nv), with the stretches (N, 3s) of those that stick; None: zero."""
+    stretch = np.zeros((len(q), 3 * np.count_nonzero(contacts.stretch >= 0))) if stretch is None else stretch
     x = np.empty((len(q), contacts.link.size, CONTACT_STATE_SIZE))
-    contact_states(*model._arrays[:2], contacts, np.array(q), np.array(v), x)
+    contact_states(*model._arrays[:2], contacts, np.array(q), np.array(v), np.array(stretch), x)
     return ContactState(x[..., NORMAL:POINT], x[..., POINT:SLIP], x[..., SLIP:DEPTH], x[..., DEPTH], x[..., FORCE],
-                        x[..., GROUND_POINT:])
+                        x[..., GROUND_POINT:TANGENTIAL], x[..., TANGENTIAL])
 
 
 def materials(contacts: Contacts) -> np.ndarray:
-    """Return the parameters k, c, mu, e, w of the contacts (MATERIAL_SIZE, m)."""
+    """Return the parameters of the contacts (MATERIAL_SIZE, m)."""
     return contacts.material.reshape(-1, MATERIAL_SIZE).T
 
 
@@ -93,10 +99,12 @@ def contact_coefficients(model: Model, contacts: Contacts, q: Array, v: Array,
     with_load: each contact carries at least its share of the weight.
     """
     at, power = contact_forces(model, contacts, q[None], v[None]), contacts.doubled_exponent / 2
-    k, c, mu, e, _ = materials(contacts)
+    k, c, mu, e, *_ = parameters = materials(contacts)
+    sticks = contacts.stretch >= 0
     N = np.maximum(at.force[0], contacts.weight_share if with_load else 0.0)
     depth = np.maximum((N / k) ** (1.0 / power), 1e-300)
-    friction = mu * N / np.hypot(np.linalg.norm(at.slip[0], axis=1), e)
+    friction = np.where(sticks, parameters[STICK_DAMPING], mu * N / np.hypot(np.linalg.norm(at.slip[0], axis=1), e))
+    holding = np.where(sticks, parameters[STICK_STIFFNESS], 0.0)
     rows, resist, spring, of, poses = [], [], [], {}, {}
     for i in {*contacts.link, *contacts.other}:
         of[i], poses[i] = jacobian(model, q, model.link_names[i]), link_pose(model, q, model.link_names[i])
@@ -110,7 +118,7 @@ def contact_coefficients(model: Model, contacts: Contacts, q: Array, v: Array,
         _, _, axes = np.linalg.svd(n[None])                                  # the normal and two tangents
         rows.append(axes @ moved)
         resist.append([c[j] * N[j], friction[j], friction[j]])
-        spring.append([power[j] * N[j] / depth[j] if N[j] else 0.0, 0.0, 0.0])
+        spring.append([power[j] * N[j] / depth[j] if N[j] else 0.0, holding[j], holding[j]])
     return np.vstack(rows), np.concatenate(resist), np.concatenate(spring)
 
 

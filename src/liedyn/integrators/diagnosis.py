@@ -37,7 +37,6 @@ from liedyn.kernels.simulation.right_hand_side import (
     MotionWorkspace,
 )
 from liedyn.kernels.simulation.signals import KNOTS, PROGRAM, TORQUE
-from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 
 GAINS_LABEL = "pd gains"
@@ -147,7 +146,7 @@ def _coefficients(problem: InitialValueProblem, t: float, q: Array, v: Array, wi
     free, law = np.flatnonzero(~problem.prescribed), np.asarray(s.target) >= 0
     resist, spring = {}, {}
     if problem.passive:
-        resist = {"damping": tree.damping, "friction": tree.friction / np.hypot(v, FRICTION_SPEED)}
+        resist = {"damping": tree.damping, "friction": tree.friction / np.hypot(v, tree.friction_speed)}
         spring = {"spring": tree.stiffness}
         if problem.model.description.elements:
             resist["force element"], spring["force element"] = _element_coefficients(problem.model, tree, q, v)
@@ -164,7 +163,7 @@ def _element_coefficients(model: Model, tree: Tree, q: Array, v: Array) -> tuple
     state = model.spanning_tree(), q, v, np.zeros(model.nv)
     with_elements, without = (inverse_dynamics_derivatives(*state, passive=passive, on_error="nan") for passive in (True, False))
     of_q, of_v = (np.nan_to_num(np.diagonal(x - y)) for x, y in zip(with_elements[:2], without[:2], strict=True))
-    of_joints = tree.damping + tree.friction * FRICTION_SPEED**2 / np.hypot(v, FRICTION_SPEED)**3
+    of_joints = tree.damping + tree.friction * tree.friction_speed**2 / np.hypot(v, tree.friction_speed)**3
     return np.maximum(of_v - of_joints, 0.0), np.maximum(of_q - tree.stiffness, 0.0)
 
 

@@ -336,7 +336,8 @@ class InitialValueProblem:
         equations, residuals, motions = (0, 0, 0) if self.constraints is None else (m.nc, 2, 4 * len(self.constraints.signals))
         q, v, a, tau = (mapped_zeros((n, width)) for width in (m.nq, m.nv, m.nv, m.nv))
         return Record(times, q, v, a, tau, mapped_zeros((n, self.wrench_size)), mapped_zeros((n,)),
-                      mapped_zeros((n, equations)), mapped_zeros((n, residuals)), mapped_zeros((n, motions)))
+                      mapped_zeros((n, equations)), mapped_zeros((n, residuals)), mapped_zeros((n, motions)),
+                      mapped_zeros((n, len(self.schedule.integral) - len(self.schedule.ki))))
 
 
 @dataclass(frozen=True)
@@ -377,7 +378,7 @@ class SegmentStart:
     supplied_energy energy [J] supplied so far
     triggered       events that have just happened
     step            first step of adaptive methods; 0: to be chosen
-    integral        (nv,) integrals of pid laws [N m | N]; None: zero
+    integral        (nv,) integrals of pid laws [N m | N], then stretches of contacts [m] if these stick; None: zero
     signs           side of zero of each event expression of schedule.watch. NaN: unknown; times STAYS_AT_ZERO: the expression
                     stays at zero
     armed, bounds   whether reaching zero is an event, and rounding bounds of the expressions; see `zero_crossings`. None: unknown
@@ -518,14 +519,15 @@ def initial_state(problem: InitialValueProblem, start: SegmentStart) -> State:
 
 
 def state_vector(problem: InitialValueProblem, v: Array, integral: Array | None = None, supplied_energy: float = 0.0) -> Array:
-    """Return y = [0; v; z; work]. integral (nv,): integrals of pid laws; None: zero."""
+    """Return y = [0; v; z; work]. integral: as of `SegmentStart`; None: zero."""
     z = np.zeros(len(problem.schedule.integral)) if integral is None else integral[problem.schedule.integral]
     return np.concatenate([np.zeros(problem.model.nv), v, z, [supplied_energy]])
 
 
-def pid_integrals(problem: InitialValueProblem, y: Array) -> Array:
-    """Return the (nv,) integrals of pid laws in a state y, 0 for other coordinates."""
-    out, nv = np.zeros(problem.model.nv), problem.model.nv
+def state_integrals(problem: InitialValueProblem, y: Array) -> Array:
+    """Return the integrals of a state y, see `SegmentStart`."""
+    nv = problem.model.nv
+    out = np.zeros(max(nv, 1 + int(problem.schedule.integral.max(initial=-1))))
     out[problem.schedule.integral] = y[2 * nv:-1]
     return out
 

@@ -45,7 +45,9 @@ class RightHandSideJacobian:
         self.generated_function: RhsJacobian | None = None
         units = model_scales(problem.model)
         reach = units.unit_scales(problem.model.v_units)
-        self.units = np.concatenate([reach, reach / units.time, reach[problem.schedule.integral] * units.time])
+        of_pid = problem.schedule.integral[:len(problem.schedule.ki)]
+        stretches = np.full(len(problem.schedule.integral) - len(of_pid), units.length)
+        self.units = np.concatenate([reach, reach / units.time, reach[of_pid] * units.time, stretches])
         level = np.asarray(problem.schedule.level)
         follows_signal = np.isin(level, (POSITION, VELOCITY))    # coordinates that follow their signals, independent of y
         is_integral_fixed = np.zeros(len(problem.schedule.integral), dtype=bool)

@@ -84,6 +84,7 @@ class Record(NamedTuple):
     multipliers: np.ndarray    # (N, m) of the constraints
     residual: np.ndarray   # (N, 2) the maximum of positions and of velocities, or (N, 0)
     constraint_motion: np.ndarray      # (N, 24 driven) motions of driven loops
+    stretch: np.ndarray    # (N, 3s) stretches of the s contacts that stick
 
 
 @inline_kernel

@@ -301,6 +301,7 @@ class SolverStepper(Stepper):
         for name in ("q", "v", "a", "tau", "wrench"):
             getattr(self.record, name)[i] = getattr(self.workspace, name)
         self.record.supplied_energy[i] = y[-1]
+        self.record.stretch[i] = y[len(y) - 1 - self.record.stretch.shape[1]:-1]
         if self.constraints is not None:
             store_constraints(self.constraints.constraint_ws, self.record, i, self.workspace)
         self.state.count[NEXT_OUTPUT] += 1

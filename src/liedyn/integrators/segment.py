@@ -21,7 +21,7 @@ from liedyn.integrators.problem import (
     SegmentStart,
     allocate_stages,
     initial_state,
-    pid_integrals,
+    state_integrals,
     state_vector,
 )
 from liedyn.integrators.run_state import (
@@ -410,8 +410,8 @@ class Stepper(ABC):
         """Return the final state; q and v are those of the last output, in the workspace."""
         problem, ws, y, t = self.problem, self.workspace, self.state.y, float(self.state.clock[T_NOW])
         signs, armed, bounds = self.switches.event_signs(len(problem.schedule.watch))
-        return SegmentStart(t, ws.q.copy(), ws.v.copy(), float(y[-1]), self.triggered, self.next_step, pid_integrals(problem, y),
-                            signs, armed, bounds, self.jump_events, self.switches.switch_signs())
+        return SegmentStart(t, ws.q.copy(), ws.v.copy(), float(y[-1]), self.triggered, self.next_step,
+                            state_integrals(problem, y), signs, armed, bounds, self.jump_events, self.switches.switch_signs())
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state on which the rest of the segment depends."""

@@ -34,7 +34,6 @@ from liedyn.lie.vectors import (
 from liedyn.model.description import (
     BALL,
     FREE,
-    FRICTION_SPEED,
     HAS_CHILDREN,
     INDEX_HEADER,
     LAST_CHILD,
@@ -75,6 +74,7 @@ class Tree(NamedTuple):
     friction: np.ndarray    # (nv,)
     stiffness: np.ndarray   # (nv,)
     rest: np.ndarray        # (nv,)
+    friction_speed: np.ndarray  # (nv,) below it, friction is smoothed
     floor: np.ndarray       # (nv,) a pivot below it is rounding
     element_pose: np.ndarray    # (24 elements,) frames A and B of each force element in their bodies
     element_values: np.ndarray  # numbers of the force elements
@@ -91,7 +91,7 @@ def index_sizes(index):
 def constants_sizes(index):
     """Return the sizes of the arrays in `Model.constants` of a tree."""
     n, nv = index[0], index[2]
-    return (6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * index[3], nv, nv, nv, nv, nv, nv, 24 * index[ELEMENT_COUNT],
+    return (6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * index[3], nv, nv, nv, nv, nv, nv, nv, 24 * index[ELEMENT_COUNT],
             index[ELEMENT_NUMBERS])
 
 
@@ -259,8 +259,8 @@ def propagate_inertia_to_parent(tree, i, X, sums):
 @inline_kernel
 def resistance(tree, k, v):
     """Return damping and friction of one coordinate: -d v - f v / sqrt(v^2 + v_s^2)."""
-    x = load(v, k)
-    return -(load(tree.damping, k) * x + load(tree.friction, k) * x / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED))
+    x, s = load(v, k), load(tree.friction_speed, k)
+    return -(load(tree.damping, k) * x + load(tree.friction, k) * x / sqrt(x * x + s * s))
 
 
 @inline_kernel
@@ -278,16 +278,16 @@ def passive_force(tree, q, v, out):
 @inline_kernel
 def resistance_derivative(tree, k, v):
     """Return minus the derivative of `resistance` with respect to the velocity."""
-    x, w = load(v, k), FRICTION_SPEED * FRICTION_SPEED
-    r = 1.0 / (x * x + w)
+    x, s = load(v, k), load(tree.friction_speed, k)
+    r, w = 1.0 / (x * x + s * s), s * s
     return load(tree.damping, k) + load(tree.friction, k) * w * r * sqrt(r)
 
 
 @inline_kernel
 def resistance_curvature(tree, k, v):
     """Return the derivative of `resistance_derivative` with respect to the velocity."""
-    x, w = load(v, k), FRICTION_SPEED * FRICTION_SPEED
-    r = 1.0 / (x * x + w)
+    x, s = load(v, k), load(tree.friction_speed, k)
+    r, w = 1.0 / (x * x + s * s), s * s
     return -3.0 * load(tree.friction, k) * w * x * r * r * sqrt(r)
 
 

@@ -34,7 +34,7 @@ from liedyn.lie.vectors import (
     store_pose,
     transpose,
 )
-from liedyn.model.description import BALL, FRICTION_SPEED, NV, ONE_DOF, ROTATES, TRANSLATES
+from liedyn.model.description import BALL, NV, ONE_DOF, ROTATES, TRANSLATES
 from liedyn.numba_tools.decorators import inline_kernel
 
 MOTION_SIZE = 18          # numbers in each coefficient of E
@@ -213,7 +213,7 @@ def passive_series(tree, K, k, q, v, has_friction, friction_series, out):
         for c in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
             force = -(load(tree.damping, c) * load(v, c * K + k))
             if has_friction:
-                force = force - load(tree.friction, c) * advance_friction(K, k, v, friction_series, c, nv)
+                force = force - load(tree.friction, c) * advance_friction(tree, K, k, v, friction_series, c, nv)
             if tree.kind[i] == ONE_DOF:
                 if k == 0:
                     force = force - load(tree.stiffness, c) * (load(q, tree.iq[i]) - load(tree.rest, c))
@@ -223,14 +223,15 @@ def passive_series(tree, K, k, q, v, has_friction, friction_series, out):
 
 
 @inline_kernel
-def advance_friction(K, k, v, friction_series, c, nv):
+def advance_friction(tree, K, k, v, friction_series, c, nv):
     """Return coefficient k of v / sqrt(v^2 + v_s^2), from r = u^p: u r' = p u' r with p = -1/2."""
     o, h = c * K, (nv + c) * K
     u = load(v, o) * load(v, o + k)
     for j in range(1, k + 1):
         u = u + load(v, o + j) * load(v, o + k - j)
     if k == 0:
-        u = u + FRICTION_SPEED * FRICTION_SPEED
+        s = load(tree.friction_speed, c)
+        u = u + s * s
         r = 1.0 / sqrt(u)
     else:
         r = u * load(friction_series, h) * (-0.5 * k)

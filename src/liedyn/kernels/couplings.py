@@ -64,7 +64,8 @@ def with_pattern(tree, couplings):
     """Return the tree with the paths of the reduced mass matrix."""
     return Tree(tree.parent, tree.kind, tree.iq, tree.iv, tree.flags, tree.slot, tree.link_body, couplings.above, couplings.top,
                 couplings.last, tree.element, tree.dV0, tree.S, tree.T0, tree.I, tree.J, tree.link_pose, tree.armature,
-                tree.damping, tree.friction, tree.stiffness, tree.rest, tree.floor, tree.element_pose, tree.element_values)
+                tree.damping, tree.friction, tree.stiffness, tree.rest, tree.friction_speed, tree.floor, tree.element_pose,
+                tree.element_values)
 
 
 @inline_kernel

@@ -29,7 +29,7 @@ from liedyn.lie.inertia import momentum
 from liedyn.lie.se3 import Ad, Ad_inv, ad, ad_screw, add, dAd_inv, dexp, dot, neg_dad, scale, screw_add, sub, sub_dad, zero6
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, sqrt, store
 from liedyn.lie.vectors import load_pose, load_rigid, load_twist, store_twist
-from liedyn.model.description import FRICTION_SPEED, NV, ONE_DOF
+from liedyn.model.description import NV, ONE_DOF
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
 from liedyn.numba_tools.deferred_kernels import call_deferred
 from liedyn.numba_tools.numba_internals import split_workspace
@@ -57,6 +57,7 @@ class ModelTangent(NamedTuple):
     friction: np.ndarray
     stiffness: np.ndarray
     rest: np.ndarray
+    friction_speed: np.ndarray
 
 
 @inline_kernel
@@ -64,12 +65,13 @@ def parameter_tangent(x, n, nv):
     """Return views into a flat array of `parameter_tangent_size` numbers, or of none."""
     s = 6 + 22 * n
     return ModelTangent(x[:6], x[6:6 + 6 * n], x[6 + 6 * n:6 + 12 * n], x[6 + 12 * n:s], x[s:s + nv], x[s + nv:s + 2 * nv],
-                        x[s + 2 * nv:s + 3 * nv], x[s + 3 * nv:s + 4 * nv], x[s + 4 * nv:s + 5 * nv])
+                        x[s + 2 * nv:s + 3 * nv], x[s + 3 * nv:s + 4 * nv], x[s + 4 * nv:s + 5 * nv],
+                        x[s + 5 * nv:s + 6 * nv])
 
 
 def parameter_tangent_size(n, nv):
     """Return the size of the tangent of a model's arrays for n bodies and nv coordinates."""
-    return 6 + 22 * n + 5 * nv
+    return 6 + 22 * n + 6 * nv
 
 
 # coordinates ------------------------------------------------------------------------------------------------------
@@ -139,12 +141,14 @@ def subtract_passive_tangent(tree, q, v, dq, dv, tangent, tau):
     """Subtract the directional derivative of passive forces from tau (see `joints.joint_model`)."""
     for i in range(1, tree.parent.size):
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-            x = load(v, k)
-            r = 1.0 / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED)
-            slope = load(tree.damping, k) + load(tree.friction, k) * (FRICTION_SPEED * FRICTION_SPEED * (r * r * r))
+            x, s = load(v, k), load(tree.friction_speed, k)
+            r = 1.0 / sqrt(x * x + s * s)
+            steepness = load(tree.friction, k) * s * (r * r * r)
+            slope = load(tree.damping, k) + steepness * s
             force = load(tau, k) + slope * load(dv, k)
             if tangent.damping.size:
                 force = force + (load(tangent.damping, k) * x + load(tangent.friction, k) * (x * r))
+                force = force - steepness * x * load(tangent.friction_speed, k)
             if tree.kind[i] == ONE_DOF:
                 force = force + load(tree.stiffness, k) * load(dq, k)
                 if tangent.rest.size:

@@ -15,7 +15,7 @@ from liedyn.kernels.slotine_li import ReferenceMotion, load_reference, reference
 from liedyn.lie.se3 import Ad_inv, compose, identity, unit6
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, sqrt, store
 from liedyn.lie.vectors import add_cross, clear, cross, dot3, load3, load_pose, load_twist, rotate_back
-from liedyn.model.description import FRICTION_SPEED, NV
+from liedyn.model.description import NV
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
 from liedyn.numba_tools.numba_internals import split_workspace
 
@@ -114,10 +114,10 @@ def joint_columns(tree, layout, q, v, a, Y):
     nv, one = tree.armature.shape[0], number_like(q, 1.0)
     for i in range(1, tree.parent.size):
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-            row, x = k * layout[0], load(v, k)
+            row, x, s = k * layout[0], load(v, k), load(tree.friction_speed, k)
             store_parameter(layout, ARMATURE, k, nv, Y, row, load(a, k))
             store_parameter(layout, DAMPING, k, nv, Y, row, x)
-            store_parameter(layout, FRICTION, k, nv, Y, row, x / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED))
+            store_parameter(layout, FRICTION, k, nv, Y, row, x / sqrt(x * x + s * s))
             store_parameter(layout, STIFFNESS, k, nv, Y, row, load(q, tree.iq[i]))
             store_parameter(layout, LOAD, k, nv, Y, row, -one)
             store_parameter(layout, OFFSET, k, nv, Y, row, one)

@@ -55,8 +55,8 @@ HAS_CHILDREN, LAST_CHILD, ROTATES, TRANSLATES, NO_AXIAL_INERTIA = 1, 2, 4, 8, 16
 
 RANK_TOLERANCE = 1e-10   # square of the sine between a constraint equation and those it depends on (`dynamics.constraints.rank`)
 SINGULAR_PIVOT = 1e-13   # a pivot below this part of the inertia that it is made of is rounding: the joint has nothing to act on
-FRICTION_SPEED = 1e-2    # rad/s or m/s, a number of the model of friction, in SI units as files are: Coulomb friction is smoothed
-                         # below it, so that it has derivatives
+FRICTION_SPEED = 1e-2    # rad/s or m/s, default of the speed below which Coulomb friction is smoothed, so that it has derivatives
+MIN_FRICTION_SPEED, MAX_FRICTION_SPEED = 1e-9, 1e6
 
 # Kinds of constraint. A closure joins frame A to frame B; its rows are components, in frame B, of the twist of B relative to A.
 (WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR, BALL_CLOSURE, UNIVERSAL, DISTANCE, ROLLING, COUPLING,
@@ -87,7 +87,7 @@ class Coordinate:
     velocity: float = math.inf       # maximum speed
     effort: float = math.inf         # maximum generalized force
     damping: float = 0.0             # force = -damping * v
-    friction: float = 0.0            # Coulomb level: force = -friction * v / sqrt(v^2 + FRICTION_SPEED^2)
+    friction: float = 0.0            # Coulomb level: force = -friction * v / sqrt(v^2 + friction_speed^2)
     armature: float = 0.0            # rotor inertia reflected to the joint, added to the diagonal of M
     stiffness: float = 0.0           # spring: force = -stiffness * (q - rest)
     rest: float = 0.0
@@ -96,6 +96,10 @@ class Coordinate:
     rigid_friction: float = 0.0      # 1: in runs, |force| <= static level at rest, and force = -sign(v) * level in motion
     static_friction: float = 0.0     # level at rest; 0: `friction`
     stribeck_speed: float = 0.0      # the level falls from static_friction by exp(-(v / stribeck_speed)^2); 0: at once
+    friction_speed: float = FRICTION_SPEED      # below it, friction is smoothed
+
+
+_DEFAULTS = Coordinate()
 
 
 @summarized
@@ -120,7 +124,8 @@ class Mimic:
 
 
 FRICTION_MODELS = "regularized", "rigid"
-FRICTION_KEYS = {"level": "friction", "static": "static_friction", "stribeck": "stribeck_speed"}     # of files: fields
+FRICTION_KEYS = {"level": "friction", "static": "static_friction", "stribeck": "stribeck_speed",
+                 "speed": "friction_speed"}                # of files: fields
 
 EachCoordinate = float | Sequence[float] | Array | None            # a number for all coordinates of a joint, or one for each
 Limits = Sequence[Any] | Mapping[str, Any] | Array | None
@@ -154,7 +159,8 @@ class Joint:
     sequence  of euler joints: three letters, intrinsic, e.g. "zyx": R = Rz(q1) Ry(q2) Rx(q3)
     screws    of screws joints: up to six [w; v] in the joint frame; motion = exp(S1 q1) … exp(Sk qk)
     limits    (lower, upper) position [rad | m], or a dict with any of LIMITS
-    damping, friction, armature, stiffness, rest   as in a robot file; friction may be a dict with model, level, static, stribeck
+    damping, friction, armature, stiffness, rest   as in a robot file; friction may be a dict with model, level, speed, static,
+              stribeck
     mimic     `Mimic`, the name of a joint, or a dict: the joint follows another one
 
     Limits, damping, friction, armature, stiffness and rest are a number for all coordinates of the joint, or a sequence with one
@@ -226,6 +232,13 @@ class Joint:
                              expected="a level, or a dict with model (regularized or rigid) and level")
         values = {name: friction[key] for key, name in FRICTION_KEYS.items() if key in friction}
         return values | {"rigid_friction": friction["model"] == "rigid"}
+
+    def with_friction(self, friction: EachCoordinate | Mapping[str, Any]) -> Joint:
+        """Return the joint with other friction: a level, or a dict as in a robot file. Nothing of its friction stays."""
+        values = {name: getattr(_DEFAULTS, name) for name in ("rigid_friction", *FRICTION_KEYS.values())}
+        joint = replace(self, coordinates=tuple(replace(coordinate, **values) for coordinate in self.coordinate_parameters))
+        joint._set_coordinates(self._friction(friction))
+        return joint
 
     def _limits(self, limits: Limits) -> dict[str, Any]:
         """Return limits by their names."""

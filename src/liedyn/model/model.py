@@ -154,6 +154,7 @@ class Model(Immutable):
                      origin: Mapping[str, ArrayLike] | None = None, armature: Mapping[str, ArrayLike] | None = None,
                      damping: Mapping[str, ArrayLike] | None = None, friction: Mapping[str, ArrayLike] | None = None,
                      stiffness: Mapping[str, ArrayLike] | None = None, rest: Mapping[str, ArrayLike] | None = None,
+                     friction_speed: Mapping[str, ArrayLike] | None = None,
                      lower: Mapping[str, ArrayLike] | None = None, upper: Mapping[str, ArrayLike] | None = None,
                      velocity_limit: Mapping[str, ArrayLike] | None = None,
                      effort_limit: Mapping[str, ArrayLike] | None = None,
@@ -173,7 +174,7 @@ class Model(Immutable):
             About the centre of mass, along the axes of the link [kg m^2].
         origin : {joint: (4, 4) array}
             Pose of the child link in the parent link at zero coordinates, also of fixed joints.
-        armature, damping, friction, stiffness, rest, lower, upper : {joint or coordinate: number}
+        armature, damping, friction, friction_speed, stiffness, rest, lower, upper : {joint or coordinate: number}
         velocity_limit, effort_limit, acceleration_limit, jerk_limit : {joint or coordinate: number}
             A name of `joint_names`, or of `v_names` for one coordinate; for a joint also one number for each of its coordinates.
 
@@ -193,6 +194,7 @@ class Model(Immutable):
         """
         return apply_changes(self, gravity, {"mass": mass, "com": com, "inertia": inertia}, origin, {
             "armature": armature, "damping": damping, "friction": friction, "stiffness": stiffness, "rest": rest,
+            "friction_speed": friction_speed,
             "lower": lower, "upper": upper, "velocity": velocity_limit, "effort": effort_limit,
             "acceleration": acceleration_limit, "jerk": jerk_limit})
 

@@ -178,7 +178,8 @@ class ModelBuilder:
             np.ravel(self.I),
             np.ravel(reduced_inertias(self.parent, self.kind, self.S, self.T0, self.I)),
             *[pose_to_array(link[1]) for link in links],
-            *[self.coordinate(c) for c in ("armature", "damping", "friction", "stiffness", "rest")], self.pivot_threshold,
+            *[self.coordinate(c) for c in ("armature", "damping", "friction", "stiffness", "rest", "friction_speed")],
+            self.pivot_threshold,
             element_pose, element_values])
         return index, np.ascontiguousarray(constants, dtype=float)
 

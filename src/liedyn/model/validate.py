@@ -20,6 +20,8 @@ from liedyn.model.description import (
     JOINT_TYPES,
     LIMITS,
     LOOP_TYPES,
+    MAX_FRICTION_SPEED,
+    MIN_FRICTION_SPEED,
     ONE_DOF,
     WORLD,
     Actuator,
@@ -459,12 +461,9 @@ def _check_screws(joint: Joint) -> None:
 
 
 def _check_coordinate(joint: Joint, coordinate: Coordinate) -> None:
-    for name in (*_NOT_NEGATIVE, "rest"):
-        value = getattr(coordinate, name)
-        check_finite((value,), 1, element_location(joint, name), name)
-        if name in _NOT_NEGATIVE and value < 0:
-            raise ModelError(f"negative {name}", place=element_location(joint, name), found=value, expected="zero or more")
-    _check_friction(joint, coordinate)
+    for name in ("damping", "armature", "stiffness", "rest"):
+        _check_figure(joint, coordinate, name)
+    check_friction(joint, coordinate)
     place = element_location(joint, "limits")
     limits = tuple(getattr(coordinate, name) for name in LIMITS)
     if any(map(math.isnan, limits)) or coordinate.lower == math.inf or -math.inf in limits[1:]:
@@ -479,9 +478,21 @@ def _check_coordinate(joint: Joint, coordinate: Coordinate) -> None:
         raise ModelError(f"a {joint.type} joint has no lower and upper limit", place=place)
 
 
-def _check_friction(joint: Joint, coordinate: Coordinate) -> None:
+def _check_figure(joint: Joint, coordinate: Coordinate, name: str) -> None:
+    value = getattr(coordinate, name)
+    check_finite((value,), 1, element_location(joint, name), name)
+    if name in _NOT_NEGATIVE and value < 0:
+        raise ModelError(f"negative {name}", place=element_location(joint, name), found=value, expected="zero or more")
+
+
+def check_friction(joint: Joint, coordinate: Coordinate) -> None:
+    """Raise ModelError for wrong friction of a coordinate of a joint."""
+    _check_figure(joint, coordinate, "friction")
     place, level, static = element_location(joint, "friction"), coordinate.friction, coordinate.static_friction
-    check_finite((static, coordinate.stribeck_speed), 2, place, "friction")
+    check_finite((static, coordinate.stribeck_speed, coordinate.friction_speed), 3, place, "friction")
+    if not MIN_FRICTION_SPEED <= coordinate.friction_speed <= MAX_FRICTION_SPEED:
+        raise ModelError("the speed that smooths friction is out of range", place=place, found=coordinate.friction_speed,
+                         expected=f"{MIN_FRICTION_SPEED:g} to {MAX_FRICTION_SPEED:g} rad/s or m/s")
     if len({each.rigid_friction for each in joint.coordinate_parameters}) > 1:
         raise ModelError("friction is rigid in some coordinates of the joint", place=place, expected="one model for all")
     if not coordinate.rigid_friction:

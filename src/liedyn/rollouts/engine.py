@@ -25,18 +25,23 @@ from liedyn.integrators.solve import solve_segment
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.simulation.contact import MATERIAL_SIZE, STIFFNESS, Contacts
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, InputSchedule, Poses
-from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 from liedyn.model.model_cache import ModelValue
 from liedyn.rollouts.events import Events, RolloutEventHandler, unfreeze_switches
 from liedyn.rollouts.inputs import RolloutInputs, to_numpy
-from liedyn.simulation.contact_setup import ContactMotion, contact_motion, friction_parameters, material_scale, scale_with_weight
+from liedyn.simulation.contact_setup import (
+    ContactMotion,
+    contact_motion,
+    friction_coefficients,
+    material_scale,
+    scale_with_weight,
+)
 from liedyn.simulation.control.joint_control import empty_joint_laws
 from liedyn.simulation.control.thrusts import input_name, thrust_basis
 from liedyn.simulation.joint_friction import rigid_frictions
 from liedyn.simulation.limits import position_limit_warnings
 from liedyn.simulation.name_binding import v_to_q_indices
-from liedyn.simulation.run_checks import MIN_CREEP_TIME, friction_levels, measure_creep, spaced_rows
+from liedyn.simulation.run_checks import MIN_CREEP_TIME, measure_creep, smoothed_friction, spaced_rows
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
 NO_GENERATED_CODE = "is not available for {} with this robot (too many operations, or LIEDYN_CODE=generic)"
@@ -219,14 +224,15 @@ def contact_motions(problem: InitialValueProblem, runs: RolloutInputs, q: np.nda
     q, v = np.where(ended[..., None], runs.model.neutral(), q), np.where(ended[..., None], 0.0, v)
     assert runs.contacts is not None and problem.contacts is not None, "the rollout has contacts"
     names = runs.contacts.names
-    force, depth, slip = (np.empty((*ended.shape, len(names))) for _ in range(3))
-    arrays = {"force": force, "depth": depth, "slip": slip, "centre": np.empty((*ended.shape, 3))}
+    force, tangential, depth, slip = (np.empty((*ended.shape, len(names))) for _ in range(4))
+    arrays = {"force": force, "depth": depth, "slip": slip, "centre": np.empty((*ended.shape, 3)), "tangential": tangential}
     if _have_equal_frames(runs):
         motion = contact_motion(problem, names, *(x.reshape(-1, x.shape[2]) for x in (q, v)))
         for name, x in arrays.items():
             x[...] = getattr(motion, name).reshape(x.shape)
         scale = material_scale(problem.contacts, runs.weights[runs.robot]).reshape(runs.count, len(names), MATERIAL_SIZE)
         force *= scale[:, None, :, STIFFNESS]
+        tangential *= scale[:, None, :, STIFFNESS]
     else:
         for robot in np.unique(runs.robot):
             run_indices = np.flatnonzero(runs.robot == robot)
@@ -236,8 +242,8 @@ def contact_motions(problem: InitialValueProblem, runs: RolloutInputs, q: np.nda
                 x[run_indices] = getattr(motion, name).reshape(len(run_indices), *x.shape[1:])
     for x in arrays.values():
         x[ended] = np.nan
-    force, depth, slip, centre = (x.reshape(*runs.lead, *x.shape[1:]) for x in arrays.values())
-    return ContactMotion(names, force, depth, slip, centre, *friction_parameters(problem.contacts))
+    of_runs = {name: x.reshape(*runs.lead, *x.shape[1:]) for name, x in arrays.items()}
+    return ContactMotion(names, **of_runs, friction=friction_coefficients(problem.contacts))
 
 
 def _have_equal_frames(runs: RolloutInputs) -> bool:
@@ -304,8 +310,8 @@ def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t: np.ndar
     if not problem.passive or t[-1] <= MIN_CREEP_TIME:             # saves time in many short rollouts
         return []
     constants = [model.constants] if runs.variants is None else map(runs.variants.constants_of, range(len(runs.variants)))
-    friction = np.array([friction_levels(model, each) for each in constants])
-    if not friction.any():
+    friction = np.array([smoothed_friction(model, each) for each in constants])
+    if not friction[:, 0].any():
         return []
     return measure_creep(model, friction[runs.robot], t, q.reshape(runs.count, *q.shape[-2:])).warnings()
 
@@ -385,14 +391,14 @@ def _rate_estimates(runs: RolloutInputs) -> np.ndarray:
     model, nv = runs.model, runs.model.nv
     index = tree_views.py_func(model.index, np.arange(len(model.constants), dtype=np.float64))
     assert runs.variants is not None
-    damping, friction, stiffness = (runs.variants.constants_at(x.astype(np.int64))[runs.robot]
-                                    for x in (index.damping, index.friction, index.stiffness))
+    damping, friction, speed, stiffness = (runs.variants.constants_at(x.astype(np.int64))[runs.robot]
+                                    for x in (index.damping, index.friction, index.friction_speed, index.stiffness))
     try:
         with runs.with_run_robots() as robots:
             inverse = np.diagonal(inverse_mass_matrix(robots, runs.q), axis1=1, axis2=2)
     except ComputationError:                                   # a joint without inertia
         inverse = np.ones((runs.count, nv))
-    return np.column_stack([(inverse * (damping + friction / FRICTION_SPEED)).sum(axis=1), (inverse * stiffness).sum(axis=1)])
+    return np.column_stack([(inverse * (damping + friction / speed)).sum(axis=1), (inverse * stiffness).sum(axis=1)])
 
 
 def _problem_with_gains(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:

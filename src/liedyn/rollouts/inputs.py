@@ -23,7 +23,7 @@ from liedyn.dynamics.constraints.constraints import (
 from liedyn.dynamics.constraints.mobility import singular_state_warnings
 from liedyn.dynamics.constraints.rank import equation_rank, equation_weights, rate_magnitude
 from liedyn.dynamics.variants import Variants
-from liedyn.errors import ConfigurationError, LiedynWarning, Place, ScenarioError, ShapeError, UsageError
+from liedyn.errors import ConfigurationError, LiedynWarning, Place, ScenarioError, ShapeError, UsageError, list_names
 from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import StepInputs
 from liedyn.io.scenarios.contact_schema import read_contacts
@@ -110,6 +110,10 @@ class ContactSettings(NamedTuple):
         if node is None:
             return None
         contacts, names = bind_contacts(read_contacts(node, "rk4"), model)
+        if contacts is not None and (contacts.stretch >= 0).any():
+            sticking = [name for name, place in zip(names, contacts.stretch, strict=True) if place >= 0]
+            raise UsageError(f"rollouts do not support contacts that stick: {list_names(sticking, 4)} (leave out the key stick, "
+                             "or use ld.run_scenario)")
         return contacts and cls(contacts, names, text_of(argument, "contacts", ScenarioError))
 
 

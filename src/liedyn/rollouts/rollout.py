@@ -19,7 +19,7 @@ from liedyn.dynamics.batching.arrays import as_array, check_out, copy_to_out
 from liedyn.dynamics.batching.calls import thread_workspace
 from liedyn.dynamics.batching.threads import run_on_threads
 from liedyn.dynamics.manifold import coordinate_gradient, tangent_gradient
-from liedyn.dynamics.model_parameters import parameter_tangent
+from liedyn.dynamics.model_parameters import parameter_tangent, tangent_sizes
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynWarning, ShapeError, UsageError, counted, list_names, warn
 from liedyn.immutable import Immutable
@@ -361,13 +361,13 @@ def _constant_tangents(model: Model, parameters: tuple[str, ...]) -> tuple[np.nd
     tree, dense = tree_views.py_func(model.index, model.constants), np.zeros((len(parameters), model.constants.size))
     for row, name in enumerate(parameters):
         tangent, rates = parameter_tangent(model, name), tree_views.py_func(model.index, dense[row])
-        changes = np.zeros(6 + 22 * n + 5 * nv)                 # of gravity, joint frames, inertias and coordinates
+        changes = np.zeros(tangent_sizes(model)[0])                # of gravity, joint frames, inertias and coordinates
         in_constants = tangent.at < changes.size
         changes[tangent.at[in_constants]] = tangent.values[in_constants]
         rates.dV0[:], rates.I[:] = changes[:6], changes[6 + 12 * n:6 + 22 * n]
         rates.J[:] = reduced_inertias(tree.parent, tree.kind, tree.S.reshape(n, 2), pose_from_array(tree.T0.reshape(n, 12)),
                                       rates.I.reshape(n, 10)).ravel()
-        for k, x in enumerate((rates.armature, rates.damping, rates.friction, rates.stiffness, rates.rest)):
+        for k, x in enumerate((rates.armature, rates.damping, rates.friction, rates.stiffness, rates.rest, rates.friction_speed)):
             x[:] = changes[6 + 22 * n + k * nv:][:nv]
         if not dense[row].any() and tangent.at.size:
             raise UsageError(f"the adjoint has no derivative with respect to {name!r}: it moves a joint (masses, inertias, "

@@ -22,8 +22,8 @@ from liedyn.kernels.simulation.contact import (
     GROUND,
     MATERIAL_SIZE,
     PLANE,
-    REGULARIZATION_SPEED,
     SPHERE,
+    STATIC_FRICTION,
     STIFFNESS,
     Contacts,
 )
@@ -54,8 +54,8 @@ class ContactMotion(Immutable):
     depth            (N, m) [m], negative without contact
     slip             (N, m) speed of the contact point along the plane [m/s]
     centre           (N, 3) centre of pressure on all planes of the world, in world axes; NaN without contact
-    friction         (m,) coefficients of friction
-    friction_speed   (m,) slip at which friction is regularized [m/s]
+    tangential       (N, m) friction [N]
+    friction         (m,) coefficients of friction, at rest of contacts that stick
     """
 
     names: tuple[str, ...]
@@ -63,20 +63,15 @@ class ContactMotion(Immutable):
     depth: Array
     slip: Array
     centre: Array
+    tangential: Array
     friction: Array
-    friction_speed: Array
 
     @property
     def utilization(self) -> Array:
         """Return the (N, m) tangential force relative to the maximum friction, from 0 to 1; 0 without contact."""
-        with np.errstate(invalid="ignore"):
-            used = np.where(self.slip > 0.0, self.slip / np.hypot(self.slip, self.friction_speed), 0.0)
-        return np.where((self.force > 0.0) & (self.friction > 0.0), used, 0.0 * self.force)
-
-    @property
-    def tangential(self) -> Array:
-        """Return the (N, m) magnitudes of the tangential forces [N]."""
-        return self.friction * self.force * self.utilization
+        available = self.friction * self.force
+        used = np.divide(self.tangential, available, out=np.zeros_like(available), where=available > 0.0)
+        return used + 0.0 * self.force                         # NaN stays
 
     @property
     def columns(self) -> list[tuple[str, str, Array]]:
@@ -251,12 +246,38 @@ def _material(contact: Contact, load: float, *shapes: Shape) -> tuple[Material, 
             parameters.pop("stiffness", None)
         parameters |= changes
     material = Material(**parameters)
+    _check_sticking(material, load, shapes[-1].place)
     if material.stiffness is not None:
         return material, False
     if not load > 0.0:
         raise ScenarioError("the robot has no moving mass, so sink does not give a stiffness", place=shapes[-1].place,
                             hint="give stiffness")
     return replace(material, stiffness=load / material.sink**material.exponent), True
+
+
+def _check_sticking(material: Material, load: float, place: Place) -> None:
+    if material.stick is None:
+        if material.static_friction is not None:
+            raise ScenarioError("static_friction requires stick", place=place, expected="the key stick, such as stick: 1e-5")
+        return
+    if not load > 0.0:
+        raise ScenarioError("the robot has no moving mass, so stick does not give a stiffness", place=place,
+                            expected="contacts without stick")
+    if not material.friction > 0.0:
+        raise ScenarioError("a contact without friction cannot stick", place=place, found=f"friction: {material.friction:g}",
+                            expected="friction > 0")
+    if material.static_friction is not None and material.static_friction < material.friction:
+        raise ScenarioError("static_friction is below friction", place=place, found=material.static_friction,
+                            expected=f"at least {material.friction:g}")
+
+
+def _material_parameters(material: Material, load: float) -> tuple[float, ...]:
+    """Return the numbers of `Contacts.material`. A contact that sticks has critical damping with its share of the mass."""
+    static = material.friction if material.static_friction is None else material.static_friction
+    stiffness = 0.0 if material.stick is None else material.friction * load / material.stick
+    assert material.stiffness is not None
+    return (material.stiffness, material.damping, material.friction, material.friction_speed, material.smooth or 1.0, static,
+            stiffness, 2.0 * math.sqrt(stiffness * load / _STANDARD_GRAVITY))
 
 
 def robot_weight(model: Model, constants: Array) -> float:
@@ -305,14 +326,15 @@ def _contact_arrays(rows: Sequence[_Row], model: Model, load: float) -> Contacts
     paths = [_paths(model, a, b, k) for a, b, k in zip(links, other_links, kind, strict=True)]
     (first, path), (other_first, other_path) = (concatenate_paths(side) for side in zip(*paths, strict=True))
     m, no_event = len(links), np.zeros(0, dtype=np.int64)
+    sticks = np.array([material.stick is not None for material in materials])
     return Contacts(
         links, np.zeros(m, dtype=np.int64), first, path, np.concatenate(centre), np.array(radius, dtype=float),
         np.array(kind, dtype=np.int64), other_links, np.zeros(m, dtype=np.int64), other_first, other_path, np.concatenate(normal),
         np.array(height, dtype=float),
         np.array([round(2 * material.exponent) for material in materials], dtype=np.int64),
         np.array([material.smooth is not None for material in materials]),
-        np.array([(material.stiffness, material.damping, material.friction, material.friction_speed, material.smooth or 1.0)
-                  for material in materials], dtype=float).reshape(-1),
+        np.array([_material_parameters(material, load) for material in materials], dtype=float).reshape(-1),
+        np.where(sticks, 3 * np.cumsum(sticks) - 3, -1).astype(np.int64),
         np.full(m, load), np.array(scales_with_weight), no_event, np.zeros(1, dtype=np.int64), no_event.copy(), np.zeros(m))
 
 
@@ -340,19 +362,20 @@ def deep_contact_warnings(problem: InitialValueProblem, names: Sequence[str]) ->
                           "contacts.sink")]
 
 
-def contact_motion(problem: InitialValueProblem, names: tuple[str, ...], q: Array, v: Array) -> ContactMotion | None:
-    """Return the contacts in a motion q (N, nq), v (N, nv)."""
+def contact_motion(problem: InitialValueProblem, names: tuple[str, ...], q: Array, v: Array,
+                   stretch: Array | None = None) -> ContactMotion | None:
+    """Return the contacts in a motion q (N, nq), v (N, nv), with the stretches (N, 3s) of those that stick; None: zero."""
     if problem.contacts is None:
         return None
-    forces = contact_forces(problem.model, problem.contacts, q, v)
+    forces = contact_forces(problem.model, problem.contacts, q, v, stretch)
     force = np.where(problem.contacts.kind == GROUND, forces.force, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = (force[:, :, None] * forces.ground_point).sum(axis=1) / force.sum(axis=1, keepdims=True)
     return ContactMotion(names, forces.force, forces.depth, np.linalg.norm(forces.slip, axis=2), centre,
-                         *friction_parameters(problem.contacts))
+                         forces.tangential, friction_coefficients(problem.contacts))
 
 
-def friction_parameters(contacts: Contacts) -> tuple[Array, Array]:
-    """Return the (m,) coefficients of friction, and the slips at which friction is regularized [m/s]."""
+def friction_coefficients(contacts: Contacts) -> Array:
+    """Return the (m,) coefficients of friction at rest."""
     material = contacts.material.reshape(-1, MATERIAL_SIZE)
-    return material[:, FRICTION], material[:, REGULARIZATION_SPEED]
+    return np.asarray(np.maximum(material[:, FRICTION], material[:, STATIC_FRICTION]))

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import takewhile
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,14 +104,22 @@ class FrictionEvents(NamedTuple):
     """The modes of friction that have ended, and why.
 
     arrived    coordinates whose velocity has become zero
-    released   directions in which coordinates slide, or begin to because their friction has reached the static level
+    released   whether friction of coordinates that stick has exceeded the static level
     speed      maximum speed
     """
 
     modes: FrictionState = ()
     arrived: frozenset[int] = frozenset()
-    released: Mapping[int, int] = MappingProxyType({})
+    released: bool = False
     speed: float = 0.0
+
+    @property
+    def begun(self) -> dict[int, int]:
+        """Directions of the coordinates that slide on, whose velocity may still be zero within rounding."""
+        if not self.arrived and not self.released:
+            return {}
+        return {mode.friction.coordinate: mode.direction for mode in self.modes
+                if mode.moves and mode.friction.coordinate not in self.arrived}
 
 
 class HybridSimulation:
@@ -641,8 +648,8 @@ class HybridSimulation:
         hard = len(problem.schedule.watch) - count - sum(mode.moves for mode in friction)
         stops = problem.stops
         resting = 0 if stops is None else len(stops.resting) - 2 * len(stops.sticking)
-        moving, sticking = ([mode for mode in friction if mode.moves], [mode for mode in friction if not mode.direction])
-        remaining, arrived, released = [], set(), {}
+        moving = [mode for mode in friction if mode.moves]
+        remaining, arrived, released = [], set(), False
         for e in start.triggered:
             j = e - count - hard
             if j < 0:
@@ -652,19 +659,14 @@ class HybridSimulation:
             elif j < len(moving) + resting:
                 remaining.append(e - len(moving))
             else:
-                side = (j - len(moving) - resting) % 2             # friction at its upper limit pushes forwards: it slides back
-                released[sticking[(j - len(moving) - resting) // 2].friction.coordinate] = 1 if side else -1
-        if arrived or released:                                # sliding that has just begun continues
-            released |= {mode.friction.coordinate: mode.direction for mode in moving
-                         if mode.friction.coordinate not in arrived}
+                released = True
         self._end_friction(start, arrived, released)
         return replace(start, triggered=tuple(remaining))
 
-    def _end_friction(self, start: SegmentStart, arrived: Iterable[int] = (), released: Mapping[int, int] = MappingProxyType({})
-                      ) -> None:
+    def _end_friction(self, start: SegmentStart, arrived: Iterable[int] = (), released: bool = False) -> None:
         """Enter the problem without rigid friction, in which events act."""
         if friction := self.problems.hybrid_state.friction:
-            self._ended_friction = FrictionEvents(friction, frozenset(arrived), dict(released), float(np.abs(start.v).max()))
+            self._ended_friction = FrictionEvents(friction, frozenset(arrived), released, float(np.abs(start.v).max()))
             self.problems.change(friction=())
 
     def _with_friction(self, start: SegmentStart) -> SegmentStart:
@@ -681,7 +683,7 @@ class HybridSimulation:
         state, resting = stop_slow_coordinates(state, problem, acting, ended.arrived, speed)
         start = replace(start, q=state.q, v=state.v, switch_signs=None)
         self._take_sample(problem, start)
-        modes = friction_modes(state, start.t, problem, self._evaluate(problem, start).a, acting, resting, ended.released)
+        modes = friction_modes(state, start.t, problem, self._evaluate(problem, start).a, acting, resting, ended.begun)
         problems.change(friction=modes)
         if at_level := [mode.friction.name for mode in modes if mode.at_rest]:
             problems.warnings.add("friction-not-unique",

@@ -34,6 +34,7 @@ from liedyn.io.scenarios.scenario import (
     Waypoints,
 )
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
+from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, TORQUE, VELOCITY, InputSchedule, Poses, Signals
 from liedyn.model.description import JointValues
@@ -217,7 +218,15 @@ class _BoundScenario:
         if contacts is not None:
             touching = np.arange(len(contacts.group) - 1)
             contacts = contacts._replace(switch=compiler.reserve_switches(len(touching)) + touching)
+            contacts = self._with_stretches(contacts)
         self.contacts = contacts
+
+    def _with_stretches(self, contacts: Contacts) -> Contacts:
+        """Return the contacts with the places of their stretches, which become states after the integrals of pid laws."""
+        sticks, integral = contacts.stretch >= 0, self.actuation["integral"]
+        states = self.model.nv + np.arange(3 * np.count_nonzero(sticks))
+        self.actuation |= {"integral": np.concatenate([integral, states])}
+        return contacts._replace(stretch=np.where(sticks, contacts.stretch + len(integral), -1))
 
     def inputs(self, start_times: Mapping[str, float]) -> tuple[InputSchedule, Signals, WarningLog]:
         """Return schedule and signals for clocks that start at these times [s], and warnings."""

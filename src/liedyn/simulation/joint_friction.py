@@ -7,16 +7,22 @@ velocity, and the zero of the velocity is watched. `sticking` decides what follo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
-from liedyn.arrays import Array
+from liedyn.arrays import Array, Mask
 from liedyn.dynamics.scales import model_scales
+from liedyn.errors import ModelError, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.model.model import Model
+from liedyn.io.scenarios.scenario import Friction, Scenario
+from liedyn.model.model import Model, build
+from liedyn.model.validate import check_friction
+from liedyn.simulation.name_binding import bind_joints
 
+_RELEASE_MARGIN = 1e-10       # of the static level: by this, friction exceeds it where a coordinate is released
+_MOVING, _LAW_TOLERANCE = 1e-6, 1e-6     # of the characteristic speed and force: in motion; friction that obeys its law
 _BEGINNINGS = "stick", "slide"      # of events: "elbow sticks", "shoulder and elbow slide"
 
 
@@ -45,6 +51,16 @@ class JointFriction:
         """Level at the beginning of sliding [N m | N]."""
         return self.static if self.stribeck else self.level
 
+    @property
+    def limit(self) -> float:
+        """Maximum friction with which the coordinate begins to stick [N m | N]."""
+        return self.static * (1.0 + 0.5 * _RELEASE_MARGIN)
+
+    @property
+    def release(self) -> float:
+        """Friction at which it is released [N m | N]. What has just begun to stick is below it."""
+        return self.static * (1.0 + _RELEASE_MARGIN)
+
     def force(self, v: Array) -> Array:
         """Return friction at velocities v; 0 at rest, where it is not a function of v."""
         return -np.sign(v) * (self.level + (self.initial - self.level) * np.exp(-(v * self._rate) ** 2))
@@ -52,8 +68,13 @@ class JointFriction:
     def coefficients(self, direction: int, at_rest: bool) -> tuple[float, float, float]:
         """Return the coefficients of friction while sliding in a direction, see `kernels.simulation.joint_laws`."""
         if at_rest:
-            return -direction * self.static, 0.0, 0.0
+            return -direction * self.limit, 0.0, 0.0
         return -direction * self.level, -direction * (self.initial - self.level), self._rate**2
+
+    def contradicts(self, v: Array, force: Array) -> Mask:
+        """Return where friction at velocities v differs from the law: from `force` in motion, or above the static level."""
+        wrong = (np.abs(v) > _MOVING * self.speed_scale) & (np.abs(force - self.force(v)) > _LAW_TOLERANCE * self.force_scale)
+        return wrong | (np.abs(force) > self.release + _LAW_TOLERANCE * self.force_scale)
 
     @property
     def _rate(self) -> float:
@@ -95,6 +116,24 @@ def rigid_frictions(model: Model) -> tuple[JointFriction, ...]:
                 out.append(JointFriction(model.v_names[k], k, c.friction, static, c.stribeck_speed,
                                          scales.unit_scale(f"{unit}/s"), force))
     return tuple(out)
+
+
+def with_scenario_friction(scenario: Scenario, model: Model) -> Model:
+    """Return the model with the friction of joints that the scenario gives. Raises ScenarioError where it is wrong."""
+    joints = {joint.name: joint for joint in model.description.joints}
+    rules = bind_joints(scenario.friction, model, [name for name, joint in joints.items() if joint.labels])
+    if not rules:
+        return model
+    for name, rule in rules.items():
+        assert isinstance(rule.value, Friction)
+        try:
+            joints[name] = joints[name].with_friction(dict(rule.value.values))
+            for coordinate in joints[name].coordinates:
+                check_friction(joints[name], coordinate)
+        except ModelError as error:
+            raise ScenarioError(f"joint {name}: {error.message}", place=rule.place, found=error.found, expected=error.expected,
+                                hint=error.hint) from None
+    return build(replace(model.description, joints=tuple(joints.values())))
 
 
 def without_friction(model: Model, frictions: Sequence[JointFriction]) -> Model:

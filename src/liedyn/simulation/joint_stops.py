@@ -210,7 +210,7 @@ def bind_stops(stops: tuple[JointStop, ...], level: Integers, resting: tuple[Joi
     coefficients = [mode.friction.coefficients(mode.direction, mode.at_rest) for mode in sliding]
     static = {mode.friction.coordinate: mode.friction.static for mode in friction}
     at_rest = [(stop.coordinate, stop.side, stop.side * static.get(stop.coordinate, 0.0)) for stop in resting]
-    at_rest += [(mode.friction.coordinate, side, side * mode.friction.static) for mode in sticking for side in (1, -1)]
+    at_rest += [(mode.friction.coordinate, side, side * mode.friction.release) for mode in sticking for side in (1, -1)]
     parameters = np.array([(stop.limit, stop.stiffness, stop.damping) for stop in compliant], dtype=float).reshape(-1)
     bound = Stops(_integers(stop.coordinate for stop in compliant), _integers(stop.side for stop in compliant), parameters,
                   _integers(compiler.reserve_switches(2, f"stop of {stop.name}") for stop in compliant),

@@ -26,7 +26,7 @@ from liedyn.simulation.control.control_model import bind_control_models
 from liedyn.simulation.control.motors import add_rotor_inertias
 from liedyn.simulation.control.python_controller import with_python_controller
 from liedyn.simulation.control.thrusts import driven_actuators, split_limit_rules, thrust_limits
-from liedyn.simulation.joint_friction import JointFriction, rigid_frictions, without_friction
+from liedyn.simulation.joint_friction import JointFriction, rigid_frictions, with_scenario_friction, without_friction
 from liedyn.simulation.joint_stops import limit_stops
 from liedyn.simulation.limits import start_within_limits, velocity_and_force_limits
 from liedyn.simulation.name_binding import bind_joints, bind_rules, continuous_pid
@@ -241,6 +241,7 @@ def prepare(path: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrid
 def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
                 folder: str | os.PathLike[str] | None = None) -> PreparedRun:
     """Prepare the run of a scenario and robot that are loaded already, see `prepare`."""
+    model = with_scenario_friction(scenario, model)
     scenario = bind_control_models(start_within_limits(scenario, model), model)
     model = add_rotor_inertias(scenario, model)
     scenario = with_python_controller(scenario, model)

@@ -448,6 +448,7 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
     warnings = WarningLog((
         *prepared.warnings, *prepared.integrator_reasons, *hybrid_simulation.warnings,
         *loop_warnings, *statistics.warnings, *_check_warnings(check), *jumps, *inaccurate, *checks.creep.warnings(),
+        *checks.friction_warnings(),
         *limit_warnings(*checks.exceeded, {stop.name for stop in limit_stops(scenario, model)}), *stop_warnings(segments),
         *saturation_warnings(segments, model, checks.stops), *thrust_warnings(segments, model), *task_space_warnings(segments),
         *motor_warnings(bind_motors(scenario, model), segments, checks.stops)))

@@ -19,7 +19,6 @@ from liedyn.integrators.problem import InitialValueProblem, Statistics
 from liedyn.integrators.run_state import Record
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.simulation.signals import STATE_V, TORQUE
-from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import constraint_motions
 from liedyn.simulation.contact_setup import ContactMotion, contact_motion
@@ -208,14 +207,14 @@ class ConstraintCheck:
 # friction acts as damping, because it never reaches its level.
 #
 # A joint creeps where it moves slowly and steadily. The criterion is mean velocities over intervals of `_INTERVAL`, which also
-# show the drift of an expression that chatters. `FRICTION_SPEED` [rad/s | m/s] and the times here are parts of the friction
-# model: they do not depend on the size of the robot.
+# show the drift of an expression that chatters. The speed below which friction is smoothed and the times here are parts of the
+# friction model: they do not depend on the size of the robot.
 
-_MIN_CREEP_SPEED = 0.01  # of FRICTION_SPEED: below it, friction holds less than a hundredth of its level
-_STEADY_TIME = 1.0       # s; a joint creeps while its acceleration would take longer than this to change FRICTION_SPEED
+_MIN_CREEP_SPEED = 0.01  # of the speed that smooths friction: below it, friction holds less than a hundredth of its level
+_STEADY_TIME = 1.0       # s; a joint creeps while its acceleration would take longer than this to change that speed
 MIN_CREEP_TIME = 0.5     # s; a shorter creep is the end of a motion
 _INTERVAL = 0.05         # s; a tenth of MIN_CREEP_TIME, to read few rows of a long run
-# times FRICTION_SPEED: smoothed friction hardly changes from the first to the second
+# times that speed: smoothed friction hardly changes from the first to the second
 _NEAR_SPEED, _FAR_SPEED = 10.0, 1e3
 _SATURATION_RATIO = 0.5         # minimum fraction of its force at _FAR_SPEED that friction has at _NEAR_SPEED; a damper has 1 %
 _MIN_MOTION = 1e-3            # rad, and of the characteristic length: a joint that moves less is at rest
@@ -242,23 +241,24 @@ class FrictionCreep:
 
     Rows are added block by block. They may be of many runs, with leading axes.
 
-    friction  (…, nv) friction levels of the joints, zero where friction does not act
+    friction  (…, 2, nv) friction levels of the joints, zero where friction does not act, and the speeds that smooth it
     """
 
     def __init__(self, model: Model, friction: Array):
         self.model, self.friction, self.q_of_v = model, friction, v_to_q_indices(model)
-        self.time, self.distance, self.speed, self.path_length, self.max_speed = np.zeros((5, *friction.shape))
+        self.level, self.friction_speed = np.moveaxis(friction, -2, 0)
+        self.time, self.distance, self.speed, self.path_length, self.max_speed = np.zeros((5, *self.level.shape))
 
     def add(self, t: Array, q: Array, problem: InitialValueProblem | None = None) -> None:
         """Add rows t (R,), q (…, R, nq), NaN after the end of a run. problem: its torque expressions may act as friction."""
         free = True if problem is None else ~problem.prescribed                # prescribed coordinates do not creep
-        has_friction = (self.friction > 0.0).any(axis=tuple(range(self.friction.ndim - 1)))
+        has_friction = (self.level > 0.0).any(axis=tuple(range(self.level.ndim - 1)))
         coordinates = np.flatnonzero((self.q_of_v >= 0) & free & has_friction)
         laws = [] if problem is None else [k for k in _speed_laws(problem) if self.q_of_v[k] >= 0 and k not in coordinates]
         rows = spaced_rows(t)
         if len(rows) < 3 or not (len(coordinates) or laws):
             return
-        self._add(t[rows], q[..., rows, :], coordinates, self.friction[..., coordinates] > 0.0)
+        self._add(t[rows], q[..., rows, :], coordinates, self.level[..., coordinates] > 0.0)
         if problem is not None:
             last = q[(*np.zeros(q.ndim - 2, dtype=int), rows[-1])]             # the first run represents all
             for k in laws:
@@ -276,9 +276,9 @@ class FrictionCreep:
             return
         dt = np.diff(t)[:, None]
         moved = np.abs(steps := np.diff(q[..., self.q_of_v[coordinates]], axis=-2))
-        speed = moved / dt
-        apart = np.abs(np.diff(steps / dt, axis=-2)) < FRICTION_SPEED / _STEADY_TIME * 0.5 * (dt[1:] + dt[:-1])
-        creeps = (speed < FRICTION_SPEED) & (speed > _MIN_CREEP_SPEED * FRICTION_SPEED) & has_friction[..., None, :]
+        speed, smooth = moved / dt, self.friction_speed[..., None, coordinates]
+        apart = np.abs(np.diff(steps / dt, axis=-2)) < smooth / _STEADY_TIME * 0.5 * (dt[1:] + dt[:-1])
+        creeps = (speed < smooth) & (speed > _MIN_CREEP_SPEED * smooth) & has_friction[..., None, :]
         both = creeps[..., 1:, :] & creeps[..., :-1, :] & apart                # creep in two consecutive intervals
         creeps[..., 0, :], creeps[..., -1, :] = both[..., 0, :], both[..., -1, :]
         creeps[..., 1:-1, :] = both[..., 1:, :] | both[..., :-1, :]
@@ -316,39 +316,40 @@ class FrictionCreep:
         runs = f" in {np.count_nonzero(is_reported.any(axis=-1))} of {len(speed)} runs" if len(speed) > 1 else ""
         return [LiedynWarning("friction-creep",
                               f"joints held by friction creep{runs}: {list_names(joints, 3)}. Coulomb friction is smoothed "
-                              f"below {FRICTION_SPEED:g} rad/s or m/s and cannot hold a joint at rest, nor can a law such as "
+                              "at low speed and cannot hold a joint at rest, nor can a law such as "
                               "sign(v); use friction: {model: rigid}, or lock the joint")]
 
 
 def slow_friction_warnings(model: Model, max_speed: Array, path_length: Array, known: Mask | bool = False,
                            friction: Array | None = None) -> list[LiedynWarning]:
-    """Return warnings about joints with friction that move although their maximum speed (nv,) is below `FRICTION_SPEED`.
+    """Return warnings about joints with friction that move although friction is smoothed at their maximum speed (nv,).
 
     path_length   (nv,) distance moved [rad | m]
     known         mask of coordinates that are reported otherwise
     """
-    friction = friction_levels(model, model.constants) if friction is None else friction
+    level, smooth = np.moveaxis(smoothed_friction(model, model.constants) if friction is None else friction, -2, 0)
     moved = path_length > _MIN_MOTION * model_scales(model).unit_scales(model.v_units)
-    slow = np.argwhere((friction > 0.0) & moved & (max_speed < FRICTION_SPEED) & ~np.asarray(known))[:, -1]
+    slow = np.argwhere((level > 0.0) & moved & (max_speed < smooth) & ~np.asarray(known))[:, -1]
     if not len(slow):
         return []
     joints = [f"{model.v_names[k]} ({max_speed[k]:.2g} {model.v_units[k]}/s)" for k in slow]
     return [LiedynWarning("slow-friction",
                           f"Coulomb friction acts as damping in joints that move slowly throughout: {list_names(joints, 3)}. "
-                          f"It is smoothed below {FRICTION_SPEED:g} rad/s or m/s, and weaker below that speed; passive: false "
+                          "It is smoothed, and weaker than its level at these speeds; passive: false "
                           "omits all passive forces")]
 
 
-def friction_levels(model: Model, constants: Array) -> Array:
-    """Return the (nv,) friction levels of the joints."""
-    return np.asarray(tree_views.py_func(model.index, constants).friction)
+def smoothed_friction(model: Model, constants: Array, acts: bool = True) -> Array:
+    """Return (2, nv) friction levels of the joints, zero if friction does not act, and the speeds that smooth it."""
+    tree = tree_views.py_func(model.index, constants)
+    return np.array([tree.friction * acts, tree.friction_speed])
 
 
 def measure_creep(model: Model, friction: Array, t: Array, q: Array,
                   problem: InitialValueProblem | None = None) -> FrictionCreep:
     """Return the creep of N runs.
 
-    friction   (N, nv) levels
+    friction   (N, 2, nv), see `FrictionCreep`
     t, q       rows (R,), (N, R, nq)
     problem    its torque expressions may act as friction
     """
@@ -384,7 +385,8 @@ def _is_friction(problem: InitialValueProblem, k: int, t: float, q: Array) -> bo
         v[:, k] = -speed, speed
         against, along = (read_signal(problem.signals, int(problem.schedule.signal[k]), t, q, each)[0] for each in v)
         return against - along
-    near, far = braking(_NEAR_SPEED * FRICTION_SPEED), braking(_FAR_SPEED * FRICTION_SPEED)
+    speed = float(tree_views.py_func(problem.model.index, problem.model.constants).friction_speed[k])
+    near, far = braking(_NEAR_SPEED * speed), braking(_FAR_SPEED * speed)
     return near > 0.0 and near > _SATURATION_RATIO * far
 
 
@@ -417,10 +419,11 @@ class SelfCheck:
         self.exceeded: tuple[tuple[LimitViolation, ...], tuple[LimitViolation, ...]] = ((), ())
         self._buffers: dict[type, dict[str, Any]] = {}                # writable arrays of tracking and contacts
         smoothed = prepared.hybrid_simulation.model
-        self.creep = FrictionCreep(model, friction_levels(smoothed, smoothed.constants) * scenario.passive)
+        self.creep = FrictionCreep(model, smoothed_friction(smoothed, smoothed.constants, scenario.passive))
         self._balance = EnergyBalance(model, len(self.problem.forced_links))
         self._constraints = ConstraintCheck() if any(segment.problem.constraints is not None for segment in segments) else None
         self._force, self._off, self._norm, self._tracking = 0.0, 0.0, 0.0, 0.0
+        self._wrong_friction: dict[str, float] = {}
         for place, block in blocks(segments):
             self._add(place, block)
 
@@ -444,6 +447,7 @@ class SelfCheck:
         if self.friction is not None:
             self.friction[place] = friction = friction_forces(block.problem, self.frictions, record.v, again, record.tau)
             again -= friction
+            self._check_friction(record, friction)
         reach = model_scales(model).unit_scales(model.v_units)
         force = max(_max_abs(again * reach), _max_abs(energies[0]) + work_of_weight(model))
         self._force, self._off, self._norm = np.maximum(                   # NaN stays
@@ -458,6 +462,21 @@ class SelfCheck:
                          merge_violations(fixed, (violation for violation in violations if violation.coordinate not in free)))
         self._add_tracking(place, record)
         self._add_contacts(place, record)
+
+    def _check_friction(self, record: Record, friction: Array) -> None:
+        """Note the first time at which rigid friction (N, nv) of a coordinate contradicts its law."""
+        for each in self.frictions:
+            rows = np.flatnonzero(each.contradicts(record.v[:, each.coordinate], friction[:, each.coordinate]))
+            if len(rows):
+                self._wrong_friction.setdefault(each.name, float(record.t[rows[0]]))
+
+    def friction_warnings(self) -> list[LiedynWarning]:
+        """Return a warning about rigid friction that contradicts its law, which an energy balance does not show."""
+        if not self._wrong_friction:
+            return []
+        names = [f"{name} (from t = {t:.6g} s)" for name, t in self._wrong_friction.items()]
+        return [LiedynWarning("friction-law", f"friction contradicts its law in {list_names(names, 4)}: the motion is not "
+                              "reliable; smaller steps or tolerances, or another integrator.method, may help")]
 
     @property
     def limits(self) -> tuple[LimitViolation, ...]:
@@ -475,9 +494,9 @@ class SelfCheck:
         self._tracking = np.maximum(self._tracking, _max_abs(tracking.error))
 
     def _add_contacts(self, place: slice, record: Record) -> None:
-        motion = contact_motion(self.problem, self.contact_names, record.q, record.v)
+        motion = contact_motion(self.problem, self.contact_names, record.q, record.v, record.stretch)
         if motion is not None:
-            self.contacts = self._store_rows(self.contacts, place, motion, ("force", "depth", "slip", "centre"))
+            self.contacts = self._store_rows(self.contacts, place, motion, ("force", "depth", "slip", "centre", "tangential"))
 
     def _store_rows(self, stored: Rows | None, place: slice, rows: Rows, names: tuple[str, ...]) -> Rows:
         """Return the arrays of all rows with the values `rows` of some rows written to their place."""

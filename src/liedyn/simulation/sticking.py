@@ -25,7 +25,7 @@ from liedyn.integrators.zero_crossings import rounding_bound
 from liedyn.simulation.impacts import SPEED_TOLERANCE, EventState, after_impulses, inverse_mass_of_free_motions
 from liedyn.simulation.joint_friction import FrictionMode, JointFriction
 
-_ACCELERATION_TOLERANCE = 1e-10   # of the terms of an acceleration: it is zero
+_ACCELERATION_TOLERANCE = 1e-12   # of the terms of an acceleration, and of what static levels give: it is zero
 _FORCE_TOLERANCE = 1e-9           # of the static level: friction is at it
 _RANK_TOLERANCE = 1e-10           # eigenvalues of W, scaled so that its diagonal is 1, which are rounding
 _MOBILITY_TOLERANCE = 1e-12       # of the inverse inertia without constraints: friction has no effect (dead centre)
@@ -55,15 +55,16 @@ def stop_slow_coordinates(state: EventState, problem: InitialValueProblem, frict
     return state, resting
 
 
-def friction_modes(state: EventState, t: float, problem: InitialValueProblem, a: Array, frictions: Sequence[JointFriction],
-                   resting: Sequence[JointFriction], released: Mapping[int, int]) -> tuple[FrictionMode, ...]:
+def friction_modes(state: EventState, t: float, problem: InitialValueProblem, a: Array,
+                   frictions: Sequence[JointFriction], resting: Sequence[JointFriction], begun: Mapping[int, int]
+                   ) -> tuple[FrictionMode, ...]:
     """Return the mode of each friction, in their order.
 
     problem    in which no coordinate sticks
     a          (nv,) accelerations in it, without rigid friction
     frictions  of the coordinates that are neither prescribed nor at rest at stops
     resting    those of coordinates at rest
-    released   directions in which coordinates leave the rest because their friction has reached the static level
+    begun      directions in which coordinates at rest within rounding have begun to slide
 
     Raises ComputationError where no modes are consistent.
     """
@@ -76,7 +77,7 @@ def friction_modes(state: EventState, t: float, problem: InitialValueProblem, a:
     movable = [friction for friction in resting if W[friction.coordinate, friction.coordinate]]
     rows = [friction.coordinate for friction in movable]
     at_rest = _RestingCoordinates(W[np.ix_(rows, rows)], a[rows], movable)
-    directions, holding = at_rest.modes({j: released[k] for j, k in enumerate(rows) if k in released}, t)
+    directions, holding = at_rest.modes({j: begun[k] for j, k in enumerate(rows) if k in begun}, t)
     modes |= {friction: FrictionMode(friction, direction, at_level)
               for friction, direction, at_level in zip(movable, directions, holding, strict=True)}
     modes |= {friction: FrictionMode(friction, int(np.sign(a[friction.coordinate])) or 1) for friction in resting
@@ -98,58 +99,40 @@ class _RestingCoordinates:
     """Coordinates at rest, scaled so that the diagonal of W is 1.
 
     W, b     inverse mass matrix and accelerations without friction
-    static   static levels; initial: levels at the beginning of sliding
+    limit    maximum friction at rest; initial: levels at the beginning of sliding
     """
 
     def __init__(self, W: Array, b: Array, frictions: Sequence[JointFriction]):
         size = np.sqrt(np.maximum(np.diag(W), 1e-300))
         self.W, self.b, self.names = W / np.outer(size, size), b / size, [friction.name for friction in frictions]
-        self.static, self.initial = (np.array([getattr(friction, key) for friction in frictions]) * size
-                                     for key in ("static", "initial"))
+        self.limit, self.initial = (np.array([getattr(friction, key) for friction in frictions]) * size
+                                     for key in ("limit", "initial"))
 
-    def modes(self, released: Mapping[int, int], t: float) -> tuple[list[int], list[bool]]:
+    def modes(self, begun: Mapping[int, int], t: float) -> tuple[list[int], list[bool]]:
         """Return the direction of each coordinate, 0 if it sticks, and whether it is at rest with its friction at the level."""
         count = len(self.b)
-        slips = self._released(released)
+        slips = dict(begun)
         f = np.zeros(count)
         for _ in range(2 * count + 2):
             holds = np.array([k for k in range(count) if k not in slips], dtype=int)
             f = np.array([-slips[k] * self.initial[k] if k in slips else 0.0 for k in range(count)])
-            f[holds] = _box_solution(self.W[np.ix_(holds, holds)], (self.b + self.W @ f)[holds], self.static[holds])
-            a, zero = self.b + self.W @ f, _ACCELERATION_TOLERANCE * (np.abs(self.b) + np.abs(self.W) @ np.abs(f))
+            f[holds] = _box_solution(self.W[np.ix_(holds, holds)], (self.b + self.W @ f)[holds], self.limit[holds])
+            a = self.b + self.W @ f
+            zero = _ACCELERATION_TOLERANCE * (np.abs(self.b) + np.abs(self.W) @ self.limit)
             new = {int(k): int(np.sign(a[k])) for k in holds if abs(a[k]) > zero[k]}
-            back = [k for k, direction in slips.items() if direction * a[k] < -zero[k]]
+            back = [k for k, direction in slips.items() if direction * a[k] <= zero[k]]
             if not new and not back:
                 break
             slips = {k: direction for k, direction in slips.items() if k not in back} | new
         else:
             raise ComputationError(f"friction at t = {t:.9g} s: no joints that stick and slide are consistent with each other "
                                    f"among {list_names(self.names, 4)} (a static level nearer to the level in motion helps)")
-        f[holds], sticks = _vertex(self.W[np.ix_(holds, holds)], f[holds], self.static[holds])
+        f[holds], sticks = _vertex(self.W[np.ix_(holds, holds)], f[holds], self.limit[holds])
         directions, at_rest = [slips.get(k, 0) for k in range(count)], [False] * count
         for k, free in zip(holds, sticks, strict=True):
             if not free:
                 directions[k], at_rest[k] = -int(np.sign(f[k])) or 1, True
         return directions, at_rest
-
-    def _released(self, released: Mapping[int, int]) -> dict[int, int]:
-        """Return the directions of the coordinates that begin to slide.
-
-        A released coordinate sticks on if others that hold it can take over. Otherwise they slide with it.
-        """
-        slips = dict(released)
-        for k, direction in released.items():
-            null = _null_space(self.W)
-            if not np.abs(null[k]).max(initial=0.0) > _FORCE_TOLERANCE:
-                continue
-            f = _relieving_forces(self.W, self.b, self.static, k, -direction)
-            if f is not None and abs(f[k]) <= (1.0 - _FORCE_TOLERANCE) * self.static[k]:
-                del slips[k]
-                continue
-            blocked = np.flatnonzero(np.abs(null @ null[k]) > _FORCE_TOLERANCE)
-            f = _box_solution(self.W, self.b, self.static) if f is None else f
-            slips |= {int(j): -int(np.sign(f[j])) for j in blocked if j not in slips and f[j]}
-        return slips
 
 
 def _box_solution(W: Array, b: Array, limit: Array) -> Array:
@@ -166,7 +149,7 @@ def _box_solution(W: Array, b: Array, limit: Array) -> Array:
     size = max(float(np.abs(b).max()), 1e-300)
     solution = lsq_linear(R, -c / size, (-limit / size, limit / size), method="bvls", tol=1e-14, max_iter=100 * len(b))
     f = np.asarray(solution.x) * size
-    free = np.abs(f) < (1.0 - _FORCE_TOLERANCE) * limit
+    free = np.asarray(solution.active_mask) == 0
     f = np.where(free, f, np.sign(f) * limit)
     if free.any():                                             # removes rounding
         change = np.linalg.lstsq(W[np.ix_(free, free)], -(b + W @ f)[free], rcond=_RANK_TOLERANCE)[0]
@@ -183,13 +166,17 @@ def _null_space(W: Array) -> Array:
 def _vertex(W: Array, f: Array, limit: Array) -> tuple[Array, list[bool]]:
     """Return f with W f as before in which the entries below their limits are independent, and which these are."""
     f = f.copy()
-    free = list(range(len(f)))
+    free, rank = list(range(len(f))), len(f) - _null_space(W).shape[1]
+    for k in np.flatnonzero(np.abs(f) >= (1.0 - _FORCE_TOLERANCE) * limit).tolist():   # if others suffice
+        rest = [j for j in free if j != k]
+        if len(rest) - _null_space(W[np.ix_(rest, rest)]).shape[1] == rank:
+            free = rest
     while free:
         null = _null_space(W[np.ix_(free, free)])
         if not null.shape[1]:
             break
         direction = null[:, -1] * np.sign(null[np.abs(null[:, -1]).argmax(), -1])
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             steps = np.where(direction > 0.0, (limit[free] - f[free]) / direction, -(limit[free] + f[free]) / direction)
         steps[np.abs(direction) <= _FORCE_TOLERANCE] = np.inf
         j = int(np.argmin(steps))
@@ -197,16 +184,3 @@ def _vertex(W: Array, f: Array, limit: Array) -> tuple[Array, list[bool]]:
         k = free.pop(j)
         f[k] = np.copysign(limit[k], direction[j])
     return f, [k in free for k in range(len(f))]
-
-
-def _relieving_forces(W: Array, b: Array, limit: Array, k: int, sign: int) -> Array | None:
-    """Return f with W f + b = 0 and |f| <= limit for which sign · f[k] is smallest; None if there is none."""
-    from scipy.optimize import linprog
-    w, U = np.linalg.eigh(W)
-    part = w > _RANK_TOLERANCE
-    size = max(float(np.abs(b).max()), 1e-300)
-    cost = np.zeros(len(b))
-    cost[k] = sign
-    solution = linprog(cost, A_eq=U[:, part].T * w[part, None], b_eq=-(U[:, part].T @ b) / size,
-                       bounds=np.column_stack([-limit, limit]) / size, method="highs")
-    return np.asarray(solution.x) * size if solution.success else None

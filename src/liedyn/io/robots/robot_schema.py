@@ -187,14 +187,14 @@ _OF_SCREWS = Names(_TYPES, lambda joint: joint.screws is not None)
 _ONE_AXIS = Names(JOINT_TYPES, lambda joint: len(joint.axes) == 1)
 _TWO_AXES = Names(JOINT_TYPES, lambda joint: len(joint.axes) == 2)
 _WITH_PITCH, _WITH_SEQUENCE, _WITH_SCREWS = (_with_parameter(JOINT_TYPES, key) for key in ("pitch", "sequence", "screws"))
-_EACH = OneOf((Number(), List(Number(), words="numbers")), "each_coordinate")
+EACH_COORDINATE = OneOf((Number(), List(Number(), 1, words="numbers")), "each_coordinate")
 LIMITS = Schema("limits", (
-    Field("lower", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=-2, live=True),
-    Field("upper", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=2, live=True),
-    Field("velocity", _EACH, "[rad/s or m/s]", example=5, live=True),
-    Field("effort", _EACH, "[N m or N]", example=40, live=True),
-    Field("acceleration", _EACH, "[rad/s^2 or m/s^2], for `move`", example=10),
-    Field("jerk", _EACH, "[rad/s^3 or m/s^3], for `move`", example=100)))
+    Field("lower", EACH_COORDINATE, "position [rad or m]; not for continuous, ball and free joints", example=-2, live=True),
+    Field("upper", EACH_COORDINATE, "position [rad or m]; not for continuous, ball and free joints", example=2, live=True),
+    Field("velocity", EACH_COORDINATE, "[rad/s or m/s]", example=5, live=True),
+    Field("effort", EACH_COORDINATE, "[N m or N]", example=40, live=True),
+    Field("acceleration", EACH_COORDINATE, "[rad/s^2 or m/s^2], for `move`", example=10),
+    Field("jerk", EACH_COORDINATE, "[rad/s^3 or m/s^3], for `move`", example=100)))
 MIMIC: Schema = Schema("mimic", (
     Field("joint", Text(), "the joint to follow", required="the name of the joint to follow", example="shoulder"),
     Field("multiplier", Number(), "q = multiplier · q_joint + offset", default_of(Mimic, "multiplier"), example=2),
@@ -203,12 +203,12 @@ MIMIC: Schema = Schema("mimic", (
 
 
 def _passive(name: str, meaning: str, kinds: Sequence[str], example: float) -> Field:
-    return Field(name, _EACH, meaning, default_of(Coordinate, name), kinds=kinds, example=example)
+    return Field(name, EACH_COORDINATE, meaning, default_of(Coordinate, name), kinds=kinds, example=example)
 
 
 def _friction(node: Node) -> Any:
     """Return the friction of the coordinates: numbers, or the keys of a mapping by their names."""
-    return FRICTION.values(node) if node.kind == "mapping" else _EACH.read(node)
+    return FRICTION.values(node) if node.kind == "mapping" else EACH_COORDINATE.read(node)
 
 
 def friction_of_coordinates(node: Node, count: int) -> dict[str, tuple[float, ...]]:
@@ -223,13 +223,16 @@ def each_number(node: Node, count: int) -> tuple[float, ...]:
 
 
 FRICTION: Schema = Schema("friction", (
-    Field("model", Choice(FRICTION_MODELS), "`regularized`: smooth below 0.01 rad/s or m/s; `rigid`: in runs, the joint sticks "
+    Field("model", Choice(FRICTION_MODELS), "`regularized`: smooth at low speed; `rigid`: in runs, the joint sticks "
         "until the friction that this needs exceeds the static level", required="one of " + ", ".join(FRICTION_MODELS),
         example="rigid"),
-    Field("level", _EACH, "friction in motion [N m or N]", required="a number, or a list with one for each coordinate",
+    Field("level", EACH_COORDINATE, "friction in motion [N m or N]", required="a number, or a list with one for each coordinate",
         example=0.2),
-    Field("static", _EACH, "rigid: maximum friction at rest [N m or N]", "level", example=0.3),
-    Field("stribeck", _EACH, "rigid: speed [rad/s or m/s]; in motion, friction is level + (static - level) "
+    Field("speed", EACH_COORDINATE, "speed below which friction is smoothed [rad/s or m/s]: force "
+        "`-level v / sqrt(v² + speed²)`; with `rigid`, only in functions "
+        "of a state", default_of(Coordinate, "friction_speed"), example=0.001),
+    Field("static", EACH_COORDINATE, "rigid: maximum friction at rest [N m or N]", "level", example=0.3),
+    Field("stribeck", EACH_COORDINATE, "rigid: speed [rad/s or m/s]; in motion, friction is level + (static - level) "
         "exp(-(v / stribeck)²)", "none: it falls to level at once", example=0.05)))
 
 
@@ -285,8 +288,9 @@ JOINT = Schema("joint", (
         "`acceleration`, `jerk` (for planned motions)",
         kinds=_MOVING, live=True),
     _passive("damping", "force `-damping v`", _MOVING, 0.1),
-    Field("friction", OneOf((_EACH, FRICTION), "friction_of_joint", _friction), "Coulomb friction force, smoothed at low speed "
-        "(see [conventions](conventions.md)), or a mapping for [friction that holds](scenarios/contact.md#friction-that-holds)",
+    Field("friction", OneOf((EACH_COORDINATE, FRICTION), "friction_of_joint", _friction), "Coulomb friction force, smoothed at "
+        "low speed (see [conventions](conventions.md)), or a mapping for [friction that "
+        "holds](scenarios/contact.md#friction-that-holds)",
         default_of(Coordinate, "friction"), kinds=_MOVING, example=0.2),
     _passive("armature", "rotor inertia reflected to the joint, added to the diagonal of `M`", _MOVING, 0.01),
     _passive("stiffness", "spring force `-stiffness (q - rest)`; not for ball and free joints", _OF_SCREWS, 10),

@@ -14,6 +14,7 @@ from liedyn.io.robots.robot_schema import KEYFRAME, MIMIC, ONE_SIDED, written_li
 from liedyn.io.yaml_values import plain, to_yaml
 from liedyn.model.description import (
     FRICTION_KEYS,
+    FRICTION_MODELS,
     JOINT_TYPES,
     LIMITS,
     LOOP_TYPES,
@@ -157,9 +158,10 @@ def _shape(shape: Shape) -> dict[str, Any]:
 
 def _joint(joint: Joint) -> dict[str, Any]:
     limits, passive = ({key: _each(joint, key) for key in keys} for keys in (LIMITS, PASSIVE))
-    if any(coordinate.rigid_friction for coordinate in joint.coordinate_parameters):
-        passive["friction"] = {"model": "rigid", "level": 0.0} | plain({key: _each(joint, name)
-                                                                       for key, name in FRICTION_KEYS.items()})
+    keys = plain({key: _each(joint, name) for key, name in FRICTION_KEYS.items()})
+    is_rigid = any(coordinate.rigid_friction for coordinate in joint.coordinate_parameters)
+    if is_rigid or "speed" in keys:
+        passive["friction"] = {"model": FRICTION_MODELS[is_rigid], "level": 0.0} | keys
     mimic = {key: getattr(joint.mimic, key) for key in MIMIC} if joint.mimic and joint.labels else None
     parameters = {name: getattr(joint, name) for name in JOINT_TYPES[joint.type].parameters}
     return {"type": joint.type, "parent": joint.parent, "child": joint.child, "origin": pose_to_dict(joint.origin) or None,

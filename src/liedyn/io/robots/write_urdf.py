@@ -13,7 +13,17 @@ from liedyn.errors import escape_nonprintable, list_names
 from liedyn.io.robots.robot_schema import written_limit
 from liedyn.io.robots.visual_shapes import simple_shapes
 from liedyn.io.robots.write_robot_yaml import Omission, Subset, rpy_of
-from liedyn.model.description import STANDARD_GRAVITY, WORLD, Coordinate, Coupling, Joint, Mimic, Robot, coordinate_name
+from liedyn.model.description import (
+    FRICTION_SPEED,
+    STANDARD_GRAVITY,
+    WORLD,
+    Coordinate,
+    Coupling,
+    Joint,
+    Mimic,
+    Robot,
+    coordinate_name,
+)
 from liedyn.model.link_tree import build_link_tree
 from liedyn.model.links import IDENTITY, Link, Pose, Shape, vector
 from liedyn.model.model_builder import base_joint_name
@@ -247,8 +257,11 @@ def _without_springs(joint: Joint, out: Subset) -> Joint:
             out.losses.append(Omission(name, f"the armature {coordinate.armature:g} is left out"))
         if coordinate.rigid_friction:
             out.losses.append(Omission(name, f"rigid friction becomes regularized friction of the level {coordinate.friction:g}"))
+        elif coordinate.friction and coordinate.friction_speed != FRICTION_SPEED:
+            out.losses.append(Omission(name, f"friction is smoothed below {FRICTION_SPEED:g} rad/s or m/s, not below "
+                                       f"{coordinate.friction_speed:g}"))
         coordinates.append(replace(coordinate, stiffness=0.0, rest=0.0, armature=0.0, rigid_friction=0.0, static_friction=0.0,
-                                   stribeck_speed=0.0))
+                                   stribeck_speed=0.0, friction_speed=FRICTION_SPEED))
     return replace(joint, coordinates=tuple(coordinates))
 
 

@@ -22,9 +22,7 @@ from liedyn.io.robots.robot_schema import SHAPE as BODY
 from liedyn.io.scenarios.scenario import (
     EXPONENTS,
     LEAST_LENGTH,
-    MAX_FRICTION_SPEED,
     MECHANICAL_METHODS,
-    MIN_FRICTION_SPEED,
     SHAPES,
     Contact,
     LimitStops,
@@ -36,6 +34,7 @@ from liedyn.io.scenarios.scenario import (
 from liedyn.io.scenarios.signal_schema import by_name, patterns, rules_to_dict
 from liedyn.io.yaml_nodes import Node
 from liedyn.io.yaml_values import plain
+from liedyn.model.description import MAX_FRICTION_SPEED, MIN_FRICTION_SPEED
 from liedyn.model.element_values import MAX_INPUT
 
 
@@ -111,6 +110,10 @@ MATERIAL = (
     _of_material("damping", Number(minimum=0, maximum=MAX_INPUT), "of the normal force [s/m]", 2),
     _of_material("friction_speed", Number(minimum=MIN_FRICTION_SPEED, maximum=MAX_FRICTION_SPEED),
                  "speed below which friction is smooth [m/s]", 1e-3),
+    _of_material("stick", _LENGTH, "the contact sticks, without creep: tangential displacement at which friction under its share "
+                 "of the weight is at its limit [m]; see [contacts that stick](#contacts-that-stick)", 1e-5, "none"),
+    _of_material("static_friction", Number(minimum=0, maximum=100), "with `stick`: coefficient of friction at rest; it falls to "
+                 "`friction` by exp(-(u / friction_speed)²)", 0.9, "`friction`"),
     _of_material("smooth", _LENGTH, "width of the smooth form of the normal force, which is differentiable everywhere [m]", 1e-4,
                  "none"))
 SHAPE = Schema("contact_shape", (

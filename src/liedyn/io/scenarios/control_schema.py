@@ -1,4 +1,4 @@
-"""Keys of `control`, `saturate` and `sampling` in scenarios, reading from YAML and writing."""
+"""Keys of `control`, `saturate`, `sampling` and `friction` in scenarios, reading from YAML and writing."""
 from __future__ import annotations
 
 import math
@@ -26,6 +26,7 @@ from liedyn.io.file_schema import (
     only,
     too_many,
 )
+from liedyn.io.robots.robot_schema import EACH_COORDINATE, FRICTION
 from liedyn.io.scenarios.scenario import (
     FORCE_LONG,
     HOLDS,
@@ -34,6 +35,7 @@ from liedyn.io.scenarios.scenario import (
     ROBOT_LIMITS,
     Control,
     ControlModel,
+    Friction,
     PythonController,
     Rule,
     Sampling,
@@ -52,6 +54,7 @@ from liedyn.io.scenarios.signal_schema import (
 from liedyn.io.units import unit_of
 from liedyn.io.yaml_nodes import Node
 from liedyn.io.yaml_values import FilePath
+from liedyn.model.description import FRICTION_MODELS
 
 POLES = ("bandwidth", "poles")
 MATRIX = "a list of rows of numbers, {tau.joint: {q.joint: number, …}, …}, or the path of a CSV file"
@@ -405,3 +408,14 @@ def sampling_to_dict(sampling: Sampling) -> dict[str, Any]:
     resolutions = {key: rules_to_dict(getattr(sampling, key)) for key in MEASURED if getattr(sampling, key)}
     return {"rate": sampling.rate, "period": sampling.period, "delay": sampling.delay, "hold": sampling.hold,
             "quantization": resolutions or None}
+
+
+# The key `friction` of a scenario: friction of joints, as in robot files ---------------------------------------------------
+
+def _friction(node: Node) -> Friction:
+    if node.kind != "mapping":
+        return Friction((("model", FRICTION_MODELS[0]), ("level", EACH_COORDINATE.read(node))))
+    return Friction(tuple(FRICTION.values(node).items()))
+
+
+JOINT_FRICTION = by_name(OneOf((EACH_COORDINATE, FRICTION), "friction_of_joint", _friction), "joint*")

@@ -241,11 +241,18 @@ class Motor:
 
 
 @dataclass(frozen=True, slots=True)
+class Friction(InputElement):
+    """Friction of a joint, which replaces that of the robot file: its keys and their values, as there."""
+
+    values: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rule(InputElement):
     """A value for the joints, actuators or driven loops whose name matches `pattern`."""
 
     pattern: str
-    value: Drive | Motion | Signal | Motor | tuple[Shape, ...] | tuple[float, ...] | float | str
+    value: Drive | Motion | Signal | Motor | Friction | tuple[Shape, ...] | tuple[float, ...] | float | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,6 +403,7 @@ class Scenario:
     controller: PythonController | None = None   # is called at samples
     saturate: tuple[Rule, ...] = ()              # limits of generalized forces: ROBOT_LIMITS or a number
     motors: tuple[Rule, ...] = ()                # of joints: `Motor`
+    friction: tuple[Rule, ...] = ()              # of joints: `Friction`
     contacts: Contact | None = None
     limits: LimitStops | None = None             # stops at position limits; None: limits are only noted
     phases: tuple[Phase, ...] = ()
@@ -490,9 +498,7 @@ class Sampling(InputElement):
 # What can touch, and what is given of it, as in robot files: a point its position, a box its lengths.
 SHAPES = {"point": (), "sphere": ("radius",), "capsule": ("radius", "length"), "box": ("x", "y", "z")}
 EXPONENTS = (1.0, 1.5, 2.0)
-MIN_FRICTION_SPEED = 1e-9
 LEAST_LENGTH = 1e-12     # m: of what a contact sinks, and of the width of the smooth form
-MAX_FRICTION_SPEED = 1e6      # m/s
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,6 +507,9 @@ class Material:
 
     stiffness    [N/m^exponent]; None: such that a contact sinks by `sink` [m] under its share of the weight
     smooth       width [m] of the smooth form; None: the law itself
+    stick        the contact sticks, and gives way by so much [m] where friction of its share of the weight is at its limit; None:
+                 it creeps
+    static_friction   coefficient of friction at rest of a contact that sticks; None: `friction`
     """
 
     friction: float = 0.8
@@ -510,6 +519,8 @@ class Material:
     damping: float = 2.0         # s/m
     friction_speed: float = 1e-3          # m/s
     smooth: float | None = None  # m
+    stick: float | None = None   # m
+    static_friction: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

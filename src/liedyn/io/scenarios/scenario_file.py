@@ -29,6 +29,7 @@ from liedyn.io.scenarios.contact_schema import CONTACTS, LIMITS, contacts_to_dic
 from liedyn.io.scenarios.control_schema import (
     CONTROL,
     CONTROLLERS,
+    JOINT_FRICTION,
     SAMPLING,
     SATURATE,
     control_to_dict,
@@ -172,6 +173,9 @@ SCENARIO = Schema("scenario", (
         ": see [saturation](#saturation)", "none", example=True),
     Field("motors", MOTORS, "gears, torque-speed curves and rotors of motors, by joint or pattern: see [motors](#motors)", "none",
         example={"elbow": {"gear": 100, "curve": [[0, 1.2], [300, 1.2], [420, 0]]}}),
+    Field("friction", JOINT_FRICTION, "friction of joints, by joint or pattern, instead of that of the robot file: a number or a "
+        "mapping, as there; see [friction that holds](#friction-that-holds)", "from the robot file",
+        example={"elbow": {"model": "rigid", "level": 0.2}}),
     Field("limits", LIMITS,
         "whether position limits are enforced: `stop`, `hard` or a mapping: see [stops](#stops-at-joint-limits); `warn`: they "
         "are not enforced, and a warning lists the exceeded limits", "warn", example={"mode": "compliant", "damping": 2}),
@@ -342,6 +346,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
         "controller": s.controller and controller_to_dict(s.controller),
         "saturate": rules_to_dict(s.saturate) or None,
         "motors": rules_to_dict(s.motors, motor_to_dict) or None,
+        "friction": rules_to_dict(s.friction, lambda friction: dict(friction.values)) or None,
         "limits": s.limits and limits_to_dict(s.limits),
         "contacts": s.contacts and contacts_to_dict(s.contacts),
         "joints": rules_to_dict(s.joints, drive_to_dict),

@@ -8,6 +8,14 @@ d: depth, u_t: slip velocity, e: regularization speed. In the smooth form, s is 
 of contact is the lowest one of a sphere on a plane, and the middle of the overlap of two spheres. Equal and opposite forces act
 on both bodies there.
 
+A contact that sticks has a spring and a damper along the plane, in series with dry friction. With its stretch z, a state of the
+run, and the coefficient mu(u) = mu + (mu_s - mu) exp(-u_t^2 / e^2):
+
+    f_t = -min(1, mu(u) N / |w|) w,    w = k_t z + c_t u_t,    z' = -(f_t + k_t z) / c_t
+
+Below the limit of friction, z' = u_t: the spring holds, without creep (Cundall and Strack 1979, as a differential equation). z is
+in the frame of link a, where z' gets the term -omega x z, and vanishes without contact.
+
 A plane of the world is transformed into the frame of the link, so that no rotation into the world is needed. A contact of two
 links depends on their relative motion only: it is computed from the last body that carries both.
 """
@@ -18,7 +26,7 @@ import numpy as np
 from liedyn.joints.joint_model import joint_add, joint_column, joint_pose, tree_views
 from liedyn.kernels.simulation.signals import SWITCH_SIZE, link_pose_and_twist, register_zero_crossing
 from liedyn.lie.se3 import Ad, Ad_inv, ad, add, compose, dAd, dot, inverse, neg, neg_dad, sub
-from liedyn.lie.simd import load, maximum, number_like, sqrt, where_less
+from liedyn.lie.simd import exp, load, maximum, number_like, sqrt, where_less
 from liedyn.lie.vectors import (
     add3,
     add_cross,
@@ -39,9 +47,11 @@ from liedyn.model.description import NV
 from liedyn.numba_tools.decorators import inline_kernel, internal_kernel, kernel
 
 # indices in the material of a contact, and their number
-STIFFNESS, DAMPING, FRICTION, REGULARIZATION_SPEED, WIDTH, MATERIAL_SIZE = range(6)
+(STIFFNESS, DAMPING, FRICTION, REGULARIZATION_SPEED, WIDTH, STATIC_FRICTION, STICK_STIFFNESS, STICK_DAMPING,
+ MATERIAL_SIZE) = range(9)
 GROUND, PLANE, SPHERE = range(3)        # Contacts.kind: contact with a plane of the world, a plane or a sphere of another link
 DAMPING_WIDTH = 0.5           # width w of s(1 + c d') in the smooth form
+TINY = 1e-200                 # N^2: added to the square of a force, whose root has a derivative at zero
 NO_CONTACT = -1e300           # m: lower bound of the depths of a group
 
 
@@ -63,7 +73,8 @@ class Contacts(NamedTuple):
     height: np.ndarray     # (m,) of the origin of the world or of b above the plane; radius of the sphere of b
     doubled_exponent: np.ndarray  # (m,) int64: 2n, from 2 to 4
     smooth: np.ndarray     # (m,) bool: the smooth form
-    material: np.ndarray   # (MATERIAL_SIZE m,) k [N/m^n], c [s/m], mu, e [m/s], w [m]
+    material: np.ndarray   # (MATERIAL_SIZE m,) k [N/m^n], c [s/m], mu, e [m/s], w [m], mu_s, k_t [N/m], c_t [N s/m]
+    stretch: np.ndarray    # (m,) int64: first entry of the stretch z in `MotionWorkspace.z`; -1: the contact does not stick
     weight_share: np.ndarray  # (m,) share of the weight [N] for estimates of the time constant
     scales_with_weight: np.ndarray    # (m,) bool: k is proportional to the weight of the robot (`sink`)
     switch: np.ndarray     # (g,) int64: switches of the state that read the depth of a group of contacts, for events
@@ -85,11 +96,11 @@ def contact_wrenches(contacts, tree, switches, ws):
         if contacts.kind[j] == GROUND:
             n, h, V = plane_in_link(contacts, j, tree, ws.q, ws.v)
             d, p = depth_on_plane(contacts, j, n, h)
-            F = contact_wrench(contacts, j, d, n, p, V)
+            F = contact_wrench(contacts, j, d, n, p, V, ws.z)
         else:
             X, V = relative_motion(contacts, j, tree, ws.q, ws.v)
             d, n, p = contact_geometry(contacts, j, X)
-            F, o = contact_wrench(contacts, j, d, n, p, V), contacts.other_slot[j]
+            F, o = contact_wrench(contacts, j, d, n, p, V, ws.z), contacts.other_slot[j]
             store_twist(ws.wrench, o, sub(load_twist(ws.wrench, o), dAd(X, F)))
         store_twist(ws.wrench, s, add(load_twist(ws.wrench, s), F))
         contacts.depth[j] = d
@@ -149,20 +160,44 @@ def contact_geometry(contacts, j, X):
 
 
 @inline_kernel
-def contact_wrench(contacts, j, d, n, p, V):
+def contact_wrench(contacts, j, d, n, p, V, z):
     """Return the wrench [m; f] on link a about its origin, in its frame.
 
     d  depth
     n  normal
     p  point of contact
     V  twist of a relative to the other body
+    z  stretches, then their rates, which are written
     """
     mu, e = load(contacts.material, MATERIAL_SIZE * j + FRICTION), load(contacts.material,
                                                                         MATERIAL_SIZE * j + REGULARIZATION_SPEED)
     rate, slip = approach_and_slip(n, p, V)
     N = normal_force(contacts, j, d, rate)
-    f = sub3(scale3(N, n), scale3(mu * N / sqrt(dot3(slip, slip) + e * e), slip))
+    if contacts.stretch[j] < 0:
+        f = sub3(scale3(N, n), scale3(mu * N / sqrt(dot3(slip, slip) + e * e), slip))
+    else:
+        t, dz = sticking_friction(contacts, j, N, n, slip, V[0], load3(z, contacts.stretch[j]))
+        store3(z, z.size // 2 + contacts.stretch[j], dz)
+        f = add3(scale3(N, n), t)
     return cross(p, f), f
+
+
+@inline_kernel
+def sticking_friction(contacts, j, N, n, slip, w, z):
+    """Return the friction of a contact that sticks, and the rate of its stretch z.
+
+    w  angular velocity of a relative to the other body
+    """
+    m = MATERIAL_SIZE * j
+    mu, e, static = (load(contacts.material, m + FRICTION), load(contacts.material, m + REGULARIZATION_SPEED),
+                     load(contacts.material, m + STATIC_FRICTION))
+    k, c = load(contacts.material, m + STICK_STIFFNESS), load(contacts.material, m + STICK_DAMPING)
+    spring = scale3(k, sub3(z, scale3(dot3(n, z), n)))
+    trial = add3(spring, scale3(c, slip))
+    limit = (mu + (static - mu) * exp(-(dot3(slip, slip) / (e * e)))) * N
+    size = sqrt(dot3(trial, trial) + TINY)
+    trial = scale3(where_less(limit, size, limit / size, 1.0), trial)
+    return scale3(-1.0, trial), sub3(scale3(1.0 / c, sub3(trial, scale3(k, z))), cross(w, z))
 
 
 @inline_kernel
@@ -210,14 +245,15 @@ _ZERO_TWIST = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
 _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
 
 # offsets of the quantities that `contact_states` writes, and their total size
-NORMAL, POINT, SLIP, DEPTH, FORCE, GROUND_POINT, CONTACT_STATE_SIZE = 0, 3, 6, 9, 10, 11, 14
+NORMAL, POINT, SLIP, DEPTH, FORCE, GROUND_POINT, TANGENTIAL, CONTACT_STATE_SIZE = 0, 3, 6, 9, 10, 11, 14, 15
 
 
 @kernel
-def contact_states(index, constants, contacts, q, v, out):
-    """Write the contacts at the states q (N, nq), v (N, nv) into out (N, m, CONTACT_STATE_SIZE). Numbers are float64.
+def contact_states(index, constants, contacts, q, v, stretch, out):
+    """Write the contacts at the states q (N, nq), v (N, nv), stretch (N, 3s) into out (N, m, CONTACT_STATE_SIZE).
 
-    Normal, point and slip are in the frame of link a. The ground point is the point of contact in the world for GROUND, else 0.
+    Numbers are float64. Normal, point and slip are in the frame of link a. The ground point is the point of contact in the world
+    for GROUND, else 0.
     """
     tree = tree_views(index, constants)
     for i in range(len(q)):
@@ -229,7 +265,23 @@ def contact_states(index, constants, contacts, q, v, out):
             store3(x, POINT, p)
             store3(x, SLIP, slip)
             x[DEPTH], x[FORCE] = d, normal_force(contacts, j, d, rate)
+            x[TANGENTIAL] = friction_size(contacts, j, x[FORCE], n, slip, stretch[i])
             store3(x, GROUND_POINT, add_rotate(T[1], T[0], p) if contacts.kind[j] == GROUND else _ZERO_TWIST[0])
+
+
+@internal_kernel
+def friction_size(contacts, j, N, n, slip, stretch):
+    """Return the magnitude of the friction of contact j. stretch: of the contacts that stick."""
+    m = MATERIAL_SIZE * j
+    if contacts.stretch[j] < 0:
+        e = contacts.material[m + REGULARIZATION_SPEED]
+        return contacts.material[m + FRICTION] * N * sqrt(dot3(slip, slip) / (dot3(slip, slip) + e * e))
+    first = contacts.stretch[j]
+    for k in range(contacts.stretch.size):
+        if contacts.stretch[k] >= 0 and contacts.stretch[k] < contacts.stretch[j]:
+            first = min(first, contacts.stretch[k])
+    t, _ = sticking_friction(contacts, j, N, n, slip, slip, load3(stretch, contacts.stretch[j] - first))
+    return sqrt(dot3(t, t))
 
 
 @internal_kernel

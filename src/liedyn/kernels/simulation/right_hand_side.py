@@ -89,7 +89,7 @@ class MotionWorkspace(NamedTuple):
     stack: np.ndarray    # workspace of the signals
     flag: np.ndarray     # (2,) the signal that is not finite; -1: none
     memory: np.ndarray   # workspace of hybrid dynamics
-    z: np.ndarray        # (2m,) integrals of pid laws, then their rates
+    z: np.ndarray        # (2m,) integrals of pid laws and stretches of contacts, then their rates
 
 
 class SystemModel(NamedTuple):
@@ -240,7 +240,7 @@ def prescribe(tree, couplings, schedule, signals, t, ws):
 def integrate_errors(schedule, signals, t, ws):
     """Add the integral terms of pid laws to ws.tau, and write the rates of the integrals."""
     n = schedule.integral.size
-    for j in range(n):
+    for j in range(schedule.ki.size):
         k = schedule.integral[j]
         x, _, _ = evaluate_signal(signals, schedule.target[k], t, ws.q, ws.v, ws.stack)
         ws.tau[k] += ws.z[j]

@@ -188,7 +188,7 @@ class InputSchedule(NamedTuple):
     before: ndarray          # for each break, the last time before it at which all signals have their values of the step before
     watch: ndarray = zeros(0, int64)     # for each event, a signal that is evaluated only for its switch; -1: contacts switch
     poses: Poses = Poses(*[zeros(0, int64)] * 5)
-    integral: ndarray = zeros(0, int64)  # (m,) coordinates of pid laws
+    integral: ndarray = zeros(0, int64)  # (m,) coordinates of pid laws; nv, nv + 1, … are stretches of contacts
     ki: ndarray = zeros(0)               # (m,)
     force_actuator: ndarray = zeros(0, int64)      # (f,) int64: index of the actuator, -1: an external wrench
 

@@ -22,7 +22,6 @@ from liedyn.integrators.segment import RightHandSide, evaluate_state
 from liedyn.kernels.simulation.joint_laws import COMPUTED, FEEDBACK, GRAVITY, JointLaws
 from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
 from liedyn.kernels.simulation.signals import MOVING_Q, RATE, STATE_Q, STATE_V, TORQUE, Signals
-from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
 from liedyn.model.spatial import skew
 from liedyn.simulation.control.joint_control import force_limits, forces_before_gears
@@ -260,9 +259,9 @@ def _friction_warnings(model: Model, v: Array) -> list[LiedynWarning]:
         if joint.name in model.joint_names and joint.coordinates:
             part = model.v_index(joint.name)
             slow += [name for name, coordinate, rate in zip(model.v_names[part], joint.coordinates, v[part], strict=True)
-                     if coordinate.friction and abs(rate) < FRICTION_SPEED]
+                     if coordinate.friction and abs(rate) < coordinate.friction_speed]
     if not slow:
         return []
     return [LiedynWarning("linearized-friction",
-                          f"{list_names(slow, 4)}: Coulomb friction below {FRICTION_SPEED:g} "
-                          "rad/s or m/s acts as a damper; passive=false omits all passive forces")]
+                          f"{list_names(slow, 4)}: Coulomb friction at low speed "
+                          "acts as a damper; passive=false omits all passive forces")]
