@@ -138,6 +138,11 @@ _TABLE: dict[str, tuple[str, str]] = {
     "motor-exceeded": (WARN, "A prescribed motion requires more torque than the curve of its motor allows. Use a slower motion."),
     "task-singular": (
         WARN, "The link of a task-space law is close to a singular configuration, and the law is damped. Move the target."),
+    "estimate-inconsistent": (
+        WARN, "Adapted parameters belong to no body, as a negative mass. Use smaller steps, or a smaller `adaptation_gain`."),
+    "lyapunov-increase": (
+        INFO, "The Lyapunov function of `slotine_li` increases: fixed parameters of the law differ from the robot, forces are at "
+              "limits, or other forces act. Adapt more parameters."),
     "friction-creep": (WARN, "Smoothed friction lets joints creep at rest. Lock the joint to hold it."),
     "slow-friction": (WARN, "Joints move so slowly that smoothed friction acts as damping. Use `passive: false` to omit it."),
     "linearized-friction": (WARN, "Friction near rest is linearized as a strong damper. Use `passive: false` to omit it."),

@@ -22,7 +22,7 @@ from liedyn.errors import ComputationError, LiedynWarning, ModelError, ScenarioE
 from liedyn.immutable import Immutable
 from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart
 from liedyn.integrators.segment import RightHandSide, evaluate_state
-from liedyn.io.scenarios.scenario import Constant, Rule, Scenario, Torque
+from liedyn.io.scenarios.scenario import Constant, Rule, Scenario, SlotineLiControl, Torque
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.io.yaml_values import Overrides
 from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, InputSchedule, Signals
@@ -120,6 +120,9 @@ def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
 
     if not model.nv:
         raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
+    if isinstance(scenario.control, SlotineLiControl) and scenario.control.adapt:
+        raise ScenarioError("a law that adapts parameters has no linear system", place=scenario.control.place.at("adapt"),
+                            expected="the override control.adapt=false")
     if scenario.sampling is not None:
         raise ScenarioError("a sampled controller has no linear system in continuous time", place=scenario.sampling.place,
                             expected="the override sampling=null, which linearizes with continuous laws")

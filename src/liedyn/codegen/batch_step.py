@@ -77,8 +77,8 @@ def compile_batch_step(tables: ScenarioTables, method: str, varying: tuple[int, 
                        rates: bool = False) -> BatchStep | None:
     """Return the generated step, or None if generated code is not available.
 
-    It is not available with too many operations, a law whose control flow depends on numbers, switches of the state, integrals of
-    pid laws, driven loops, or an old LLVM.
+    It is not available with too many operations, a law whose control flow depends on numbers, switches of the state, states
+    of laws, driven loops, or an old LLVM.
 
     method      one of METHODS
     varying     indices in model.constants that differ between runs
@@ -87,7 +87,7 @@ def compile_batch_step(tables: ScenarioTables, method: str, varying: tuple[int, 
     rates       whether to include derivatives along a direction, see `trace_step_tangent`
     """
     schedule = tables.schedule
-    if not is_enabled() or tables.signals.switches.size or len(schedule.watch) != len(directions) or schedule.integral.size \
+    if not is_enabled() or tables.signals.switches.size or len(schedule.watch) != len(directions) or tables.law_states \
             or tables.model.nv == 0:
         return None
     step, make_outputs = (trace_step_tangent, trace_outputs_tangent) if rates else (trace_step, trace_outputs)

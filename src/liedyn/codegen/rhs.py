@@ -242,14 +242,14 @@ class RhsTracing:
         thrusts = np.count_nonzero(tables.schedule.force_actuator >= 0)
         self.workspace = self.motion.MotionWorkspace(*map(zeros, (
             nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots + thrusts, 3 + 3 * tables.signals.code.size, 2,
-            coupled_motion_workspace_size(model.n_bodies, nv, plant.couplings), 2 * len(tables.schedule.integral))))
+            coupled_motion_workspace_size(model.n_bodies, nv, plant.couplings), 2 * tables.law_states)))
 
 
 class _ScenarioTracing(RhsTracing):
     """Tracing of a right-hand side. constraint_ws: size of the constraint workspace."""
 
     def __init__(self, tables: ScenarioTables, constraint_ws: int = 0):
-        nq, n = tables.model.nq, 2 * tables.model.nv + len(tables.schedule.integral) + 1
+        nq, n = tables.model.nq, 2 * tables.model.nv + tables.law_states + 1
         super().__init__(tables, {"t": 1, "q0": nq, "y": n, "curves": CURVE_COEFFICIENTS * len(tables.curves),
                                   "switches": tables.signals.switches.size, "values": len(tables.scenario_values)})
         self.t, self.q0, self.y, self.dy = self.inputs["t"][0], self.inputs["q0"], self.inputs["y"], zeros(n)

@@ -10,7 +10,7 @@ from liedyn.codegen.specialize import processor
 from liedyn.codegen.trace import folded_constants
 from liedyn.codegen.tracer import object_array, zeros
 from liedyn.joints.joint_model import constants_sizes
-from liedyn.kernels.simulation import joint_laws, task_space_law
+from liedyn.kernels.simulation import joint_laws, slotine_li_law, task_space_law
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
 from liedyn.kernels.simulation.right_hand_side import SystemModel
 from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SWITCH_SIGN, SWITCH_SIZE, InputSchedule, Signals
@@ -18,8 +18,9 @@ from liedyn.model.model import Model
 from liedyn.numba_tools import compile_cache
 
 _WORKSPACE_FIELDS = {"law": ("q", "v", "a", "tau", "series", "memory", "stack", "reference"),
-                     "joint_laws": joint_laws.WORKSPACE_FIELDS, "task": task_space_law.WORKSPACE_FIELDS, "contacts": ("depth",),
-                     "stops": ("applied",), "signals": ("measured", "switches")}
+                     "joint_laws": joint_laws.WORKSPACE_FIELDS, "task": task_space_law.WORKSPACE_FIELDS,
+                     "slotine_li": slotine_li_law.WORKSPACE_FIELDS, "contacts": ("depth",), "stops": ("applied",),
+                     "signals": ("measured", "switches")}
 # fields that generated code does not read: break times, curves, and fields of estimates only
 _UNUSED_FIELDS = {"schedule": ("breaks", "before"), "signals": ("breaks", "coefficients"),
                   "contacts": ("weight_share", "scales_with_weight")}
@@ -49,6 +50,11 @@ class ScenarioTables(NamedTuple):
     signals: Signals
     constraints: ConstraintTables | None = None
     varying: tuple[int, ...] = ()
+
+    @property
+    def law_states(self) -> int:
+        """Number of states of laws: integrals of pid laws and estimated parameters."""
+        return self.schedule.integral.size + slotine_li_law.estimate_count(self.plant.joint_laws)
 
     @property
     def scenario_values(self) -> np.ndarray:
@@ -136,19 +142,23 @@ class ScenarioTables(NamedTuple):
             yield "joint_laws", "gain", laws.gain != 0.0
             for field in ("setpoint_q", "setpoint_v", "setpoint_tau"):
                 yield "joint_laws", field, np.ones(getattr(laws, field).size, dtype=bool)
+        if laws and laws.slotine_li:
+            for field in ("damping", "bandwidth", "gain", "inertia", "parameters"):
+                yield "slotine_li", field, getattr(laws.slotine_li, field) != 0.0
 
     @property
     def _parts(self) -> dict[str, Any]:
         """Named tuples of arrays by name."""
         plant, laws = self.plant, self.plant.joint_laws
         tables = {"schedule": self.schedule, "signals": self.signals, "law": plant.law, "contacts": plant.contacts,
-                  "stops": plant.stops, "joint_laws": laws, "task": laws and laws.task}
+                  "stops": plant.stops, "joint_laws": laws, "task": laws and laws.task,
+                  "slotine_li": laws and laws.slotine_li}
         return {name: table for name, table in tables.items() if table is not None}
 
     def _from_parts(self, parts: dict[str, Any]) -> ScenarioTables:
         laws = parts.get("joint_laws")
         plant = self.plant._replace(law=parts.get("law"), contacts=parts.get("contacts"), stops=parts["stops"],
-                                    joint_laws=laws and laws._replace(task=parts.get("task")))
+                                    joint_laws=laws and laws._replace(task=parts.get("task"), slotine_li=parts.get("slotine_li")))
         return self._replace(plant=plant, schedule=parts["schedule"], signals=parts["signals"])
 
     def _replace_fields(self, fields: Mapping[str, tuple[str, ...]], change) -> ScenarioTables:

@@ -29,7 +29,7 @@ LINK_PARAMETERS = ("mass", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", 
 JOINT_PARAMETERS = ("armature", "damping", "friction", "stiffness", "offset")
 # in the order of the kernel's layout
 _COORDINATE_PARAMETERS = ("armature", "damping", "friction", "stiffness", "preload", "offset")
-_LINK_UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m^2",))
+LINK_UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m^2",))
 _JOINT_UNITS = {"armature": ("kg m^2", "kg"), "damping": ("N m s/rad", "N s/m"), "friction": ("N m", "N"),
                 "stiffness": ("N m/rad", "N/m"), "preload": ("N m", "N"), "offset": ("N m", "N")}
 
@@ -95,7 +95,7 @@ def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence
         link = model.description.links[k]
         values += list(inertia_from_link(link))
         names += [f"{number}.{link.name}" for number in LINK_PARAMETERS]
-        units += _LINK_UNITS
+        units += LINK_UNITS
     for kind, k, value in _joint_parameters(model, joint_parameter_kinds(model, passive, joints)):
         values.append(value)
         names.append(f"{kind}.{model.v_names[k]}")

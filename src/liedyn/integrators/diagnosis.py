@@ -151,6 +151,10 @@ def _coefficients(problem: InitialValueProblem, t: float, q: Array, v: Array, wi
         if problem.model.description.elements:
             resist["force element"], spring["force element"] = _element_coefficients(problem.model, tree, q, v)
     resist[GAINS_LABEL], spring[GAINS_LABEL] = np.where(law, s.kd, 0.0), np.where(law, s.kp, 0.0)
+    if problem.joint_laws is not None and problem.joint_laws.slotine_li is not None:
+        control = problem.joint_laws.slotine_li
+        of_law = np.where(control.signal >= 0, control.damping, 0.0)
+        resist["kd of slotine_li"], spring["kd of slotine_li"] = of_law, control.bandwidth * of_law
     for cause, (of_velocity, of_position) in _expression_coefficients(problem, t, q, v).items():
         resist[cause], spring[cause] = of_velocity, of_position
     if problem.stops is not None:

@@ -16,6 +16,7 @@ from liedyn.dynamics.constraints.constraints import constraint_jacobian, constra
 from liedyn.dynamics.constraints.couplings import ReducedModel, reduced_model
 from liedyn.dynamics.constraints.inertia_transfer import transfer_inertia
 from liedyn.dynamics.constraints.rank import equation_rank
+from liedyn.dynamics.inertial_parameters import LINK_UNITS
 from liedyn.dynamics.manifold import random_configuration
 from liedyn.dynamics.singular_joints import singular_coordinates
 from liedyn.errors import LiedynWarning, Place, WarningLog, summarized
@@ -42,6 +43,7 @@ from liedyn.kernels.simulation.elastic_joint_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import COMPUTED, GRAVITY, JointLaws, Stops
 from liedyn.kernels.simulation.right_hand_side import ConstrainedSystem, MotionWorkspace, SystemModel
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, InputSchedule, Signals
+from liedyn.kernels.simulation.slotine_li_law import estimate_count
 from liedyn.model.model import Model
 
 NO_DIRECTION = 2             # a direction of `InitialValueProblem.directions`
@@ -163,7 +165,7 @@ class InitialValueProblem:
     @property
     def size(self) -> int:
         """Number of entries of the state y = [x; v; z; work], see `kernels.simulation.right_hand_side`."""
-        return 2 * self.model.nv + len(self.schedule.integral) + 1
+        return int(2 * self.model.nv + len(self.schedule.integral) + estimate_count(self.joint_laws) + 1)
 
     @property
     def prescribed(self) -> Mask:
@@ -302,7 +304,7 @@ class InitialValueProblem:
         return MotionWorkspace(np.zeros(m.nq), np.zeros(m.nv), np.zeros(m.nv), np.zeros(m.nv),
                           np.zeros(6 * m.n_bodies if slots else 0), np.zeros(self.wrench_size), np.zeros(max(self.stack_size, 3)),
                           np.array([-1.0, 0.0]), np.zeros(coupled_motion_workspace_size(m.n_bodies, m.nv, self.elimination)),
-                          np.zeros(2 * len(self.schedule.integral)))
+                          np.zeros(2 * (self.size - 2 * m.nv - 1)))
 
     def constrained_system(self) -> ConstrainedSystem | None:
         """Return the constraints with a new workspace; None without constraints."""
@@ -336,6 +338,7 @@ class InitialValueProblem:
         equations, residuals, motions = (0, 0, 0) if self.constraints is None else (m.nc, 2, 4 * len(self.constraints.signals))
         q, v, a, tau = (mapped_zeros((n, width)) for width in (m.nq, m.nv, m.nv, m.nv))
         return Record(times, q, v, a, tau, mapped_zeros((n, self.wrench_size)), mapped_zeros((n,)),
+                      mapped_zeros((n, estimate_count(self.joint_laws))),
                       mapped_zeros((n, equations)), mapped_zeros((n, residuals)), mapped_zeros((n, motions)),
                       mapped_zeros((n, len(self.schedule.integral) - len(self.schedule.ki))))
 
@@ -379,6 +382,7 @@ class SegmentStart:
     triggered       events that have just happened
     step            first step of adaptive methods; 0: to be chosen
     integral        (nv,) integrals of pid laws [N m | N], then stretches of contacts [m] if these stick; None: zero
+    estimate        (P,) estimated parameters of `slotine_li`; None: those of its robot
     signs           side of zero of each event expression of schedule.watch. NaN: unknown; times STAYS_AT_ZERO: the expression
                     stays at zero
     armed, bounds   whether reaching zero is an event, and rounding bounds of the expressions; see `zero_crossings`. None: unknown
@@ -393,6 +397,7 @@ class SegmentStart:
     triggered: tuple[int, ...] = ()
     step: float = 0.0
     integral: Array | None = None
+    estimate: Array | None = None
     signs: Array | None = None
     armed: Mask | None = None
     bounds: Array | None = None
@@ -514,22 +519,38 @@ def _no_stops(nv: int) -> Stops:
 
 def initial_state(problem: InitialValueProblem, start: SegmentStart) -> State:
     """Return the state at the start of a segment."""
-    y = state_vector(problem, start.v, start.integral, start.supplied_energy)
+    y = state_vector(problem, start.v, start.integral, start.supplied_energy, start.estimate)
     return State(start.q.copy(), y, np.array([start.t, start.step, 0.0, 0.0, 0.0, 0.0]), np.zeros(6, dtype=np.int64))
 
 
-def state_vector(problem: InitialValueProblem, v: Array, integral: Array | None = None, supplied_energy: float = 0.0) -> Array:
-    """Return y = [0; v; z; work]. integral: as of `SegmentStart`; None: zero."""
+def state_vector(problem: InitialValueProblem, v: Array, integral: Array | None = None, supplied_energy: float = 0.0,
+                 estimate: Array | None = None) -> Array:
+    """Return y = [0; v; z; work]. integral, estimate: see `SegmentStart`."""
     z = np.zeros(len(problem.schedule.integral)) if integral is None else integral[problem.schedule.integral]
-    return np.concatenate([np.zeros(problem.model.nv), v, z, [supplied_energy]])
+    if estimate is None:
+        law = None if problem.joint_laws is None else problem.joint_laws.slotine_li
+        estimate = np.zeros(0) if law is None else law.parameters[law.state >= 0]
+    return np.concatenate([np.zeros(problem.model.nv), v, z, estimate, [supplied_energy]])
 
 
 def state_integrals(problem: InitialValueProblem, y: Array) -> Array:
     """Return the integrals of a state y, see `SegmentStart`."""
-    nv = problem.model.nv
-    out = np.zeros(max(nv, 1 + int(problem.schedule.integral.max(initial=-1))))
-    out[problem.schedule.integral] = y[2 * nv:-1]
+    nv, integral = problem.model.nv, problem.schedule.integral
+    out = np.zeros(max(nv, 1 + int(integral.max(initial=-1))))
+    out[integral] = y[2 * nv:2 * nv + len(integral)]
     return out
+
+
+def estimate_units(laws: JointLaws | None) -> list[str]:
+    """Return the units of the parameters that `slotine_li` estimates."""
+    if laws is None or laws.slotine_li is None:
+        return []
+    return [LINK_UNITS[k % len(LINK_UNITS)] for k in np.flatnonzero(laws.slotine_li.state >= 0)]
+
+
+def estimated_parameters(problem: InitialValueProblem, y: Array) -> Array:
+    """Return the (P,) estimated parameters of `slotine_li` in a state y."""
+    return y[2 * problem.model.nv + len(problem.schedule.integral):-1].copy()
 
 
 def first_rows(record: Record, count: int) -> Record:

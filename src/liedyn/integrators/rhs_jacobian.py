@@ -20,7 +20,7 @@ from liedyn.arrays import Array
 from liedyn.codegen.rhs import RhsJacobian
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError
-from liedyn.integrators.problem import InitialValueProblem
+from liedyn.integrators.problem import InitialValueProblem, estimate_units
 from liedyn.integrators.segment import RightHandSide
 from liedyn.kernels.simulation.right_hand_side import RUNNING, MotionWorkspace
 from liedyn.kernels.simulation.signals import POSITION, PROGRAM, VELOCITY
@@ -47,14 +47,16 @@ class RightHandSideJacobian:
         reach = units.unit_scales(problem.model.v_units)
         of_pid = problem.schedule.integral[:len(problem.schedule.ki)]
         stretches = np.full(len(problem.schedule.integral) - len(of_pid), units.length)
-        self.units = np.concatenate([reach, reach / units.time, reach[of_pid] * units.time, stretches])
+        self.units = np.concatenate([reach, reach / units.time, reach[of_pid] * units.time, stretches,
+                                     units.unit_scales(estimate_units(problem.joint_laws))])
         level = np.asarray(problem.schedule.level)
         follows_signal = np.isin(level, (POSITION, VELOCITY))    # coordinates that follow their signals, independent of y
-        is_integral_fixed = np.zeros(len(problem.schedule.integral), dtype=bool)
-        self.ignored = np.concatenate([level == POSITION, follows_signal, is_integral_fixed, [True]])
+        of_laws = np.zeros(problem.size - 2 * problem.model.nv - 1, dtype=bool)
+        self.ignored = np.concatenate([level == POSITION, follows_signal, of_laws, [True]])
         self.prescribed = problem.prescribed
-        self.exact = problem.law is None and problem.input_jacobian is not None and not len(problem.schedule.integral) and (
-            problem.joint_laws is None or problem.joint_laws.task is None)       # whose derivatives take longer
+        laws = problem.joint_laws
+        self.exact = (problem.law is None and problem.input_jacobian is not None and not len(of_laws)
+                      and (laws is None or (laws.task is None and laws.slotine_li is None)))       # derivatives take longer
         # differences are faster under constraints, but may not resolve an expression
         if problem.constraints is not None and problem.solves_constraints:
             self.exact &= (not problem.model.driven and problem.constraints.frequency == 0.0

@@ -81,6 +81,7 @@ class Record(NamedTuple):
     tau: np.ndarray        # (N, nv)
     wrench: np.ndarray     # (N, 6 slots + thrusts)
     supplied_energy: np.ndarray       # (N,) supplied since the beginning
+    estimate: np.ndarray   # (N, P) estimated parameters of `slotine_li`
     multipliers: np.ndarray    # (N, m) of the constraints
     residual: np.ndarray   # (N, 2) the maximum of positions and of velocities, or (N, 0)
     constraint_motion: np.ndarray      # (N, 24 driven) motions of driven loops

@@ -430,7 +430,9 @@ def store_output(generated, generic, break_points, state, stages, record, ws):
 def record_output(break_points, record, i, ws, y):
     """Write output i; ws and the workspace of the constraints hold the evaluation at its time."""
     store_evaluation(ws, y[y.size - 1], record, i)
-    copy_array(y[y.size - 1 - record.stretch.shape[1]:y.size - 1], record.stretch[i])
+    end = y.size - 1 - record.estimate.shape[1]
+    copy_array(y[end:y.size - 1], record.estimate[i])
+    copy_array(y[end - record.stretch.shape[1]:end], record.stretch[i])
     if break_points.constraint_ws.size:
         store_constraints(break_points.constraint_ws, record, i, ws)
 

@@ -300,8 +300,9 @@ class SolverStepper(Stepper):
         i = self.state.count[NEXT_OUTPUT]
         for name in ("q", "v", "a", "tau", "wrench"):
             getattr(self.record, name)[i] = getattr(self.workspace, name)
-        self.record.supplied_energy[i] = y[-1]
-        self.record.stretch[i] = y[len(y) - 1 - self.record.stretch.shape[1]:-1]
+        end = len(y) - 1 - self.record.estimate.shape[1]
+        self.record.supplied_energy[i], self.record.estimate[i] = y[-1], y[end:-1]
+        self.record.stretch[i] = y[end - self.record.stretch.shape[1]:end]
         if self.constraints is not None:
             store_constraints(self.constraints.constraint_ws, self.record, i, self.workspace)
         self.state.count[NEXT_OUTPUT] += 1

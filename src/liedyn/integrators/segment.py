@@ -20,6 +20,7 @@ from liedyn.integrators.problem import (
     Options,
     SegmentStart,
     allocate_stages,
+    estimated_parameters,
     initial_state,
     state_integrals,
     state_vector,
@@ -411,7 +412,8 @@ class Stepper(ABC):
         problem, ws, y, t = self.problem, self.workspace, self.state.y, float(self.state.clock[T_NOW])
         signs, armed, bounds = self.switches.event_signs(len(problem.schedule.watch))
         return SegmentStart(t, ws.q.copy(), ws.v.copy(), float(y[-1]), self.triggered, self.next_step,
-                            state_integrals(problem, y), signs, armed, bounds, self.jump_events, self.switches.switch_signs())
+                            state_integrals(problem, y), estimated_parameters(problem, y), signs, armed, bounds,
+                            self.jump_events, self.switches.switch_signs())
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state on which the rest of the segment depends."""

@@ -29,6 +29,7 @@ from liedyn.io.scenarios.scenario import (
     Sampling,
     Scenario,
     Signal,
+    SlotineLiControl,
     StartFrom,
     Torque,
     Waypoints,
@@ -47,6 +48,7 @@ from liedyn.simulation.control.joint_control import bind_laws
 from liedyn.simulation.control.law_derivatives import law_jacobians
 from liedyn.simulation.control.rigid_joint_laws import check_joints_of_loop_laws
 from liedyn.simulation.control.sampled_control import SampledLaws
+from liedyn.simulation.control.slotine_li_control import place_estimate
 from liedyn.simulation.control.thrusts import driven_actuators, thrust_wrench
 from liedyn.simulation.joint_friction import FrictionState
 from liedyn.simulation.joint_stops import JointStop, bind_stops, limit_stops
@@ -220,6 +222,7 @@ class _BoundScenario:
             contacts = contacts._replace(switch=compiler.reserve_switches(len(touching)) + touching)
             contacts = self._with_stretches(contacts)
         self.contacts = contacts
+        self.joint_laws = place_estimate(self.joint_laws, len(self.actuation["integral"]))
 
     def _with_stretches(self, contacts: Contacts) -> Contacts:
         """Return the contacts with the places of their stretches, which become states after the integrals of pid laws."""
@@ -270,6 +273,9 @@ def _compile_sampled(scenario: Scenario, model: Model, rules: dict[str, Rule], s
     if control is not None and is_motor_law(control, model):
         raise ScenarioError(f"sampling is not available for the law {control.law} of elastic joints", place=sampling.place,
                             expected="no key sampling")
+    if isinstance(control, SlotineLiControl) and control.adapt:
+        raise ScenarioError("a sampled controller cannot adapt parameters", place=control.place.at("adapt"),
+                            expected="adapt: false, or no key sampling")
     if scenario.limits is not None and scenario.limits.mode == "hard":
         raise ScenarioError("hard stops cannot be combined with sampling", place=scenario.limits.place,
                             expected="compliant stops, limits: stop")

@@ -16,7 +16,7 @@ from liedyn.errors import ComputationError, LiedynWarning, ScenarioError, UsageE
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.action_schema import Lock
 from liedyn.io.scenarios.event_schema import late_warnings
-from liedyn.io.scenarios.scenario import MECHANICAL_METHODS, METHODS, ROBOT_LIMITS, Prescribe, Scenario
+from liedyn.io.scenarios.scenario import MECHANICAL_METHODS, METHODS, ROBOT_LIMITS, Prescribe, Scenario, SlotineLiControl
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.io.yaml_values import Overrides
 from liedyn.model.model import Model
@@ -187,15 +187,19 @@ def _with_controller(scenario: Scenario, controller: Controller) -> Scenario:
 
 
 def check_supports_integrals(scenario: Scenario, method: str) -> None:
-    """Raise ScenarioError where pid laws that are not sampled cannot be combined with the integrator or with hard stops."""
-    law = continuous_pid(scenario)
-    if law is None:
+    """Raise ScenarioError where states of laws that are not sampled cannot be combined with the integrator or with hard stops.
+
+    These are integrals of pid laws and estimated parameters.
+    """
+    adapts = isinstance(scenario.control, SlotineLiControl) and bool(scenario.control.adapt)
+    if continuous_pid(scenario) is None and not adapts:
         return
+    laws = "laws that adapt parameters" if adapts else "pid laws"
     if method in MECHANICAL_METHODS:
-        raise ScenarioError(f"pid laws are not supported by {method}", place=scenario.integrator.place.at("method"),
+        raise ScenarioError(f"{laws} are not supported by {method}", place=scenario.integrator.place.at("method"),
                             expected="another integrator.method, or the key sampling")
     if scenario.limits is not None and scenario.limits.mode == "hard":
-        raise ScenarioError("hard stops cannot be combined with pid laws", place=scenario.limits.place,
+        raise ScenarioError(f"hard stops cannot be combined with {laws}", place=scenario.limits.place,
                             expected="compliant stops, limits: stop")
 
 

@@ -41,6 +41,7 @@ from liedyn.public_calls import check_names, explained
 from liedyn.robot_files import load, robot_file_warnings
 from liedyn.simulation.contact_setup import ContactMotion
 from liedyn.simulation.control.motors import bind_motors, motor_armatures, motor_columns, motor_energies, motor_warnings
+from liedyn.simulation.control.slotine_li_control import Adaptation, adaptation_warnings
 from liedyn.simulation.control.task_space_control import Tracking
 from liedyn.simulation.joint_friction import rigid_frictions
 from liedyn.simulation.joint_stops import limit_stops, stop_warnings
@@ -83,6 +84,8 @@ class Result(Immutable):
     reactions     (N, loops, 6) wrenches of the loops on their links b, see `closure_wrenches`; None without constraints
     drift         (N,) maximum residual of the constraints [rad | m]; None without constraints
     tracking  errors of links or joints relative to the desired motions of `control`; None without `control`
+    adaptation   estimated parameters and Lyapunov function of `control: {law: slotine_li}`
+              (`simulation.control.slotine_li_control.Adaptation`); None for other laws
     contacts  forces, depths and slips of `contacts` (`simulation.contact_setup.ContactMotion`); None without `contacts`
     stops     (N, nv) part of tau from stops at limits [N m | N]; None without `limits`
     friction  (N, nv) rigid friction of joints, which is not part of tau [N m | N]; None if no joint has any
@@ -128,6 +131,7 @@ class Result(Immutable):
     reactions: Array | None = None
     drift: Array | None = None
     tracking: Tracking | None = None
+    adaptation: Adaptation | None = None
     limits: tuple[LimitViolation, ...] = ()
     events: tuple[OccurredEvent, ...] = ()
     contacts: ContactMotion | None = None
@@ -190,6 +194,8 @@ class Result(Immutable):
         columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
         if self.tracking is not None:
             columns += self.tracking.columns
+        if self.adaptation is not None:
+            columns += self.adaptation.columns
         if self.scenario.motors:
             driven = self.tau if self.stops is None else self.tau - self.stops
             columns += motor_columns(bind_motors(self.scenario, self.model), self.t, self.v, driven)
@@ -451,14 +457,15 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
         *checks.friction_warnings(),
         *limit_warnings(*checks.exceeded, {stop.name for stop in limit_stops(scenario, model)}), *stop_warnings(segments),
         *saturation_warnings(segments, model, checks.stops), *thrust_warnings(segments, model), *task_space_warnings(segments),
-        *motor_warnings(bind_motors(scenario, model), segments, checks.stops)))
+        *motor_warnings(bind_motors(scenario, model), segments, checks.stops),
+        *adaptation_warnings(checks.adaptation, check, record.t)))
     links = tuple(model.link_names[k] for k in problem.forced_links)
     timing = timing | {"check": time.perf_counter() - began}
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, checks.kinetic,
                   checks.potential, record.supplied_energy, prescribed, check, statistics, tuple(warnings), timing,
-                  multipliers, checks.reactions, drift, checks.tracking, checks.limits, tuple(hybrid_simulation.occurred_events),
-                  checks.contacts, checks.stops, checks.friction, status, reason, hybrid_simulation.problems.hybrid_state.changes,
-                  tuple(thrust_names(model)[j] for j in problem.thrusters),
+                  multipliers, checks.reactions, drift, checks.tracking, checks.adaptation, checks.limits,
+                  tuple(hybrid_simulation.occurred_events), checks.contacts, checks.stops, checks.friction, status, reason,
+                  hybrid_simulation.problems.hybrid_state.changes, tuple(thrust_names(model)[j] for j in problem.thrusters),
                   thrusts if len(problem.thrusters) else None)
 
 

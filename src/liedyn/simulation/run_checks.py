@@ -23,6 +23,7 @@ from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import constraint_motions
 from liedyn.simulation.contact_setup import ContactMotion, contact_motion
 from liedyn.simulation.control.joint_control import compute_tracking
+from liedyn.simulation.control.slotine_li_control import Adaptation, adaptation_rows
 from liedyn.simulation.control.task_space_control import Tracking
 from liedyn.simulation.joint_friction import friction_forces
 from liedyn.simulation.joint_stops import stop_forces
@@ -395,13 +396,13 @@ def _is_friction(problem: InitialValueProblem, k: int, t: float, q: Array) -> bo
 # Energies, reactions, tracking, contacts and the self-check are computed from the rows of a run block by block, so that the
 # memory does not grow with the run.
 
-Rows = TypeVar("Rows", Tracking, ContactMotion)
+Rows = TypeVar("Rows", Tracking, ContactMotion, Adaptation)
 
 
 class SelfCheck:
     """Self-check of a prepared run. rows: its rows; segments: those that count.
 
-    kinetic, potential, reactions, tracking, contacts, stops, friction, limits   as in `Result`
+    kinetic, potential, reactions, tracking, adaptation, contacts, stops, friction, limits   as in `Result`
     exceeded   limits that joints exceed while forces move them, and while they are prescribed or locked
     """
 
@@ -410,9 +411,10 @@ class SelfCheck:
         self.model, self.problem, self.contact_names, self.passive = (model, prepared.problem, prepared.contact_names,
                                                                       scenario.passive)
         self.rows, self.n = rows, sum(len(segment.record.t) for segment in segments)
-        self.kinetic, self.potential = rows.allocate("kinetic", self.n), rows.allocate("potential", self.n)
+        self.kinetic, self.potential, self.times = (rows.allocate(name, self.n) for name in ("kinetic", "potential", "times"))
         self.reactions: Array | None = None
         self.tracking: Tracking | None = None
+        self.adaptation: Adaptation | None = None
         self.contacts: ContactMotion | None = None
         self.stops = None if scenario.limits is None else rows.allocate("stops", self.n, model.nv)
         self.friction = rows.allocate("friction", self.n, model.nv) if self.frictions else None
@@ -431,6 +433,7 @@ class SelfCheck:
         record, model = block.record, self.model
         self.kinetic[place], self.potential[place] = energies = energy(block.model, record.q, record.v, passive=self.passive)
         self._balance.add(record, *energies)
+        self.times[place] = record.t
         self.creep.add(record.t, record.q, block.problem)
         self.creep.add_velocities(record.t, record.v)
         again = _recompute_forces(block)
@@ -461,6 +464,9 @@ class SelfCheck:
         self.exceeded = (merge_violations(moved, (violation for violation in violations if violation.coordinate in free)),
                          merge_violations(fixed, (violation for violation in violations if violation.coordinate not in free)))
         self._add_tracking(place, record)
+        rows = adaptation_rows(block.problem, record)
+        if rows is not None:
+            self.adaptation = self._store_rows(self.adaptation, place, rows, ("estimate", "lyapunov", "definite"))
         self._add_contacts(place, record)
 
     def _check_friction(self, record: Record, friction: Array) -> None:
@@ -523,7 +529,15 @@ class SelfCheck:
         followed_by = {} if self.tracking is None else {"tracking_error": float(self._tracking)}
         return {"energy_balance": balance, "energy_balance_relative": relative,
                 "inverse_dynamics_residual": float(self._off / max(self._force, 1e-300)),
-                "quaternion_norm": float(self._norm), **of_constraints, **followed_by}, warnings
+                "quaternion_norm": float(self._norm), **of_constraints, **followed_by, **self._lyapunov_values()}, warnings
+
+    def _lyapunov_values(self) -> dict[str, float]:
+        """Return the Lyapunov function of `slotine_li` at the start and the end of the run [J], and `Adaptation.increase`."""
+        if self.adaptation is None:
+            return {}
+        values = self.adaptation.lyapunov
+        return {"lyapunov_start": float(values[0]), "lyapunov_end": float(values[-1]),
+                "lyapunov_increase": self.adaptation.increase(self.times)}
 
 
 def _recompute_forces(segment: RunSegment) -> Array:

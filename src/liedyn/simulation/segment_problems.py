@@ -21,6 +21,7 @@ from liedyn.model.link_tree import combine_bodies
 from liedyn.model.links import Link
 from liedyn.model.model import Model, build
 from liedyn.model.spatial import symmetric_matrix
+from liedyn.simulation.control.slotine_li_control import with_known_robot
 from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.joint_friction import FrictionMode, FrictionState, JointFriction, prescribed_friction, sliding_friction
 from liedyn.simulation.joint_stops import JointStop, limit_stops
@@ -214,7 +215,7 @@ class SegmentProblems:
         self.stops = limit_stops(scenario, model)
         self.hybrid_state = HybridState(scenario.phases[0].name if scenario.phases else None)
         self._problems: dict[HybridState, tuple[InitialValueProblem, Iterable[LiedynWarning]]] = {self.hybrid_state: (first, ())}
-        self._contacts = first.contacts
+        self._first = first
         self.ledger = EventLedger(scenario.events)
         self.phase_began = 0.0
         self.warnings = WarningLog()
@@ -266,8 +267,9 @@ class SegmentProblems:
         model = with_attached_bodies(with_open_loops(self.model, phase), hybrid_state.attached)
         problem, _, warnings = compile_schedule(self.scenario, model, self._rules(hybrid_state), self.present_stops(hybrid_state),
                                                 hybrid_state.resting, hybrid_state.friction)
-        if problem.contacts is not None and self._contacts is not None:      # a payload does not change the stiffness of contacts
-            problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
+        contacts, problem = self._first.contacts, with_known_robot(problem, self._first)
+        if problem.contacts is not None and contacts is not None:            # a payload does not change the stiffness of contacts
+            problem = replace(problem, contacts=problem.contacts._replace(material=contacts.material))
         self._problems[hybrid_state] = problem.with_transferred_inertia(), warnings
 
     def _rules(self, hybrid_state: HybridState) -> dict[str, Rule]:

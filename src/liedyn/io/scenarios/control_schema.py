@@ -39,6 +39,7 @@ from liedyn.io.scenarios.scenario import (
     PythonController,
     Rule,
     Sampling,
+    SlotineLiControl,
 )
 from liedyn.io.scenarios.signal_schema import (
     NUMBERS,
@@ -80,6 +81,8 @@ class ControlLaw:
 LAWS = {"feedback_linearization": ControlLaw(("motion", *POLES, "model"), poles=4),
         "computed_torque": ControlLaw(("motion", *POLES, "model"), poles=2),
         "task_space": ControlLaw(("link", "point", "target", *POLES, "posture", "model"), poles=2),
+        "slotine_li": ControlLaw(("motion", "bandwidth", "kd", "adapt", "adaptation_gain", "model"), poles=1,
+                                 make=SlotineLiControl),
         "gravity_compensation": ControlLaw(("joints", "model")),
         "state_feedback": ControlLaw(("joints", "gain", "setpoint", "model"))}
 _PLAIN: dict[str, Callable[[Control], Any]] = {
@@ -91,6 +94,8 @@ _PLAIN: dict[str, Callable[[Control], Any]] = {
     "joints": lambda control: [rule.pattern for rule in control.joints] or None,
     "gain": lambda control: _gain_to_dict(control),
     "model": lambda control: model_to_dict(control.model),
+    "kd": lambda control: rules_to_dict(getattr(control, "kd", ())),
+    "adapt": lambda control: _adapted_to_list(control),
     "setpoint": lambda control: {"csv": FilePath(control.setpoint_file)} if control.setpoint_file else {
         "q": rules_to_dict(control.setpoint_q, numbers_to_list),
                                  "v": rules_to_dict(control.setpoint_v, numbers_to_list)}}
@@ -115,6 +120,11 @@ def model_to_dict(model: ControlModel | None) -> dict[str, Any] | None:
     return None if model is None else {"robot": model.robot and FilePath(model.robot), **dict(model.parameters)}
 
 
+def _adapted_to_list(control: Any) -> bool | list[str]:
+    names = [rule.pattern for rule in control.adapt]
+    return names != [] if names in ([], ["*"]) else names
+
+
 def _gain_to_dict(control: Control) -> Any:
     if control.gain_file:
         return FilePath(control.gain_file)
@@ -133,7 +143,7 @@ def _control(node: Node) -> Control:
     name = nodes["law"].value
     law = LAWS[name]
     if law.poles:
-        key, chosen = only(node, nodes, POLES, "control", "neither", " and ")
+        key, chosen = only(node, nodes, [key for key in POLES if key in law.keys], "control", "neither", " and ")
         if key == "poles":
             for child in chosen.items(law.poles, of=f"poles for {name}"):
                 if child.number() >= 0.0:
@@ -167,6 +177,15 @@ def _parameters(nodes: Mapping[str, Node], head: str = "") -> Iterator[tuple[str
             yield from _parameters(child.value, f"{head}{name}.")
         else:
             yield f"{head}{name}", child
+
+
+def _adapted(node: Node) -> tuple[Rule, ...]:
+    """Return the rules of adapted parameters: all for true, none for false, or those of a list."""
+    if node.kind == "boolean":
+        return SlotineLiControl("").adapt if node.value else ()
+    if node.kind != "list":
+        raise node.wrong("true, false, or a list of parameters such as mass.hand or *.hand")
+    return tuple(Rule(child.text(), "adapt", place=child.place) for child in node.items(minimum=1, of="parameters"))
 
 
 def _matrix(node: Node) -> tuple[Any, ...]:
@@ -279,15 +298,28 @@ SETPOINT = Schema("setpoint", (
         "or `thrust.…` of the rows of the gain; linear between its rows", example="motion.csv")))
 _GAIN = OneOf((File(), Named(Named(Number(), "q.joint"), "tau.joint"), List(List(Number(), 1), 1)), "gain_matrix", _matrix)
 _INNER = Named(OneOf((Number(), Named(Number(), "component"))), "element")
+
+
+_DAMPING = Number(above=0)
+
+
+def _by_joint(node: Node) -> tuple[Rule, ...]:
+    """Return rules by joint or pattern, or one for all joints."""
+    if node.kind != "mapping":
+        return (Rule("*", _DAMPING.read(node), place=node.place),)
+    rules: Any = by_name(_DAMPING, "joint*").read(node)
+    return tuple(rules)
+
+
 CONTROL = Schema("control", (
     Field("law", Choice(Names(LAWS)), "one of " + ", ".join(f"`{name}`" for name in LAWS),
         required="one of " + ", ".join(LAWS), example="computed_torque"),
-    Field("motion", by_name(SIGNAL, "joint"), "of `computed_torque` and `feedback_linearization`: desired motion by joint, a "
-        "signal; of an elastic joint that of its link relative to the parent, by the name of the motor's joint",
+    Field("motion", by_name(SIGNAL, "joint"), "of `computed_torque`, `slotine_li` and `feedback_linearization`: desired motion "
+        "by joint, a signal; of an elastic joint that of its link relative to the parent, by the name of the motor's joint",
         required="the desired motion of each joint; of an elastic one by the name of its motor's", kinds=_with("motion"),
         example={"motor1": "0.5*sin(t)"}),
-    Field("bandwidth", Number(above=0), "of `computed_torque`, `feedback_linearization` and `task_space`: all "
-        "poles of the error at -bandwidth [rad/s]",
+    Field("bandwidth", Number(above=0), "of `computed_torque`, `slotine_li`, `feedback_linearization` and `task_space`: all "
+        "poles of the error at -bandwidth [rad/s]; of `slotine_li` λ of s = e' + λ e",
         kinds=_with("bandwidth"), example=20),
     Field("poles", List(Number(), 2, 4), "instead of `bandwidth`: a list of negative poles [1/s], four for "
         "`feedback_linearization` and two for `computed_torque` and `task_space`", kinds=_with("poles"), example=[-20, -25]),
@@ -313,7 +345,15 @@ CONTROL = Schema("control", (
     Field("model", Named(OneOf((Number(), File(), _INNER)), "parameter", _model), "the robot that the law computes with: "
         "`robot`, another robot file with the same joints, and values of parameters by name (`ld.parameter_names`), such as "
         "`{mass.hand: 0}`; `{}` is the robot of the scenario without variations of a batch", "the robot that is simulated",
-        kinds=_with("model"), example={"mass.lower": 1.5})),
+        kinds=_with("model"), example={"mass.lower": 1.5}),
+    Field("kd", OneOf((_DAMPING, by_name(_DAMPING, "joint*")), "gain", _by_joint),
+        "with `law: slotine_li`: gain of s, a number, or by joint or pattern [N m s/rad or N s/m]",
+        required="a number, or numbers by joint", kinds=_with("kd"), example=20),
+    Field("adapt", OneOf((Boolean(), List(Text(), 1)), "adapted", _adapted), "with `law: slotine_li`: whether "
+        "inertial parameters of links are adapted, or a list of those that are, by names or patterns such as `mass.hand` or "
+        "`*.hand`", True, kinds=_with("adapt"), example=["*.hand"]),
+    Field("adaptation_gain", Number(above=0), "with `law: slotine_li`: speed γ of the adaptation [1/J]",
+        default_of(SlotineLiControl, "adaptation_gain"), kinds=_with("adaptation_gain"), example=50)),
     kind="law", one_of=(POLES,), subject="the law {}", reader=_control)
 
 # Controllers in Python --------------------------------------------------------------------------------------------------

@@ -287,8 +287,9 @@ class Control(InputElement):
                task_space               of second order, of the pose of a link
                gravity_compensation     the gravity force
                state_feedback           the force that holds the state `setpoint`, less gain times the deviation from it
-    motion     of feedback_linearization and computed_torque: desired motion of each joint; for elastic ones of each link relative
-               to its parent, by the name of its motor's joint
+               slotine_li               passivity-based control, see `SlotineLiControl`
+    motion     of feedback_linearization, computed_torque, slotine_li: desired motion of each joint; for elastic ones of each link
+               relative to its parent, by the name of its motor's joint
     poles      of the error of each joint, as many as the law has [1/s], below zero; or
     bandwidth  [rad/s]: all of them at -bandwidth
     joints     of gravity_compensation and state_feedback: names or patterns; none: those with motors, or all not prescribed
@@ -322,6 +323,20 @@ class Control(InputElement):
     setpoint_file: str = ""
     model: ControlModel | None = None
     bound_model: Any = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SlotineLiControl(Control):
+    """Passivity-based control, which may adapt inertial parameters of links.
+
+    kd                by joint or pattern: gain of s = e' + bandwidth e [N m s/rad | N s/m]
+    adapt             names or patterns of the parameters that are adapted, such as mass.hand; none: no adaptation
+    adaptation_gain   [1/J] of the natural gradient
+    """
+
+    kd: tuple[Rule, ...] = ()
+    adapt: tuple[Rule, ...] = (Rule("*", "adapt"),)
+    adaptation_gain: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@
     computed torque        tau += forces by hybrid dynamics, where driven joints have the accelerations
                            a = r'' + k_1 (r' - v) + k_0 (r - q), prescribed joints theirs, and other joints their forces
     task space             the same, with accelerations of all joints that are not prescribed by `task_space_law`
+    Slotine and Li         tau += forces of passivity-based control with estimated parameters, by `slotine_li_law`
     sampled controller     tau += a signal that is constant or linear between samples
     saturation             -limit <= tau <= limit, or bottom <= tau <= top where these are signals (of motors, of thrusts)
     gears with losses      tau reduced where the motor drives the joint, increased where the joint drives the motor; last
@@ -39,6 +40,7 @@ from liedyn.kernels.simulation.signals import (
     frozen_unary,
     register_zero_crossing,
 )
+from liedyn.kernels.simulation.slotine_li_law import SlotineLi, apply_slotine_li
 from liedyn.kernels.simulation.task_space_law import Task, apply_task_law
 from liedyn.lie.simd import exp, load, sqrt, where_less
 from liedyn.model.description import FRICTION_SPEED
@@ -59,7 +61,7 @@ class JointLaws(NamedTuple):
     setpoint_tau: np.ndarray    # (rows,) generalized forces and thrusts
     gain_signal: np.ndarray     # (2 nv rows,) int64 signals of gains that change, -1: constant; empty: all are constant
     setpoint_signal: np.ndarray  # (nq + nv + rows,) int64 signals of a setpoint that moves: q, v, forces and thrusts; or empty
-    driven: np.ndarray       # (nv,) bool: by computed torque, or in task space
+    driven: np.ndarray       # (nv,) bool: by computed torque, in task space, or by `slotine_li`
     prescribed: np.ndarray   # (nv,) bool: driven or prescribed
     signal: np.ndarray       # (nv,) int64 desired motion where driven
     gains: np.ndarray        # (2,) k_0, k_1
@@ -89,6 +91,7 @@ class JointLaws(NamedTuple):
     couplings: Couplings | None      # of the robot, which the dynamics of laws eliminate; None: not compiled
     # accelerations of driven coordinates in place of `evaluate_signal`; None: not compiled
     task: Task | None
+    slotine_li: SlotineLi | None     # passivity-based control of driven coordinates; None: not compiled
     # constraint workspaces (`constraints.stages`) of a robot with loops; None: not compiled. Prescribed are, for gravity
     # compensation, its coordinates and those that the scenario prescribes, and for computed torque `prescribed`.
     gravity_loops: np.ndarray | None
@@ -118,7 +121,9 @@ def apply_joint_laws(laws, tree, passive, q_of_v, signals, t, ws):
     saturate(laws, False, signals, t, ws)
     if laws.active_laws[COMPUTED]:
         add_computed_torque(laws, model, passive, q_of_v, signals, t, ws)
-        saturate(laws, True, signals, t, ws)
+    acts = laws.model_passive if laws.model_index.size else passive
+    apply_slotine_li(laws.slotine_li, model, acts, q_of_v, signals, t, ws)
+    saturate(laws, True, signals, t, ws)
 
 
 @inline_kernel

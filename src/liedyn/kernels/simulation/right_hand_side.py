@@ -3,9 +3,9 @@
 Schedule and signals -> prescribed motion, generalized forces and external wrenches -> hybrid dynamics -> rates of the chart, the
 velocity and the supplied work.
 
-The state is y = [x (nv); v (nv); z (m); work (1)], with q = q0 (+) x about the configuration q0 of the present step, and the
-integrals z of pid laws. Coordinates that are prescribed at position or velocity level get the values of their signals, not those
-of y: they do not drift.
+The state is y = [x (nv); v (nv); z (m); work (1)], with q = q0 (+) x about the configuration q0 of the present step. z are the
+integrals of pid laws, stretches of contacts, and the parameters that `slotine_li_law` estimates. Coordinates that are prescribed
+at position or velocity level get the values of their signals, not those of y: they do not drift.
 """
 from typing import NamedTuple
 
@@ -89,7 +89,7 @@ class MotionWorkspace(NamedTuple):
     stack: np.ndarray    # workspace of the signals
     flag: np.ndarray     # (2,) the signal that is not finite; -1: none
     memory: np.ndarray   # workspace of hybrid dynamics
-    z: np.ndarray        # (2m,) integrals of pid laws and stretches of contacts, then their rates
+    z: np.ndarray        # (2m,) integrals of pid laws, stretches of contacts and estimated parameters, then the rates of all
 
 
 class SystemModel(NamedTuple):
@@ -133,7 +133,7 @@ def evaluate_inputs(tree, system, schedule, signals, t, q0, y, ws):
     retract(tree, q0, y[:nv], ws.q)
     for k in range(nv):
         ws.v[k] = y[nv + k]
-    for k in range(schedule.integral.size):
+    for k in range(ws.z.size // 2):
         ws.z[k] = y[2 * nv + k]
     apply_inputs(system, tree, schedule, signals, t, ws)
 
@@ -239,7 +239,7 @@ def prescribe(tree, couplings, schedule, signals, t, ws):
 @inline_kernel
 def integrate_errors(schedule, signals, t, ws):
     """Add the integral terms of pid laws to ws.tau, and write the rates of the integrals."""
-    n = schedule.integral.size
+    n = ws.z.size // 2
     for j in range(schedule.ki.size):
         k = schedule.integral[j]
         x, _, _ = evaluate_signal(signals, schedule.target[k], t, ws.q, ws.v, ws.stack)

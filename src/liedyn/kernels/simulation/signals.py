@@ -208,11 +208,11 @@ def evaluate_signal(signals, k, t, q, v, stack):
 
 
 @kernel
-def evaluate_signals(signals, indices, t, q, v, stack, out):
-    """Write the values (N, n) of the signals `indices` at the times t (N,)."""
+def evaluate_signals(signals, indices, t, q, v, stack, order, out):
+    """Write the values (order 0) or time derivatives (order 1, 2) (N, n) of the signals `indices` at the times t (N,)."""
     for i in range(t.size):
         for j in range(indices.size):
-            out[i, j] = evaluate_signal(signals, indices[j], t[i], q, v, stack)[0]
+            out[i, j] = evaluate_signal(signals, indices[j], t[i], q, v, stack)[order]
 
 
 @inline_kernel

@@ -26,6 +26,7 @@ from liedyn.simulation.control.control_law import LawBinder, LawContext, check_c
 from liedyn.simulation.control.elastic_joint_control import is_motor_law
 from liedyn.simulation.control.motors import BoundMotor, bind_motors, driving_forces, gear_factors, gear_losses
 from liedyn.simulation.control.rigid_joint_laws import bind_computed_torque, bind_gravity_compensation, bind_state_feedback
+from liedyn.simulation.control.slotine_li_control import bind_slotine_li
 from liedyn.simulation.control.task_space_control import Tracking, bind_task_space, signal_values, task_tracking
 from liedyn.simulation.control.thrusts import input_name, split_limit_rules, thrust_limits, with_thrust_limits
 from liedyn.simulation.name_binding import bind_joints, joint_mask, phase_rules
@@ -42,9 +43,11 @@ _LIMIT_TOLERANCE = 1e-12        # of the limit: a saturated force equals the lim
 
 # Laws for the motors of elastic joints are in `elastic_joint_control`. CONTRIBUTING.md shows how a law is added.
 LAW_BINDERS: dict[str, LawBinder] = {"computed_torque": bind_computed_torque, "task_space": bind_task_space,
-                                     "gravity_compensation": bind_gravity_compensation, "state_feedback": bind_state_feedback}
+                                     "slotine_li": bind_slotine_li, "gravity_compensation": bind_gravity_compensation,
+                                     "state_feedback": bind_state_feedback}
 
 _LOOP_LAWS = "computed_torque", "gravity_compensation"         # laws that support robots with loops
+_TREE_LAWS = "task_space", "slotine_li"                        # laws that do not support couplings
 
 
 def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuation: Mapping[str, np.ndarray],
@@ -82,7 +85,7 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
     if driven and (gravity.any() or (control and control.law in _LOOP_LAWS)):
         raise ScenarioError(f"{control.law if control else 'gravity of a pd law'} does not support driven loops",
                             place=control.place if control else Place(), found=driven[0])
-    if model.nc and control and (control.law == "task_space" or (has_loops and control.law not in _LOOP_LAWS)):
+    if model.nc and control and (control.law in _TREE_LAWS or (has_loops and control.law not in _LOOP_LAWS)):
         kind = "couplings" if not has_loops else "nonlinear couplings" if model.has_only_couplings else "loops"
         raise ScenarioError(f"{control.law} does not support robots with {kind}",
                             place=control.place, found=model.constraints[0].name)
@@ -110,7 +113,7 @@ def bind_laws(scenario: Scenario, model: Model, compiler: SignalCompiler, actuat
                               f"gravity of {names} is compensated twice, by `gravity: true` of the pd law and by control: "
                               f"{control.law}", place=control.place)
     _check_gravity_of_followers(model, laws, control.place if control else Place())
-    active_laws = np.array([laws.gravity.any(), (laws.row >= 0).any(), laws.driven.any()])
+    active_laws = np.array([laws.gravity.any(), (laws.row >= 0).any(), laws.driven.any() and laws.slotine_li is None])
     laws = with_couplings(computing, laws._replace(active_laws=active_laws))
     return _with_switches(laws, actuation["integral"], places, {gear.k: gear.rule.place for gear in gears}, compiler)
 
@@ -152,7 +155,8 @@ def empty_joint_laws(model: Model, limit: Array, prescribed: Mask, gravity: Mask
                      all=np.ones(nv, dtype=bool), v=np.zeros(nv), a=np.zeros(nv), tau=np.zeros(nv), x=np.zeros(nv), feedback=none,
                      reference=np.zeros(model.nq),
                      memory=np.zeros(coupled_motion_workspace_size(model.n_bodies, nv, None)), none=none,
-                     acceleration_known=prescribed.copy(), couplings=None, task=None, gravity_loops=None, computed_loops=None)
+                     acceleration_known=prescribed.copy(), couplings=None, task=None, slotine_li=None,
+                     gravity_loops=None, computed_loops=None)
 
 
 def _with_switches(laws: JointLaws, integrals: Integers, places: dict[int, Place], gears: dict[int, Place],

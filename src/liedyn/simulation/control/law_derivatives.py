@@ -11,6 +11,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import read_signal, signal_instructions
+from liedyn.dynamics.derivatives import inverse_dynamics_derivatives
 from liedyn.dynamics.finite_differences import extrapolated_derivative
 from liedyn.dynamics.force_elements import undirected_damping_warnings
 from liedyn.dynamics.kinematics import jacobian, link_pose
@@ -186,9 +187,30 @@ def joint_force_jacobian(problem: InitialValueProblem, t: float, q: Array, v: Ar
         out[motors] = _difference_jacobian(unlimited, t, q, v, integral, motors)
     if laws is not None and laws.task is not None:
         out[laws.driven] = _difference_jacobian(alone, t, q, v, integral, laws.driven)
+    elif laws is not None and laws.slotine_li is not None:
+        out[laws.driven] = _slotine_li_jacobian(problem, laws, t, q, v, integral)[laws.driven]
     elif laws is not None:
         out = add_joint_law_jacobian(problem, t, q, v, out, integral)
     return out if problem.stops is None else out + stop_jacobian(problem, q, v)
+
+
+def _slotine_li_jacobian(problem: InitialValueProblem, laws: JointLaws, t: float, q: Array, v: Array,
+                         integral: Array | None) -> Array:
+    """Return the derivative (nv, 2 nv) of the generalized forces of `slotine_li_law`.
+
+    That of the passive forces is exact: smoothed friction varies within the steps of differences.
+    """
+    model, nv, rest = problem.law_model, problem.model.nv, np.zeros(problem.model.nv)
+    without = laws._replace(limit=np.full_like(laws.limit, np.inf), model_passive=np.zeros(1, dtype=bool))
+    unlimited = replace(problem.without_stops, passive=False, joint_laws=without)
+    out = _difference_jacobian(unlimited, t, q, v, integral, np.ones(nv, dtype=bool))
+    if problem.passive and model.has_passive_forces:
+        d, d_without = (inverse_dynamics_derivatives(model, q, v, rest, passive=passive) for passive in (True, False))
+        out += np.hstack([d.dtau_dq - d_without.dtau_dq, d.dtau_dv - d_without.dtau_dv])
+    if (laws.limit < np.inf).any():
+        _, saturated, high = saturated_forces(problem, t, q, v, integral)
+        out[saturated] = _limit_jacobian(problem, laws, t, q, v, high)[saturated]
+    return out
 
 
 def _difference_jacobian(problem: InitialValueProblem, t: float, q: Array, v: Array, integral: Array | None,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Integers
+from liedyn.arrays import Array, ArrayLike, Integers, Mask
 from liedyn.codegen.rhs import read_signal
 from liedyn.dynamics.constraints.constrained_derivatives import ConstrainedHybridDerivatives, constrained_hybrid_derivatives
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
@@ -256,6 +256,15 @@ def state_feedback_jacobian(problem: InitialValueProblem, laws: JointLaws, t: fl
 
 def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
     """Return the laws with computed torque for the joints that have a desired motion."""
+    driven, signal = bind_desired_motions(context, laws)
+    return laws._replace(driven=driven, signal=signal, prescribed=laws.prescribed | driven, gains=error_gains(context.control))
+
+
+def bind_desired_motions(context: LawContext, laws: JointLaws) -> tuple[Mask, Integers]:
+    """Return the mask (nv,) of the coordinates that a law drives now, and the signals (nv,) of desired motions, -1: none.
+
+    Raises ScenarioError for a joint that cannot follow a motion.
+    """
     control, model, compiler, prescribed = context.control, context.model, context.compiler, context.always_prescribed
     for rule in control.motion:
         if rule.pattern in model.joint_names:
@@ -263,7 +272,7 @@ def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
             if prescribed[joint.v].any():
                 raise not_controllable_error(joint, rule.place)
             if joint.v.stop - joint.v.start != 1:
-                raise ScenarioError(f"joint {joint.name} has {joint.v.stop - joint.v.start} coordinates: computed_torque "
+                raise ScenarioError(f"joint {joint.name} has {joint.v.stop - joint.v.start} coordinates: {control.law} "
                                     "requires joints with one coordinate", place=rule.place)
     followers = set(model.elimination().follower) if model.has_only_linear_couplings else set()
     for rule in control.motion:
@@ -283,7 +292,7 @@ def bind_computed_torque(context: LawContext, laws: JointLaws) -> JointLaws:
         purpose = replace(compiler.joint_purpose("position", k), name=f"motion of {name}")
         assert isinstance(rule.value, Signal)
         driven[k], signal[k] = not laws.prescribed[k], compiler.add(rule.value, purpose)
-    return laws._replace(driven=driven, signal=signal, prescribed=laws.prescribed | driven, gains=error_gains(control))
+    return driven, signal
 
 
 def check_joints_of_loop_laws(problem: InitialValueProblem, place: Place) -> None:

@@ -61,10 +61,13 @@ class Tracking(Immutable):
                 for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True))]
 
 
-def signal_values(problem: InitialValueProblem, signal_indices: Integers, t: Array) -> Array:
-    """Return (N, n) the values of signals `signal_indices`, functions of time, at the times t (N,)."""
+def signal_values(problem: InitialValueProblem, signal_indices: Integers, t: Array, order: int = 0) -> Array:
+    """Return (N, n) the values of signals `signal_indices`, functions of time, at the times t (N,).
+
+    order: of their time derivative, 0 to 2
+    """
     out, stack = np.zeros((len(t), len(signal_indices))), np.zeros(problem.stack_size)
-    evaluate_signals(problem.signals, signal_indices.astype(np.int64), np.array(t), problem.q, problem.v, stack, out)
+    evaluate_signals(problem.signals, signal_indices.astype(np.int64), np.array(t), problem.q, problem.v, stack, order, out)
     return out
 
 
