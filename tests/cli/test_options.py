@@ -59,7 +59,7 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(folder):
         "joints      1 prescribed, 1 with a given force",
         "motion      5 s, 501 rows, steps chosen by error control",
         "integrator  dopri5: rtol 1e-08, atol 1e-10; named in the scenario",
-        "size        about 802 kB of memory, 281 kB of disk",
+        "size        about 842 kB of memory, 295 kB of disk",
         "folder      runs/swing would be written"]
     assert files(folder) == before
 

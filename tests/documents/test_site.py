@@ -11,6 +11,7 @@ import liedyn
 from document_pages import PAGES, ROOT, anchors, blocks, name_of, outside_blocks
 from liedyn.cli.app import main
 from liedyn.io.schema_export import KINDS, json_schema
+from liedyn.io.task_file import read_tasks
 
 DOCS = ROOT / "docs"
 SCHEMAS = {kind: Draft202012Validator(json_schema(keys)) for kind, keys in KINDS.items()}
@@ -161,10 +162,14 @@ def test_every_page_has_one_place_in_the_site():
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any(block.language == "yaml" for block in blocks(page))], ids=name_of)
-def test_yaml_is_valid_for_a_kind_of_file(page):
+def test_yaml_is_valid_for_a_kind_of_file(page, tmp_path):
     """A document may show a part of a file: the required keys are added."""
     for block in (block for block in blocks(page) if block.language == "yaml"):
         given = yaml.safe_load(block.text)
+        if isinstance(given, list):                         # tasks of inverse kinematics
+            (tmp_path / "tasks.yaml").write_text(block.text)
+            assert len(read_tasks(tmp_path / "tasks.yaml")) == len(given)
+            continue
         added = {"scenario": {"robot": "a", "duration": 1}, "robot": {"links": {}}, "loops": {}, "columns": {},
                  "sweep": {"parameters": [{"key": "a", "list": [1]}]} | ({} if "job" in given else {"scenario": "a"})}
         assert any(schema.is_valid(added[kind] | given) for kind, schema in SCHEMAS.items()), block.text

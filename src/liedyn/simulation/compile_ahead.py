@@ -204,7 +204,7 @@ def _arguments(model: ld.Model, q: np.ndarray) -> dict[str, Any]:
     return {"model": model, "link": "b", "actuated": ["first"], "prescribed": np.arange(model.nv) == 0,
             "tasks": {model.link_names[-1]: ld.link_pose(model, q, model.link_names[-1])},
             "multipliers": np.zeros((*lead, model.nc)),
-            **dict.fromkeys(("q", "q0", "q1"), q), **dict.fromkeys(("v", "a", "tau", "x", "dq", "dv"), x),
+            **dict.fromkeys(("q", "q0", "q1"), q), **dict.fromkeys(("v", "a", "v_r", "a_r", "tau", "x", "dq", "dv"), x),
             **dict.fromkeys(("v_derivatives", "a_derivatives", "tau_derivatives"), rates)}
 
 
