@@ -64,7 +64,8 @@ def test_by_figures_of_the_model(name, of, worst):
     asked = derivative_request(model, of, half(model) if of == "hybrid" else (), by, ())
     assert asked.by == by
     for what, one in differences(model, asked, motion, np.arange(1)).items():
-        assert worst(f"along, {of}: {what}", one.off, name) < BOUND
+        # differences of screws near a singular configuration are uncertain by 1e-7
+        assert worst(f"along, {of}: {what}", one.off, name) < max(BOUND, min(one.doubt, 1e-6))
 
 
 def test_the_columns_are_the_matrices():

@@ -285,5 +285,5 @@ def _friction_warnings(model: Model, v: Array) -> list[LiedynWarning]:
     if not slow:
         return []
     return [LiedynWarning("linearized-friction",
-                          f"{list_names(slow, 4)}: Coulomb friction at low speed "
-                          "acts as a damper; passive=false omits all passive forces")]
+                          f"{list_names(slow, 4)}: Coulomb friction at low speed acts as a damper; passive=false omits all "
+                          "passive forces")]
