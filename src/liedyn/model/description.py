@@ -56,7 +56,7 @@ HAS_CHILDREN, LAST_CHILD, ROTATES, TRANSLATES, NO_AXIAL_INERTIA = 1, 2, 4, 8, 16
 RANK_TOLERANCE = 1e-10   # square of the sine between a constraint equation and those it depends on (`dynamics.constraints.rank`)
 SINGULAR_PIVOT = 1e-13   # a pivot below this part of the inertia that it is made of is rounding: the joint has nothing to act on
 FRICTION_SPEED = 1e-2    # rad/s or m/s, default of the speed below which Coulomb friction is smoothed, so that it has derivatives
-MIN_FRICTION_SPEED, MAX_FRICTION_SPEED = 1e-9, 1e6
+MIN_FRICTION_SPEED, MAX_FRICTION_SPEED = 1e-20, 1e20     # their squares and cubes are numbers; units may be any
 
 # Kinds of constraint. A closure joins frame A to frame B; its rows are components, in frame B, of the twist of B relative to A.
 (WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR, BALL_CLOSURE, UNIVERSAL, DISTANCE, ROLLING, COUPLING,
