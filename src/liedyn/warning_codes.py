@@ -152,6 +152,9 @@ _TABLE: dict[str, tuple[str, str]] = {
         WARN, "Friction that holds in runs is smoothed in functions of a state, and zero at rest. Add it to the forces there."),
     "friction-law": (WARN, "Friction that holds contradicts its law in a run, which energies do not show. Use smaller steps or "
                      "tolerances, or another integrator."),
+    "friction-sticks": (
+        WARN, "A joint that friction holds at rest does not move in a linear system. Linearize where it slides, or without "
+        "friction."),
     "friction-not-unique": (
         INFO, "Joints with rigid friction hold each other at rest. The motion is unique, but not the friction of each joint."),
     # inverse kinematics

@@ -160,6 +160,7 @@ def solve_equilibrium(setup: LinearizationSetup, t: float, q: Array, v: Array, h
 
     Raises ComputationError if no equilibrium is found.
     """
+    setup = setup.without_friction()
     _check_constraint_motion_at_rest(setup, t)
     search = _EquilibriumSearch(setup, t, q, v, *fixed_coordinates(setup, hold))
     rng = np.random.default_rng(0)

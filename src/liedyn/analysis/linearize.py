@@ -46,7 +46,7 @@ from liedyn.dynamics.finite_differences import (
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ComputationError, LiedynWarning, ShapeError, warn
+from liedyn.errors import ComputationError, LiedynWarning, ShapeError, list_names, warn
 from liedyn.immutable import Immutable
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import RightHandSide
@@ -57,6 +57,7 @@ from liedyn.model.model import Model
 from liedyn.robot_files import robot_file_warnings
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.law_derivatives import passive_force_warnings
+from liedyn.simulation.joint_friction import JointFriction, prescribed_friction, rigid_frictions, without_friction
 from liedyn.simulation.trajectory_columns import coordinate_index, thrust_names
 
 _CLOSED = 1e-7       # maximum residual of constraints [rad | lengths of the loop]; for velocities, relative to the largest one
@@ -66,6 +67,7 @@ _CLOSED = 1e-7       # maximum residual of constraints [rad | lengths of the loo
 class Linearization(Immutable):
     """The linear system of a scenario about an instant of its motion or about an equilibrium.
 
+    model         the robot at the operating point, without rigid friction, which is part of the system
     here          operating point: t, q, v, a, tau, external wrenches
     system        the linear system; step [s], Ad, Bd: its discretization
     offset        {input: value} that an equilibrium requires in addition to the scenario's forces; None without `equilibrium`
@@ -95,7 +97,8 @@ def linearize(  # noqa: PLR0913 (the state and independent options of a public f
         constraint_motion: Mapping[str, Any] | None = None) -> LinearSystem:
     """Return the linear system of small deviations from a motion.
 
-    Forces, external wrenches in local frames, and accelerations of prescribed coordinates are constant except for the inputs.
+    Rigid friction of joints that move is that of runs, at rest it is regularized. Forces, external wrenches in local frames, and
+    accelerations of prescribed coordinates are constant except for the inputs.
 
     Parameters
     ----------
@@ -145,14 +148,18 @@ def linearize(  # noqa: PLR0913 (the state and independent options of a public f
         raise ShapeError("a is missing: prescribed coordinates need their acceleration")
     q0, v0, tau0 = (as_single_state(x, name, (n,)) for name, x, n in (("q", q, model.nq), ("v", v, nv), ("tau", tau, nv)))
     _check_closed(model, q0, v0, constraint_motion)
+    sliding = [friction for friction in rigid_frictions(model) if passive and v0[friction.coordinate]]
+    model, friction, laws = without_friction(model, sliding), np.zeros(nv), LawDerivatives.zero(nv)
+    for k, each in ((each.coordinate, each) for each in sliding):
+        friction[k], laws.wrench_force[k, nv + k] = each.force(v0[k]), each.slope(v0[k])
     if passive:
         warn(passive_force_warnings(model, q0, v0))
     a0 = np.zeros(nv) if a is None else as_array(a, "a", (nv,))
-    point = OperatingPoint(0.0, q0, v0, a0, tau0, wrenches(model, f_ext), np.zeros(nv), np.zeros(nv))
+    point = OperatingPoint(0.0, q0, v0, a0, tau0 + friction, wrenches(model, f_ext), np.zeros(nv), np.zeros(nv))
     point = with_hybrid_dynamics(model, point, mask, passive, constraint_motion)
     partition = partition_coordinates(model, q0, v0, mask, constraint_motion, independent)
     dynamics = motion_derivatives(model, point, mask, passive, constraint_motion)
-    return tangent_system(model, point, dynamics, LawDerivatives.zero(nv), mask, inputs, outputs, partition)
+    return tangent_system(model, point, dynamics, laws, mask, inputs, outputs, partition)
 
 
 def _check_closed(model: Model, q: Array, v: Array, constraint_motion: Mapping[str, Any] | None) -> None:
@@ -178,6 +185,9 @@ def linearize_scenario(  # noqa: PLR0913 (independent options of a public functi
         independent: str | Sequence[str] = (), verify: bool = False, overrides: Overrides = (),
         strict: bool = False, progress: Progress | None = None) -> Linearization:
     """Linearize a scenario file, or a robot file with defaults, at a time of its motion or about an equilibrium.
+
+    Rigid friction is that of the run: where it holds a joint, small inputs do not move the joint, with a warning. At an
+    equilibrium it holds all joints that have it.
 
     Parameters
     ----------
@@ -233,6 +243,7 @@ def linearize_scenario(  # noqa: PLR0913 (independent options of a public functi
         with show.stage("searching for an equilibrium"):
             equilibrium_point = solve_equilibrium(setup, t, q, v, hold)
         q, v, u, offset = equilibrium_point.q, np.zeros(setup.model.nv), equilibrium_point.u, equilibrium_point.offset
+        setup = setup.at_rest(t, q)
         warnings, setup = [*warnings, *equilibrium_point.warnings], replace(setup, integral=equilibrium_point.integral)
     with show.stage("linearizing"):
         integral = setup.integral
@@ -245,10 +256,12 @@ def linearize_scenario(  # noqa: PLR0913 (independent options of a public functi
         step = setup.scenario.output_step if step is None else float(step)
         Ad, Bd = system.discretize(step)
         warnings += passive_force_warnings(setup.model, point.q, point.v) if setup.scenario.passive else []
+        warnings += _sticking_warnings(setup)
     done, comparison = time.perf_counter(), None
     if verify:
         with show.stage("comparing with finite differences"):
-            comparison = differences(problem, point, u, system, show.update, not open_loop)
+            comparison = differences(problem, point, u, system, show.update, not open_loop, setup.frictions)
+    point = replace(point, tau=point.tau - prescribed_friction(problem, setup.frictions, point.v[None])[0])
     timing = {"linearize": done - start, "verify": time.perf_counter() - done}
     warn((*robot_file_warnings(setup.model), *warnings))
     return Linearization(setup.scenario, setup.model, point, system, step, Ad, Bd, offset, comparison, tuple(warnings), timing)
@@ -267,6 +280,15 @@ def check_linearization(path: str | os.PathLike[str] | Mapping[str, Any], *, at:
     return setup
 
 
+def _sticking_warnings(setup: LinearizationSetup) -> list[LiedynWarning]:
+    """Return a warning about the coordinates that friction holds at rest."""
+    names = [name for name, sticks in zip(setup.model.v_names, setup.sticking, strict=True) if sticks]
+    if not names:
+        return []
+    return [LiedynWarning("friction-sticks", f"friction holds {list_names(names, 4)} at rest: small inputs do not move "
+                          f"{'it' if len(names) == 1 else 'them'} in the linear system; passive=false omits all passive forces")]
+
+
 def _default_outputs(setup: LinearizationSetup) -> list[str]:
     """Return the default outputs: q.* and the forces of prescribed joints."""
     return ["q.*", *(f"tau.{name}" for name, p in zip(setup.model.tau_names, setup.prescribed, strict=True) if p)]
@@ -283,7 +305,7 @@ Deviate: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]      # (q, v)
 
 def differences(problem: InitialValueProblem, point: OperatingPoint, u: Array | None, system: LinearSystem,
                 update: Callable[[float], None] = lambda _fraction: None,
-                integrals_act: bool = True) -> dict[str, DerivativeComparison]:
+                integrals_act: bool = True, frictions: Sequence[JointFriction] = ()) -> dict[str, DerivativeComparison]:
     """Return {"A", "B", "C", "D"} with the maximum differences to extrapolated finite differences of the right-hand side.
 
     Differences are relative to the maximum entry of the rows of the same kind (q, v, a, …), in characteristic units.
@@ -291,11 +313,12 @@ def differences(problem: InitialValueProblem, point: OperatingPoint, u: Array | 
     problem        a problem of `with_fixed_inputs`
     u              (nv + actuators,) additions to its inputs at the point, or None
     integrals_act  False: the integrals of pid laws have no effect on forces
+    frictions      rigid friction, which is not part of the forces of prescribed coordinates
     """
     model = problem.model
     nv, actuators, n = model.nv, len(model.description.actuators), len(system.states)
     u0 = np.zeros(nv + actuators) if u is None else u
-    rates = _Rates(problem, point, system)
+    rates = _Rates(problem, point, system, frictions)
     f = len(rates.index)
 
     def outcome(x: Array, du: Array) -> Array:
@@ -337,8 +360,9 @@ class _Rates:
     index  (f,) coordinates whose deviations and velocities are states
     """
 
-    def __init__(self, problem: InitialValueProblem, point: OperatingPoint, system: LinearSystem):
-        self.problem, self.model, self.point = problem, problem.model, point
+    def __init__(self, problem: InitialValueProblem, point: OperatingPoint, system: LinearSystem,
+                 frictions: Sequence[JointFriction]):
+        self.problem, self.model, self.point, self.frictions = problem, problem.model, point, frictions
         self.outputs = [self._output_index(*name.partition(".")[::2]) for name in system.outputs]
         self.index = np.array([self.model.v_names.index(name.partition(".")[2]) for name in system.states
                                if name.startswith("q.")])
@@ -384,7 +408,8 @@ class _Rates:
         return kind, (self.model.link_index(link), "xyz".index(axis))
 
     def _output_values(self, q: Array, v: Array, motion: OperatingPoint) -> list[float]:
-        values = {"q": difference(self.model, self.point.q, q), "v": v, "a": motion.a, "tau": motion.tau}
+        tau = motion.tau - prescribed_friction(self.problem, self.frictions, v[None])[0]
+        values = {"q": difference(self.model, self.point.q, q), "v": v, "a": motion.a, "tau": tau}
         if any(kind == "p" for kind, _ in self.outputs):
             values["p"] = link_poses(self.model, q)[:, :3, 3]
         return [values[kind][index] for kind, index in self.outputs]

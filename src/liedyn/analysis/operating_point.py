@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from liedyn.dynamics.dynamics import hybrid_dynamics
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ComputationError, LiedynWarning, ModelError, ScenarioError, UsageError, list_names, summarized
 from liedyn.immutable import Immutable
+from liedyn.integrators.contact_forces import sliding_friction
 from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart
 from liedyn.integrators.segment import RightHandSide, evaluate_state
 from liedyn.io.scenarios.scenario import Constant, Rule, Scenario, SlotineLiControl, Torque
@@ -33,10 +34,21 @@ from liedyn.simulation.control.control_model import bind_control_models
 from liedyn.simulation.control.joint_control import with_couplings
 from liedyn.simulation.control.motors import add_rotor_inertias
 from liedyn.simulation.control.thrusts import thrust_wrench
-from liedyn.simulation.joint_friction import rigid_frictions, with_scenario_friction
+from liedyn.simulation.joint_friction import (
+    JointFriction,
+    friction_event_names,
+    matches_friction_event,
+    rigid_frictions,
+    sticking_coordinates,
+    with_scenario_friction,
+    without_friction,
+)
 from liedyn.simulation.limits import start_within_limits
 from liedyn.simulation.name_binding import select, with_measured_values
 from liedyn.simulation.segment_problems import HybridState
+
+if TYPE_CHECKING:
+    from liedyn.simulation.hybrid_simulation import HybridSimulation
 
 
 @summarized
@@ -68,9 +80,11 @@ class OperatingPoint(Immutable):
 class LinearizationSetup:
     """A scenario bound to its robot.
 
-    model     the robot in the current phase, with the bodies that are attached
-    whole     the robot as loaded
-    integral  (nv,) current integrals of pid laws; None: zero
+    model       the robot in the current phase, with the bodies that are attached, and without rigid friction
+    whole       the robot as loaded, without rigid friction
+    integral    (nv,) current integrals of pid laws; None: zero
+    frictions   rigid friction of coordinates
+    simulation  the run up to the operating point, if it has events or rigid friction
     """
 
     scenario: Scenario
@@ -79,11 +93,30 @@ class LinearizationSetup:
     warnings: tuple[LiedynWarning, ...]
     whole: Model
     integral: Array | None = None
+    frictions: tuple[JointFriction, ...] = ()
+    simulation: HybridSimulation | None = None
 
     @property
     def prescribed(self) -> Mask:
         """Mask (nv,) of the coordinates with prescribed motion."""
         return np.asarray(self.problem.schedule.level != TORQUE)
+
+    @property
+    def sticking(self) -> Mask:
+        """Mask (nv,) of the coordinates that friction holds at rest."""
+        return sticking_coordinates(self.problem)
+
+    def without_friction(self) -> LinearizationSetup:
+        """Return the setup without the rigid friction of coordinates that stick or slide."""
+        if self.simulation is None or not self.frictions:
+            return self
+        return replace(self, problem=self.simulation.problem_without_friction())
+
+    def at_rest(self, t: float, q: Array) -> LinearizationSetup:
+        """Return the setup at an equilibrium q, in which joints with rigid friction stick."""
+        if self.simulation is None or not self.frictions:
+            return self
+        return replace(self, problem=self.simulation.problem_at_rest(t, q))
 
 
 def prepare(path: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrides = (),
@@ -131,12 +164,14 @@ def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
                             expected="no key controller", hint="the override controller=null removes it")
     model = with_scenario_friction(scenario, model)
     scenario, model = bind_control_models(scenario, model), add_rotor_inertias(scenario, model)
-    whole, model = model, with_open_loops(model, scenario.phases[0] if scenario.phases else None)
+    frictions = rigid_frictions(model) if scenario.passive else ()
+    whole = without_friction(model, frictions)
+    model = with_open_loops(whole, scenario.phases[0] if scenario.phases else None)
     problem, contact_names, warnings = compile_schedule(scenario, model)
     if problem.contacts is not None and (problem.contacts.stretch >= 0).any():
         sticking = [name for name, place in zip(contact_names, problem.contacts.stretch, strict=True) if place >= 0]
         raise UsageError(f"contacts that stick have no linear system: {list_names(sticking, 4)} (leave out the key stick)")
-    return LinearizationSetup(scenario, model, problem, warnings, whole)
+    return LinearizationSetup(scenario, model, problem, warnings, whole, frictions=frictions)
 
 
 def check_time(scenario: Scenario, at: float) -> None:
@@ -157,14 +192,14 @@ def state_at(setup: LinearizationSetup, at: float,
     check_time(scenario, at)
     t = at if at < scenario.duration else float(np.nextafter(at, -np.inf))
     hard = scenario.limits is not None and scenario.limits.mode == "hard"
-    if at == 0.0 and not hard and not any(0.0 in event.at for event in scenario.events):
+    if at == 0.0 and not hard and not setup.frictions and not any(0.0 in event.at for event in scenario.events):
         return setup, t, problem.q.copy(), problem.v.copy()
     from liedyn.integrators.diagnosis import choose_integrator, integrator_options
     from liedyn.simulation.preparation import check_supports_integrals
 
     integrator = choose_integrator(scenario, problem, at or scenario.output_step)[0]
     check_supports_integrals(scenario, integrator.method)
-    if scenario.events or hard:
+    if scenario.events or hard or setup.frictions:
         setup, final = past_events(setup, at, integrator_options(integrator), progress)
         return replace(setup, integral=final.integral), t, final.q, final.v
     from liedyn.integrators.solve import solve, solve_segment
@@ -203,8 +238,11 @@ def instant(problem: InitialValueProblem, t: float, q: Array, v: Array, u: Array
         if thrust:
             f_ext = np.zeros((len(m.link_names), 6)) if f_ext is None else f_ext
             f_ext[m.link_index(actuator.link)] += thrust * thrust_wrench(actuator)
-    return with_hybrid_dynamics(m, replace(point, a=point.a + u[:nv], tau=point.tau + u[:nv], f_ext=f_ext),
-                                np.asarray(problem.schedule.level != TORQUE), problem.passive, constraint_motions_at(problem, t))
+    tau, sticking = point.tau + u[:nv], sticking_coordinates(problem)
+    forces = tau + sliding_friction(problem, v[None])[0]
+    acting = replace(point, a=np.where(sticking, 0.0, point.a + u[:nv]), tau=forces, f_ext=f_ext)
+    motion = with_hybrid_dynamics(m, acting, problem.prescribed, problem.passive, constraint_motions_at(problem, t))
+    return replace(motion, tau=np.where(problem.schedule.level == TORQUE, tau, motion.tau))
 
 
 def with_hybrid_dynamics(model: Model, point: OperatingPoint, prescribed: Mask, passive: bool,
@@ -388,11 +426,8 @@ def past_events(setup: LinearizationSetup, at: float, options: Options,
     from liedyn.simulation.run_recorder import RunRecorder
 
     scenario = setup.scenario
-    if scenario.passive and (frictions := rigid_frictions(setup.whole)):
-        names = list_names([friction.name for friction in frictions], 4)
-        raise UsageError(f"rigid friction of {names} has no linear system after events (use model: regularized, or a scenario "
-                         "without events and phases)")
-    hybrid_simulation, rows = HybridSimulation(scenario, setup.whole, setup.problem), RunRecorder(setup.whole, setup.problem)
+    hybrid_simulation = HybridSimulation(scenario, setup.whole, setup.problem, setup.frictions)
+    rows = RunRecorder(setup.whole, setup.problem)
     hybrid_simulation.run(np.array([at]) if at == 0.0 else np.array([0.0, at]), options, progress, rows)
     final, mode = hybrid_simulation.final_state, hybrid_simulation.problems.hybrid_state
     assert final is not None                                   # the simulation has run
@@ -404,8 +439,11 @@ def past_events(setup: LinearizationSetup, at: float, options: Options,
         raise UsageError(f"{names} rests at its hard stop at t = {at:g} s, where no linear system exists, since it can move in "
                          "one direction only (use compliant stops, limits: stop, or lock the joint by an event)")
     problem = hybrid_simulation.problems.current
-    warnings = setup.warnings if not hybrid_simulation.occurred_events else (*setup.warnings, _state_warning(mode, at))
-    return replace(setup, model=problem.model, problem=problem, warnings=warnings), final
+    of_friction = friction_event_names(setup.frictions)
+    occurred = [event for event in hybrid_simulation.occurred_events
+                if not any(matches_friction_event(event.name, name) for name in of_friction)]
+    warnings = (*setup.warnings, _state_warning(mode, at)) if occurred else setup.warnings
+    return replace(setup, model=problem.model, problem=problem, warnings=warnings, simulation=hybrid_simulation), final
 
 
 def _state_warning(mode: HybridState, at: float) -> LiedynWarning:

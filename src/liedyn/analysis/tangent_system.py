@@ -24,6 +24,7 @@ from liedyn.dynamics.derivatives import SplitDerivatives, hybrid_dynamics_deriva
 from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ModelError
+from liedyn.integrators.contact_forces import sliding_friction
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluate_state
 from liedyn.kernels.simulation.joint_laws import COMPUTED
@@ -38,6 +39,7 @@ from liedyn.simulation.control.law_derivatives import (
     wrench_force_jacobian,
 )
 from liedyn.simulation.control.thrusts import thrust_columns
+from liedyn.simulation.joint_friction import prescribed_slopes
 from liedyn.simulation.trajectory_columns import coordinate_columns, coordinate_index, thrust_names
 
 # A, B, C, D of a robot about an operating point -------------------------------------------------------------------------
@@ -93,7 +95,7 @@ class LawDerivatives:
     """Derivatives of the forces that control laws define.
 
     joint_force   (nv, 2 nv) derivatives of generalized forces with respect to q, v
-    wrench_force  (nv, 2 nv) derivatives of generalized forces of wrenches with respect to q, v
+    wrench_force  (nv, 2 nv) derivatives of generalized forces of wrenches and of friction, which are not part of tau
     integrals     derivatives of pid laws
     """
 
@@ -104,8 +106,8 @@ class LawDerivatives:
     @classmethod
     def zero(cls, nv: int) -> LawDerivatives:
         """Return the derivatives of forces that do not depend on the state."""
-        none = np.zeros((nv, 2 * nv))
-        return cls(none, none, Integrals(np.zeros(0, dtype=int), np.zeros((0, 2 * nv)), np.zeros((nv, 0))))
+        joint_force, wrench_force = np.zeros((2, nv, 2 * nv))
+        return cls(joint_force, wrench_force, Integrals(np.zeros(0, dtype=int), np.zeros((0, 2 * nv)), np.zeros((nv, 0))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,14 +120,16 @@ class _Responses:
     tau_u: Array
 
 
-def tangent_system(model: Model, point: OperatingPoint, dynamics: SplitDerivatives, laws: LawDerivatives, prescribed: Mask,
-                   inputs: Patterns, outputs: Patterns, partition: CoordinatePartition | None) -> LinearSystem:
+def tangent_system(model: Model, point: OperatingPoint, dynamics: SplitDerivatives, laws: LawDerivatives,      # noqa: PLR0913
+                   prescribed: Mask, inputs: Patterns, outputs: Patterns, partition: CoordinatePartition | None,
+                   sticking: Mask | bool = False) -> LinearSystem:
     """Return the linear system of a model about an operating point.
 
     dynamics         derivatives of the motion at the point, from `motion_derivatives`
     prescribed       mask (nv,) of coordinates whose acceleration is the input
     inputs, outputs  names or patterns
     partition        independent coordinates of a constrained model, in which the system is written
+    sticking         mask (nv,) of coordinates that friction holds at rest
     """
     check_all_matched(model, prescribed, inputs, outputs)
     responses, sums = _responses(model, point, dynamics, laws, prescribed), laws.integrals.coordinates
@@ -137,23 +141,31 @@ def tangent_system(model: Model, point: OperatingPoint, dynamics: SplitDerivativ
     states = _named(model, ["q"] * model.nv) + _named(model, ["v"] * model.nv) + [integral_states[k] for k in sums]
     state_names, state_units = zip(*states, strict=True)
     input_names, input_units = zip(*_inputs(model, prescribed), strict=True)
-    moving = np.append(moving_states(model, prescribed), np.ones(len(sums), dtype=bool))
+    moving = np.append(moving_states(model, prescribed | sticking), np.ones(len(sums), dtype=bool))
     system = LinearSystem(_state_matrix(model, point, responses, laws.integrals), _input_matrix(responses), C, D, state_names,
                           input_names, names, state_units, input_units, units, moving, model_scales(model)).select(inputs=inputs)
     return system if partition is None else partition.reduced(system)
 
 
 def motion_derivatives(model: Model, point: OperatingPoint, prescribed: Mask, passive: bool,
-                       constraint_motion: Mapping[str, Any] | None) -> SplitDerivatives:
+                       constraint_motion: Mapping[str, Any] | None, sticking: Mask | bool = False,
+                       friction: Array | float = 0.0) -> SplitDerivatives:
     """Return the derivatives of accelerations and generalized forces at constant forces of the control laws.
 
-    constraint_motion: motions of driven loops.
+    constraint_motion  motions of driven loops
+    sticking           mask (nv,) of coordinates that friction holds at rest: forces have no effect on them
+    friction           (nv,) friction, which acts in addition to tau
     """
-    state = model, point.q, point.v, point.a, point.tau, prescribed
-    if model.nc:
-        return constrained_hybrid_derivatives(*state, f_ext=point.f_ext, passive=passive,
-                                              constraint_motion=constraint_motion).split()
-    return hybrid_dynamics_derivatives(*state, f_ext=point.f_ext, passive=passive).split()
+    state = model, point.q, point.v, point.a, point.tau + friction, prescribed | sticking
+    d = (constrained_hybrid_derivatives(*state, f_ext=point.f_ext, passive=passive, constraint_motion=constraint_motion)
+         if model.nc else hybrid_dynamics_derivatives(*state, f_ext=point.f_ext, passive=passive)).split()
+    at_rest = np.flatnonzero(np.broadcast_to(sticking, point.v.shape))
+    for derivative in (d.da_du, d.dtau_du):
+        derivative[:, at_rest] = 0.0
+    for derivative in (d.dtau_dq, d.dtau_dv, d.dtau_du):
+        derivative[at_rest] = 0.0
+    d.dtau_du[at_rest, at_rest] = 1.0
+    return d
 
 
 def _responses(model: Model, point: OperatingPoint, d: SplitDerivatives, laws: LawDerivatives, prescribed: Mask) -> _Responses:
@@ -260,14 +272,16 @@ def linear_system(setup: LinearizationSetup, problem: InitialValueProblem, point
     independent    names or patterns of independent coordinates of a constrained model
     integrals_act  False: the integrals of pid laws have no effect on forces
     """
-    mask = setup.prescribed if prescribed is None else prescribed
-    laws = LawDerivatives(joint_force_jacobian(problem, point.t, point.q, point.v, point.integral),
-                          wrench_force_jacobian(problem, point.t, point.q, point.v),
+    mask, sticking = setup.prescribed if prescribed is None else prescribed, setup.sticking
+    wrench_force = wrench_force_jacobian(problem, point.t, point.q, point.v)
+    wrench_force[:, problem.model.nv:] += np.diag(prescribed_slopes(problem, setup.frictions, point.v))
+    laws = LawDerivatives(joint_force_jacobian(problem, point.t, point.q, point.v, point.integral), wrench_force,
                           integral_derivatives(problem, point, integrals_act))
     constraint_motion = constraint_motions_at(problem, point.t)
-    partition = partition_coordinates(problem.model, point.q, point.v, mask, constraint_motion, independent)
-    dynamics = motion_derivatives(setup.model, point, mask, problem.passive, constraint_motion)
-    return tangent_system(setup.model, point, dynamics, laws, mask, inputs, outputs, partition)
+    partition = partition_coordinates(problem.model, point.q, point.v, mask | sticking, constraint_motion, independent)
+    dynamics = motion_derivatives(setup.model, point, mask, problem.passive, constraint_motion, sticking,
+                                  sliding_friction(problem, point.v[None])[0])
+    return tangent_system(setup.model, point, dynamics, laws, mask, inputs, outputs, partition, sticking)
 
 
 def integral_derivatives(problem: InitialValueProblem, point: OperatingPoint, act: bool = True) -> Integrals:

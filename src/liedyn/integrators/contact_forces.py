@@ -28,7 +28,7 @@ from liedyn.kernels.simulation.contact import (
     contact_states,
     contact_wrench_jacobian,
 )
-from liedyn.kernels.simulation.joint_laws import STOP_SIZE, stop_states
+from liedyn.kernels.simulation.joint_laws import FRICTION_SIZE, STOP_SIZE, stop_states
 from liedyn.model.model import Model
 from liedyn.model.spatial import bracket, skew
 
@@ -157,6 +157,31 @@ def stop_jacobian(problem: InitialValueProblem, q: Array, v: Array) -> np.ndarra
         out[k, k] -= stiffness[j] * at.damping_factor[0, j]
         out[k, nv + k] -= stiffness[j] * c[j] * at.depth[0, j]
     return out
+
+
+# sliding friction of joints -----------------------------------------------------------------------------------------------
+
+def sliding_friction(problem: InitialValueProblem, v: Array) -> Array:
+    """Return friction (N, nv) of the coordinates that slide at v (N, nv)."""
+    out, stops = np.zeros_like(v), problem.stops
+    if stops is not None:
+        for k, (c0, c1, c2) in zip(stops.sliding, stops.sliding_friction.reshape(-1, FRICTION_SIZE), strict=True):
+            out[:, k] = c0 + c1 * np.exp(-c2 * v[:, k] ** 2)
+    return out
+
+
+def sliding_friction_slopes(problem: InitialValueProblem, v: Array) -> Array:
+    """Return the derivatives (nv,) of friction of the coordinates that slide with respect to their velocities v (nv,)."""
+    out, stops = np.zeros(len(v)), problem.stops
+    if stops is not None:
+        for k, c in zip(stops.sliding, stops.sliding_friction.reshape(-1, FRICTION_SIZE), strict=True):
+            out[k] = friction_slope(c[1], c[2], v[k])
+    return out
+
+
+def friction_slope(c1: float, c2: float, v: float) -> float:
+    """Return the derivative of c1 exp(-c2 v^2) with respect to v."""
+    return float(-2.0 * c1 * c2 * v * np.exp(-c2 * v**2))
 
 
 def stop_coefficients(problem: InitialValueProblem, q: Array, v: Array, with_load: bool) -> tuple[np.ndarray, np.ndarray]:

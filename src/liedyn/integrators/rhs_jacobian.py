@@ -20,6 +20,7 @@ from liedyn.arrays import Array
 from liedyn.codegen.rhs import RhsJacobian
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError
+from liedyn.integrators.contact_forces import sliding_friction
 from liedyn.integrators.problem import InitialValueProblem, estimate_units
 from liedyn.integrators.segment import RightHandSide
 from liedyn.kernels.simulation.right_hand_side import RUNNING, MotionWorkspace
@@ -115,6 +116,7 @@ class RightHandSideJacobian:
 
         p, nv, free = self.problem, self.problem.model.nv, ~self.prescribed
         q, v, a, tau = (np.array(x) for x in (self.workspace.q, self.workspace.v, self.workspace.a, self.workspace.tau))
+        tau += sliding_friction(p, v[None])[0]
         wrenches = self._wrenches()
         d = (hybrid_dynamics_derivatives(self.tree, q, v, a, tau, self.prescribed, f_ext=wrenches, passive=p.passive)
              if p.constraints is None else

@@ -673,9 +673,7 @@ class HybridSimulation:
         """Return the start of a segment in whose problem joints with rigid friction stick or slide."""
         problems, problem, ended = self.problems, self.problems.current, self._ended_friction
         self._ended_friction = FrictionEvents()
-        resting_at_stops = [stop.coordinate for stop in problems.hybrid_state.resting]
-        acting = [friction for friction in self.frictions if not problem.prescribed[friction.coordinate]
-                  and friction.coordinate not in resting_at_stops]
+        acting = self._acting_frictions()
         if not acting or problems.hybrid_state.friction:
             return start
         state = self._event_state(start)
@@ -692,6 +690,25 @@ class HybridSimulation:
         for name in change_names(ended.modes, modes):
             start, self._omits_first_row = self._record_event(name, start, state, state), False
         return start
+
+    def _acting_frictions(self) -> list[JointFriction]:
+        """Return the rigid friction of the coordinates that are neither prescribed nor at rest at stops."""
+        prescribed, stops = self.problems.current.prescribed, {stop.coordinate for stop in self.problems.hybrid_state.resting}
+        return [friction for friction in self.frictions if not prescribed[friction.coordinate]
+                and friction.coordinate not in stops]
+
+    def problem_without_friction(self) -> InitialValueProblem:
+        """Return the current problem without rigid friction, and enter it."""
+        self.problems.change(friction=())
+        return self.problems.current
+
+    def problem_at_rest(self, t: float, q: Array) -> InitialValueProblem:
+        """Return the current problem at an equilibrium q, in which joints with rigid friction stick, and enter it."""
+        problem, acting = self.problem_without_friction(), self._acting_frictions()
+        zero = np.zeros(problem.model.nv)
+        state = self._event_state(SegmentStart(t, q, zero))
+        self.problems.change(friction=friction_modes(state, t, problem, zero, acting, acting, {}))
+        return self.problems.current
 
     # limits -------------------------------------------------------------------------------------------------------------
     def _apply_limits(self, start: SegmentStart, begins_run: bool = False) -> SegmentStart:

@@ -15,6 +15,7 @@ import numpy as np
 from liedyn.arrays import Array, Mask
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ModelError, ScenarioError
+from liedyn.integrators.contact_forces import friction_slope, sliding_friction
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import Friction, Scenario
 from liedyn.model.model import Model, build
@@ -64,6 +65,10 @@ class JointFriction:
     def force(self, v: Array) -> Array:
         """Return friction at velocities v; 0 at rest, where it is not a function of v."""
         return -np.sign(v) * (self.level + (self.initial - self.level) * np.exp(-(v * self._rate) ** 2))
+
+    def slope(self, v: float) -> float:
+        """Return the derivative of friction with respect to the velocity v; 0 at rest."""
+        return friction_slope(*self.coefficients(int(np.sign(v)), False)[1:], v)
 
     def coefficients(self, direction: int, at_rest: bool) -> tuple[float, float, float]:
         """Return the coefficients of friction while sliding in a direction, see `kernels.simulation.joint_laws`."""
@@ -177,6 +182,23 @@ def prescribed_friction(problem: InitialValueProblem, frictions: Sequence[JointF
     return out
 
 
+def sticking_coordinates(problem: InitialValueProblem) -> Mask:
+    """Return the mask (nv,) of the coordinates that stick."""
+    mask = np.zeros(problem.model.nv, dtype=bool)
+    if problem.stops is not None:
+        mask[problem.stops.sticking] = True
+    return mask
+
+
+def prescribed_slopes(problem: InitialValueProblem, frictions: Sequence[JointFriction], v: Array) -> Array:
+    """Return the derivatives (nv,) of friction of coordinates with prescribed motion with respect to their velocities v."""
+    out, level = np.zeros(len(v)), problem.schedule.level
+    for friction in frictions:
+        if level[friction.coordinate]:
+            out[friction.coordinate] = friction.slope(v[friction.coordinate])
+    return out
+
+
 def friction_forces(problem: InitialValueProblem, frictions: Sequence[JointFriction], v: Array, forces: Array,
                     tau: Array) -> Array:
     """Return friction (N, nv) of coordinates at velocities v (N, nv) that slide, stick or are prescribed.
@@ -187,13 +209,4 @@ def friction_forces(problem: InitialValueProblem, frictions: Sequence[JointFrict
     if problem.stops is not None:
         sticking = problem.stops.sticking
         out[:, sticking] = (forces - tau)[:, sticking]
-    return out
-
-
-def sliding_friction(problem: InitialValueProblem, v: Array) -> Array:
-    """Return friction (N, nv) of the coordinates that slide at v (N, nv)."""
-    out, stops = np.zeros_like(v), problem.stops
-    if stops is not None:
-        for k, (c0, c1, c2) in zip(stops.sliding, stops.sliding_friction.reshape(-1, 3), strict=True):
-            out[:, k] = c0 + c1 * np.exp(-c2 * v[:, k] ** 2)
     return out

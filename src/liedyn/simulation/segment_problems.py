@@ -12,6 +12,7 @@ from liedyn.dynamics.constraints.constraints import constraint_jacobian, constra
 from liedyn.dynamics.constraints.inertia_transfer import correct_multipliers
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.errors import LiedynWarning, ModelError, ScenarioError, WarningLog
+from liedyn.integrators.contact_forces import sliding_friction
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import Record
 from liedyn.io.scenarios.action_schema import Attach
@@ -23,7 +24,7 @@ from liedyn.model.model import Model, build
 from liedyn.model.spatial import symmetric_matrix
 from liedyn.simulation.control.slotine_li_control import with_known_robot
 from liedyn.simulation.input_schedule import compile_schedule
-from liedyn.simulation.joint_friction import FrictionMode, FrictionState, JointFriction, prescribed_friction, sliding_friction
+from liedyn.simulation.joint_friction import FrictionMode, FrictionState, JointFriction, prescribed_friction
 from liedyn.simulation.joint_stops import JointStop, limit_stops
 from liedyn.simulation.name_binding import phase_rules, unknown_name_error
 

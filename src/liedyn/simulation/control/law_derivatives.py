@@ -17,7 +17,7 @@ from liedyn.dynamics.force_elements import undirected_damping_warnings
 from liedyn.dynamics.kinematics import jacobian, link_pose
 from liedyn.dynamics.manifold import integrate, tangent_gradient
 from liedyn.errors import ComputationError, LiedynWarning, list_names
-from liedyn.integrators.contact_forces import contact_jacobian, stop_jacobian
+from liedyn.integrators.contact_forces import contact_jacobian, sliding_friction_slopes, stop_jacobian
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import RightHandSide, evaluate_state
 from liedyn.kernels.simulation.joint_laws import COMPUTED, FEEDBACK, GRAVITY, JointLaws
@@ -232,13 +232,14 @@ def wrench_force_jacobian(problem: InitialValueProblem, t: float, q: Array, v: A
 
     It contains the derivatives of their signals, of thrusts by state feedback, of the rotation of links relative to world axes,
     and of the contact law. It omits the change of J^T with each F constant in the frame of its link. A thrust at its limit does
-    not change.
+    not change. Friction of joints that slide is added, which is not part of tau either.
     """
     model, schedule, nv, laws = problem.model, problem.schedule, problem.model.nv, problem.joint_laws
     thrusts = np.zeros(0)
     if laws is not None and len(problem.thrusters):
         thrusts = problem.split_wrench(evaluate_state(problem, t, q, v).wrench)[1]
     out = np.zeros((nv, 2 * nv)) if problem.contacts is None else contact_jacobian(model, problem.contacts, q, v)
+    out[:, nv:] += np.diag(sliding_friction_slopes(problem, v))
     basis, point = schedule.force_basis.reshape(-1, 6), schedule.force_point.reshape(-1, 3)
     for j in np.flatnonzero((schedule.force_from <= t) & (t < schedule.force_until)):
         link = model.link_names[schedule.force_link[j]]
