@@ -1,4 +1,6 @@
 """Frequency responses, zeros, gains and exports of linear systems, compared with SciPy, python-control and closed forms."""
+from dataclasses import replace
+
 import control
 import numpy as np
 import pytest
@@ -80,6 +82,50 @@ def test_frequencies_are_checked():
         oscillator(1.0, 0.1).frequency_response([1.0, np.inf])
     with pytest.raises(ShapeError, match=r"expected a number or one axis, got \(1, 1\)"):
         oscillator(1.0, 0.1).frequency_response([[1.0]])
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda s: s.frequency_response(1j), "w: expected real frequencies"), (lambda s: s.frequency_response("a"), "got 'a'"),
+    (lambda s: s.discretize("a"), "must be a positive number of seconds, got 'a'"),
+    (lambda s: s.discretize(0.1, "a"), "delay: expected a number of seconds >= 0, got 'a'"),
+    (lambda s: s.discretize(1e-6, 10.0), "delay: expected at most 10000 states .* a delay of 1e\\+07 steps of 2 inputs"),
+    (lambda s: replace(s, A=1e20 * s.A).lqr(1.0, 1.0), "lqr: the Riccati equation has no accurate solution")])
+def test_wrong_arguments_and_sizes_are_errors_by_name(call, message):
+    """They raised TypeError, ValueError and MemoryError."""
+    with pytest.raises(ld.LiedynError, match=message):
+        call(two_pendulums(0.1))
+
+
+def two_pendulums(damping):
+    """Two pendulums that do not affect each other, with their own torques; the first one with this damping."""
+    inertia, weight = 0.27, 4.905
+    A = np.zeros((4, 4))
+    A[0, 2] = A[1, 3] = 1.0
+    A[2, 0] = A[3, 1] = -weight / inertia
+    A[2, 2], A[3, 3] = -damping / inertia, -0.1 / inertia
+    B = np.eye(4)[:, 2:] / inertia
+    units = ("rad", "rad", "rad/s", "rad/s")
+    return LinearSystem(A, B, np.eye(4)[:2], np.zeros((2, 2)), ("q.a", "q.b", "v.a", "v.b"), ("tau.a", "tau.b"), ("q.a", "q.b"),
+                        units, ("N m", "N m"), ("rad", "rad"), np.ones(4, dtype=bool))
+
+
+@pytest.mark.parametrize("damping", [1e-9, 1e3, 1e6, 1e9, 1e12])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_fast_poles_hide_no_slow_ones(damping, mixed):
+    """The slow pole of the first pendulum, and both of the second one, were zero; inputs seemed to have no effect."""
+    system = two_pendulums(damping)
+    if mixed:                                                            # an output of one drives the other
+        A = system.A.copy()
+        A[3, 0] = 2.0
+        system = replace(system, A=A)
+    slow = -4.905 / damping if damping > 1.0 else -damping / 0.54 - 1j * np.sqrt(4.905 / 0.27)
+    second = -0.1 / 0.54 + 1j * np.sqrt(4.905 / 0.27 - (0.1 / 0.54)**2)
+    for expected in (slow, second, np.conj(second)):
+        assert np.abs(system.poles - expected).min() <= 1e-5 * np.abs(expected)
+        assert np.abs(system.poles.real - expected.real).min() <= 1e-5 * np.abs(expected.real)
+    assert system.stability == "stable" and (system.controllable, system.observable) == (4, 4)
+    response = system.frequency_response(0.0)
+    assert np.diag(response).real == pytest.approx([1 / 4.905] * 2, rel=1e-9) and response[0, 1] == 0.0
 
 
 def test_systems_without_inputs_or_outputs():
@@ -318,6 +364,9 @@ def gain(model):
 @pytest.mark.parametrize("from_file", [False, True])
 def test_a_gain_in_a_scenario(gain, tmp_path, from_file):
     gain.write(tmp_path / "K.csv")
+    with pytest.raises(ld.UsageError, match="exists"):
+        gain.write(tmp_path / "K.csv")
+    gain.write(tmp_path / "K.csv", force=True)
     law = {"law": "state_feedback", "gain": str(tmp_path / "K.csv") if from_file else gain.by_name,
            "setpoint": {}}
     closed = ld.linearize_scenario({"robot": CART_POLE, "duration": 1, "control": law}, equilibrium=True).system

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from liedyn.analysis.modes import STABILITY, Mode, expand_modes, growth_text, modes, reachable
-from liedyn.analysis.transfer_function import frequency_response, transmission_zeros, zero_order_hold
+from liedyn.analysis.transfer_function import frequency_response, seconds, transmission_zeros, zero_order_hold
 from liedyn.arrays import Array, ArrayLike, ComplexArray, Mask, Patterns
 from liedyn.dynamics.scales import Scales
 from liedyn.errors import UsageError, list_names
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from liedyn.analysis.optimal_gains import Gain, Weights
 
+_MOST_STATES = 10_000    # of a system with delay, whose matrices have 800 MB
 _WHOLE = 1e-9            # of a step: delays that differ less from a whole number of steps are whole
 
 
@@ -69,10 +70,12 @@ class LinearSystem(Immutable):
         the inputs of the previous delay/h steps, rounded up: Ad is (n + m k, n + m k), Bd (n + m k, m).
         Raises UsageError for a step that is not positive or a negative delay, ComputationError where the exponential overflows.
         """
-        if not 0.0 <= delay < np.inf:
-            raise UsageError(f"delay: expected a number of seconds >= 0, got {delay:g}")
+        delay = seconds(delay, "delay: expected a number of seconds >= 0", 0.0)
         Ad, Bd = zero_order_hold(self.A, self.B, h)
         n, m = self.B.shape
+        if n + m * delay / h > _MOST_STATES:
+            raise UsageError(f"delay: expected at most {_MOST_STATES} states with those of past inputs, got a delay of "
+                             f"{delay / h:.3g} steps of {m} input{'s' * (m != 1)} (increase the step)")
         whole = int(delay / h + _WHOLE)
         part = delay - whole * h
         if part <= _WHOLE * h:

@@ -1,14 +1,15 @@
 """Modes of a matrix: eigenvalues with Jordan chains on the imaginary axis, participating coordinates, reachable states."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from liedyn.arrays import Array, ComplexArray
+from liedyn.arrays import Array, ComplexArray, Integers
 from liedyn.errors import summarized
 from liedyn.immutable import Immutable
 
@@ -17,12 +18,14 @@ Levels: TypeAlias = list[tuple[Matrix, Matrix]]                # (A, P) of `_spl
 
 STABILITY = ("unstable", "drifting", "neutral", "stable")      # from worst to best
 
-# For A in characteristic units of the robot, balanced; "norm" is its maximum singular value.
-_RANK = 1e-10                # of the norm: singular values of reachable directions below this are rounding
-_ZERO = 1e-11                # of the norm: singular values and real parts below this are zero; rounding causes up to 1e-12
-_ROUNDING = 1e-12            # of the maximum entry of the row and column, and of the characteristic rate: smaller entries are
-                             # rounding, which is 1e-15 times the condition of M
-_SCATTER = 1e-7              # of the eigenvalue: real parts below this are zero; rounding perturbs double eigenvalues so much
+# For A in characteristic units of the robot, balanced.
+_RANK = 1e-10                # of the terms of each entry, and of the longest direction: smaller reachable directions are rounding
+_ZERO = 1e-11                # of the terms of a number, and of the maximum singular value of a matrix whose rows and columns have
+                             # unit size: smaller numbers, singular values and real parts are zero; rounding causes up to 1e-12
+_NOISE = 1e-4                # of a direction of unit length: _RANK times it is more than the rounding of its entries
+_ROUNDING = 1e-12            # of the geometric mean of the maximum entries of the row and column, which are at least the
+                             # characteristic rate: smaller entries are rounding, which is 1e-15 times the condition of M
+_SLOW = 1e-5, 1e-13          # of the fastest eigenvalue: smaller ones are refined, and change by less than this
 _APART = (1e-3, 1e-5, 1e-7)  # of the eigenvalue: perturbation by rounding of 4, 3 and 2 equal eigenvalues in a chain
 
 
@@ -89,22 +92,73 @@ def modes(A: Array, names: Sequence[str], rate: float = 1.0) -> tuple[Mode, ...]
     if not len(A):
         return ()
     balanced, _ = balance(A, rate)
-    norm = float(np.linalg.norm(balanced, 2))
-    nonzero, levels, bases = _split_zeros(balanced, _ZERO * norm)
-    all_modes = [_chain_mode(0j, balanced, bases, names)] if bases else []
-    if len(nonzero):
+    all_modes, zeros = [], []
+    for part in _independent_parts(balanced):
+        of_part, of_names = balanced[np.ix_(part, part)], [names[k] for k in part]
+        nonzero, levels, bases = _split_zeros(of_part)
+        zeros.append([_embedded(basis, part, len(A)) for basis in bases])
+        if not len(nonzero):
+            continue
         values, left, right = eig(nonzero, left=True)
         above = values.imag >= 0.0
         values, left, right = values[above], left[:, above], right[:, above]
-        repeated, single = _repeated(balanced, values, _ZERO * norm)
-        all_modes += [_chain_mode(value, balanced, chain, names) for value, chain in repeated]
+        repeated, single = _repeated(of_part, values)
+        all_modes += [_chain_mode(value, of_part, chain, of_names) for value, chain in repeated]
         for k in single:
-            value = values[k]
+            value = _refined(nonzero, values[k], right[:, k], np.abs(values).max())
             x, w = _lift(levels, value, right[:, k], left[:, k])
-            on_axis = abs(value.real) <= max(_ZERO * norm, _SCATTER * abs(value))
-            shares = coordinate_shares(np.abs(w * x), names)
+            on_axis = abs(value.real) <= _ZERO * _condition(of_part, x, w)
+            shares = coordinate_shares(np.abs(w * x), of_names)
             all_modes.append(Mode(complex(value), 2 if value.imag else 1, shares, (1,) if on_axis else (), {}))
-    return tuple(sorted(all_modes, key=lambda mode: _least_stable(mode, norm)))
+    if bases := [np.hstack(level) for level in _levels(zeros)]:
+        all_modes.append(_chain_mode(0j, balanced, bases, names))
+    return tuple(sorted(all_modes, key=_least_stable))
+
+
+def _independent_parts(A: Array) -> list[Integers]:
+    """Return the indices of the states of systems that do not affect each other."""
+    from scipy.sparse.csgraph import connected_components
+
+    count, labels = connected_components(A != 0.0, directed=False)
+    return [np.flatnonzero(labels == k) for k in range(count)]
+
+
+def _embedded(basis: Matrix, part: Integers, n: int) -> Matrix:
+    """Return the columns of a part as columns of all n states."""
+    out = np.zeros((n, basis.shape[1]), dtype=basis.dtype)
+    out[part] = basis
+    return out
+
+
+def _levels(bases: Sequence[Sequence[Matrix]]) -> Iterator[list[Matrix]]:
+    """Yield the first bases of all parts, the second ones, …"""
+    for level in zip_longest(*bases):
+        yield [basis for basis in level if basis is not None]
+
+
+def _refined(A: Matrix, value: complex, x: ComplexArray, fastest: float) -> complex:
+    """Return an eigenvalue by inverse iteration if it is so slow that the rounding of fast ones perturbs it."""
+    slow, change = _SLOW
+    if abs(value) > slow * fastest:
+        return value
+    refined = value
+    with np.errstate(all="ignore"):
+        for _ in range(3):
+            try:
+                y = np.linalg.solve(A - refined * np.eye(len(A)), x)
+            except np.linalg.LinAlgError:                      # it is exact
+                break
+            refined += complex(np.vdot(x, x) / np.vdot(x, y))
+            x = np.asarray(y / np.linalg.norm(y), dtype=complex)
+    close = np.isfinite(refined) and abs(refined - value) <= change * fastest
+    return complex(refined.real, refined.imag if value.imag else 0.0) if close else value
+
+
+def _condition(A: Array, x: ComplexArray, w: ComplexArray) -> float:
+    """Return by how much an eigenvalue with right and left eigenvectors x, w changes if each entry of A changes by itself."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        change = float(np.abs(w) @ np.abs(A) @ np.abs(x) / np.abs(w.conj() @ x))
+    return change if np.isfinite(change) else np.inf
 
 
 def _lift(levels: Levels, value: complex, x: ComplexArray, w: ComplexArray) -> tuple[ComplexArray, ComplexArray]:
@@ -114,9 +168,9 @@ def _lift(levels: Levels, value: complex, x: ComplexArray, w: ComplexArray) -> t
     return x, w
 
 
-def _least_stable(mode: Mode, norm: float) -> tuple[float, float, float]:
+def _least_stable(mode: Mode) -> tuple[float, float, float]:
     """Return the sort key: exponential growth, powers of t, decay. Real parts that differ by rounding are equal."""
-    real = 0.0 if mode.chains else round(mode.eigenvalue.real / norm, 12)
+    real = 0.0 if mode.chains else float(f"{mode.eigenvalue.real:.9g}")
     return -real, -(mode.growth or 0), abs(mode.eigenvalue)
 
 
@@ -129,16 +183,16 @@ def balance(A: Array, rate: float) -> tuple[Array, Array]:
     from scipy.linalg import matrix_balance
 
     size = np.abs(A)
-    largest = np.maximum(size.max(axis=1, initial=rate)[:, None], size.max(axis=0, initial=rate))        # of its row and column
-    A = np.where(size > _ROUNDING * largest, A, 0.0)
+    rows, columns = (np.sqrt(size.max(axis=axis, initial=rate)) for axis in (1, 0))
+    A = np.where(size > _ROUNDING * rows[:, None] * columns, A, 0.0)
     _, (scale, _) = matrix_balance(A, permute=False, separate=True)
     return A / scale[:, None] * scale, scale
 
 
-def _split_zeros(A: Matrix, zero: float) -> tuple[Matrix, Levels, list[Matrix]]:
+def _split_zeros(A: Matrix) -> tuple[Matrix, Levels, list[Matrix]]:
     """Return A without its zero eigenvalues, the levels (A, P) with P A = A' P that lead to it, and orthonormal bases (n, k).
 
-    Singular values of at most `zero` are rounding.
+    Null spaces are those of A with rows and columns of unit size, so that fast states do not hide slow ones.
 
     A' acts on the orthogonal complement of the null space of A, where each chain is shorter by one. The numbers k of vectors of
     the bases are therefore the numbers of chains with at least 1, 2, … eigenvalues.
@@ -147,14 +201,24 @@ def _split_zeros(A: Matrix, zero: float) -> tuple[Matrix, Levels, list[Matrix]]:
     bases: list[Matrix] = []
     projection: Matrix = np.eye(len(A))
     while len(A):
-        _, s, rows = np.linalg.svd(A)
-        rank = int((s > zero).sum())
+        row_size = _unit(np.abs(A).max(axis=1))
+        column_size = _unit(np.abs(A / row_size[:, None]).max(axis=0))
+        _, s, rows = np.linalg.svd(A / row_size[:, None] / column_size)
+        rank = int((s > _ZERO * s[0]).sum())
         if rank == len(A):
             break
-        bases.append((rows[rank:] @ projection).conj().T)
-        levels.append((A, rows[:rank]))
-        A, projection = rows[:rank] @ A @ rows[:rank].conj().T, rows[:rank] @ projection
+        null = np.linalg.qr((rows[rank:] / column_size).conj().T, mode="complete")[0].conj().T
+        P = null[len(A) - rank:]
+        bases.append((null[:len(A) - rank] @ projection).conj().T)
+        levels.append((A, P))
+        reduced, terms = P @ A @ P.conj().T, np.abs(P) @ np.abs(A) @ np.abs(P).T
+        A, projection = np.where(np.abs(reduced) > _ZERO * terms, reduced, 0.0), P @ projection
     return A, levels, bases
+
+
+def _unit(size: Array) -> Array:
+    """Return sizes by which rows are divided: 1 for rows of zeros."""
+    return np.where(size > 0.0, size, 1.0)
 
 
 def _chain_mode(value: complex, A: Array, bases: list[Matrix], names: Sequence[str]) -> Mode:
@@ -175,7 +239,7 @@ def _weights(basis: Matrix) -> Array:
     return weights
 
 
-def _repeated(A: Array, values: ComplexArray, zero: float) -> tuple[list[tuple[complex, list[Matrix]]], list[int]]:
+def _repeated(A: Array, values: ComplexArray) -> tuple[list[tuple[complex, list[Matrix]]], list[int]]:
     """Return [(eigenvalue, bases of `_split_zeros`), …] of chains on the imaginary axis, and the indices of the other values.
 
     values must have imaginary parts of at least 0. Values that are close together are equal if A minus their mean has as many
@@ -187,7 +251,7 @@ def _repeated(A: Array, values: ComplexArray, zero: float) -> tuple[list[tuple[c
     for distance in _APART:
         for group in _groups(values, single, distance):
             value = 1j * values[group].imag.mean()
-            bases = _split_zeros(A - value * np.eye(len(A)), zero)[2]
+            bases = _split_zeros(A - value * np.eye(len(A)))[2]
             if sum(basis.shape[1] for basis in bases) == len(group) and len(bases) > 1:
                 repeated.append((value, bases))
                 single = [k for k in single if k not in group]
@@ -235,18 +299,18 @@ def reachable_basis(A: Array, B: Array, rate: float = 1.0) -> tuple[Array, Array
     Uses the block Arnoldi method, whose columns remain orthogonal, unlike powers of A.
     """
     balanced, scale = balance(A, rate)
-    zero, basis = _RANK * float(np.linalg.norm(balanced, 2)), np.zeros((len(A), 0))
-    B = B / scale[:, None]
-    size = np.linalg.norm(B, axis=0)
-    new = B[:, size > 0.0] / size[size > 0.0]
-    floor = _RANK
+    basis, new = np.zeros((len(A), 0)), B / scale[:, None]
+    terms = np.abs(new)
     while new.shape[1]:
         for _ in range(2):                                         # the second orthogonalization removes rounding errors
-            new = new - basis @ (basis.T @ new)
-        u, s, _ = np.linalg.svd(new, full_matrices=False)
-        u = u[:, s > floor]
+            part = basis.T @ new
+            new, terms = new - basis @ part, terms + np.abs(basis) @ np.abs(part)
+        new = np.where(np.abs(new) > _RANK * terms, new, 0.0)
+        size = np.linalg.norm(new, axis=0)
+        u, s, _ = np.linalg.svd(new[:, size > 0.0] / size[size > 0.0], full_matrices=False)
+        u = u[:, s > _RANK]
         basis = np.hstack([basis, u])
-        new, floor = balanced @ u, zero
+        new, terms = balanced @ u, np.abs(balanced) @ (np.abs(u) + _NOISE)
     return basis, balanced, scale
 
 

@@ -15,6 +15,7 @@ from liedyn.analysis.transfer_function import zero_order_hold
 from liedyn.arrays import Array, ArrayLike, ComplexArray, Integers
 from liedyn.errors import ComputationError, ShapeError, UsageError, list_names
 from liedyn.immutable import Immutable
+from liedyn.io.atomic_output import open_output
 from liedyn.io.csv_table import cell, write_table
 from liedyn.simulation.name_binding import select
 
@@ -66,11 +67,14 @@ class Gain(Immutable):
         return {row: dict(zip(self.columns, map(float, values), strict=True))
                 for row, values in zip(self.rows, self.matrix, strict=True)}
 
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write a CSV with named rows and columns, which `gain` of a scenario reads."""
+    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write a CSV with named rows and columns, which `gain` of a scenario reads.
+
+        Raises UsageError if the file exists, unless `force` is true.
+        """
         titles = [cell(f"{name}[{unit}]") for name, unit in zip(self.columns, self.column_units, strict=True)]
         rows = [f"{name}[{unit}]" for name, unit in zip(self.rows, self.row_units, strict=True)]
-        with Path(path).open("w", encoding="utf-8", newline="") as file:
+        with open_output(Path(path), force=force) as file:
             write_table(file, [("gain", rows), *zip(titles, self.matrix.T, strict=True)])
 
 
@@ -188,7 +192,7 @@ def _riccati(function: str, A: Array, B: Array, Q: Array, R: Array, step: float 
         else:
             P = solve_discrete_are(A, B, Q, R)
             K = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
-    except np.linalg.LinAlgError as error:
+    except (np.linalg.LinAlgError, ValueError) as error:         # SciPy raises ValueError for results that are not finite
         raise ComputationError(f"{function}: the Riccati equation has no accurate solution: {error}") from error
     poles = np.linalg.eigvals(A - B @ K).astype(complex)
     decay = -poles.real if step is None else 1.0 - np.abs(poles)

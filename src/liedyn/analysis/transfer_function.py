@@ -4,12 +4,13 @@ Zeros follow Emami-Naeini and Van Dooren, Computation of zeros of linear multiva
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from liedyn.analysis.modes import balance, expand_modes, main_coordinates, modes, reachable_basis
-from liedyn.arrays import Array, ArrayLike, ComplexArray
+from liedyn.analysis.modes import Mode, balance, expand_modes, main_coordinates, modes, reachable_basis
+from liedyn.arrays import Array, ArrayLike, ComplexArray, Mask
 from liedyn.errors import ComputationError, ShapeError, UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _BLOCK = 1 << 22         # numbers of the matrices that are solved together
 
 def frequency_response(system: LinearSystem, w: ArrayLike) -> ComplexArray:
     """Return C (i w - A)^-1 B + D at the frequencies w [rad/s]; see `LinearSystem.frequency_response`."""
-    frequencies = np.asarray(w, dtype=float)
+    frequencies = _frequencies(w)
     if frequencies.ndim > 1:
         raise ShapeError(f"w has the wrong shape: expected a number or one axis, got {frequencies.shape}")
     if not np.isfinite(frequencies).all():
@@ -32,8 +33,7 @@ def frequency_response(system: LinearSystem, w: ArrayLike) -> ComplexArray:
     A, B, C = realization = system.characteristic_realization
     flat = frequencies.reshape(-1)
     out = np.empty((len(flat), *system.D.shape), dtype=complex)
-    axis = np.array([abs(mode.eigenvalue.imag) for mode in system.pole_modes if mode.chains])
-    at_pole = (np.abs(np.abs(flat)[:, None] - axis) <= _AT_POLE * axis).any(axis=1)
+    at_pole = _is_at_pole(flat, _axis_frequencies(system.pole_modes))
     length = max(1, _BLOCK // max(1, len(A))**2)
     regular = np.flatnonzero(~at_pole)
     for first in range(0, len(regular), length):
@@ -41,15 +41,36 @@ def frequency_response(system: LinearSystem, w: ArrayLike) -> ComplexArray:
         out[rows] = _solve(A, B, C, flat[rows]) + system.D
     if at_pole.any():
         A, B, C = _minimal_part(*realization, 1.0 / system.scales.time)[0]
+        axis = _axis_frequencies(modes(A, [""] * len(A), 1.0 / system.scales.time))
         for row in np.flatnonzero(at_pole):
-            singular = np.linalg.svd(1j * flat[row] * np.eye(len(A)) - A, compute_uv=False)
-            if len(A) and singular[-1] <= 1e-7 * singular[0]:
+            if _is_at_pole(flat[row:row + 1], axis).any():
                 raise _pole_error(system, float(flat[row]))
             out[row] = _solve(A, B, C, flat[row:row + 1])[0] + system.D
     bad = ~np.isfinite(out).all(axis=(1, 2))
     if bad.any():
         raise _pole_error(system, float(flat[np.argmax(bad)]))
     return out.reshape(*frequencies.shape, *system.D.shape)
+
+
+def _frequencies(w: ArrayLike) -> Array:
+    """Return frequencies as real numbers. Raise UsageError for others."""
+    try:
+        frequencies = np.asarray(w)
+    except ValueError:                                         # ragged lists
+        frequencies = np.array(None)
+    if frequencies.size and frequencies.dtype.kind not in "fiu":
+        raise UsageError(f"w: expected real frequencies [rad/s], got {w!r}")
+    return frequencies.astype(float)
+
+
+def _axis_frequencies(all_modes: Sequence[Mode]) -> Array:
+    """Return the frequencies of the modes on the imaginary axis."""
+    return np.array([abs(mode.eigenvalue.imag) for mode in all_modes if mode.chains])
+
+
+def _is_at_pole(w: Array, axis: Array) -> Mask:
+    """Return whether each frequency is that of a mode on the imaginary axis."""
+    return np.asarray((np.abs(np.abs(w)[:, None] - axis) <= _AT_POLE * axis).any(axis=1))
 
 
 def _solve(A: Array, B: Array, C: Array, w: Array) -> ComplexArray:
@@ -158,13 +179,22 @@ def _without_infinite_zeros(A: Array, B: Array, C: Array, D: Array, small: float
         A, B, C, D = A[:n, :n], B[:n], np.vstack([C[:, :n], A[n:, :n]]), np.vstack([D, B[n:]])
 
 
+def seconds(x: Any, requirement: str, minimum: float = np.nextafter(0.0, 1.0)) -> float:
+    """Return a number of seconds. Raise UsageError with the requirement for other values and numbers below the minimum."""
+    try:
+        number = np.nan if isinstance(x, str | bytes) else float(x)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not minimum <= number < np.inf:
+        raise UsageError(f"{requirement}, got {x!r}" if np.isnan(number) else f"{requirement}, got {number:g}")
+    return number
+
+
 def zero_order_hold(A: Array, B: Array, h: float) -> tuple[Array, Array]:
     """Return Ad, Bd of x[k+1] = Ad x[k] + Bd u[k] for steps of h [s] with constant u."""
     from scipy.linalg import expm
 
-    if not 0.0 < h < np.inf:
-        raise UsageError(f"the step of the discretization must be a positive number of seconds, got {h:g}")
-
+    h = seconds(h, "the step of the discretization must be a positive number of seconds")
     n, m = B.shape
     block = np.zeros((n + m, n + m))
     with np.errstate(over="ignore", invalid="ignore"):
