@@ -155,7 +155,7 @@ def _refined(A: Matrix, value: complex, x: ComplexArray, fastest: float) -> comp
 
 
 def _condition(A: Array, x: ComplexArray, w: ComplexArray) -> float:
-    """Return by how much an eigenvalue with right and left eigenvectors x, w changes if each entry of A changes by itself."""
+    """Return by how much an eigenvalue with right and left eigenvectors x, w changes if each entry of A changes independently."""
     with np.errstate(divide="ignore", invalid="ignore"):
         change = float(np.abs(w) @ np.abs(A) @ np.abs(x) / np.abs(w.conj() @ x))
     return change if np.isfinite(change) else np.inf
