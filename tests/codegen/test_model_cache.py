@@ -27,9 +27,9 @@ FIELDS = {
     ColumnPlanKey: {"passive": (True, False), "joints": (None, ("damping",))},
     ConstraintWorkspaceKey: {"thread": (1, 2), "prescribed": (b"\0", b"\1"), **dict.fromkeys(
         ("passive", "stabilized", "forced", "generic"), (True, False))},
-    RolloutKey: {"pattern": (None, b"\1"), "contacts": (None, "{}"), "prescribed": (b"\0", b"\1"), "passive": (True, False),
-                 "method": ("rk4", "semi_implicit"), "places": ((), (3,)), "rows": ((), ((0,),)), "events": (None, "{}"),
-                 "generated": (True, False)},
+    RolloutKey: {"pattern": (None, b"\1"), "n_inputs": (2, 3), "contacts": (None, "{}"), "prescribed": (b"\0", b"\1"),
+                 "passive": (True, False), "method": ("rk4", "semi_implicit"), "places": ((), (3,)), "rows": ((), ((0,),)),
+                 "events": (None, "{}"), "generated": (True, False)},
 }
 
 
