@@ -154,7 +154,7 @@ REMAINING_NAMES = {
     "found": 5,            # public attribute of InputError, and the keyword of the methods that make such errors
     "here": 1,             # public field of Linearization
     "keep": 2,             # public parameter of assembled_state, and option of `liedyn assemble`
-    "left": 10,            # opposite of right: eigenvectors, types of operands, margins of a figure
+    "left": 9,            # opposite of right: eigenvectors, types of operands, margins of a figure
     "numbers": 1,          # public parameter of Variants.of_numbers
     "off": 1,              # public field of DerivativeComparison
     "one": 6,              # the number 1 in the number type of a kernel, next to `zero`

@@ -19,12 +19,11 @@ Levels: TypeAlias = list[tuple[Matrix, Matrix]]                # (A, P) of `_spl
 STABILITY = ("unstable", "drifting", "neutral", "stable")      # from worst to best
 
 # For A in characteristic units of the robot, balanced.
-_RANK = 1e-10                # of the terms of each entry, and of the longest direction: smaller reachable directions are rounding
-_ZERO = 1e-11                # of the terms of a number, and of the maximum singular value of a matrix whose rows and columns have
-                             # unit size: smaller numbers, singular values and real parts are zero; rounding causes up to 1e-12
-_NOISE = 1e-4                # of a direction of unit length: _RANK times it is more than the rounding of its entries
-_ROUNDING = 1e-12            # of the geometric mean of the maximum entries of the row and column, which are at least the
-                             # characteristic rate: smaller entries are rounding, which is 1e-15 times the condition of M
+_RANK = 1e-10                # of the norm of an independent part: singular values of reachable directions below this are rounding
+_ZERO = 1e-11                # of the same norm, and of the change of an eigenvalue by that of each entry: singular values and
+                             # real parts below this are zero; rounding causes up to 1e-12
+_ROUNDING = 1e-12            # of the maximum entry of the row and column, and of the characteristic rate: smaller entries are
+                             # rounding, which is 1e-15 times the condition of M
 _SLOW = 1e-5, 1e-13          # of the fastest eigenvalue: smaller ones are refined, and change by less than this
 _APART = (1e-3, 1e-5, 1e-7)  # of the eigenvalue: perturbation by rounding of 4, 3 and 2 equal eigenvalues in a chain
 
@@ -80,8 +79,10 @@ class Mode(Immutable):
         return np.inf if self.chains else -1.0 / self.eigenvalue.real
 
 
-def modes(A: Array, names: Sequence[str], rate: float = 1.0) -> tuple[Mode, ...]:
+def modes(A: Array, names: Sequence[str], rate: float = 1.0, rotated: bool = False) -> tuple[Mode, ...]:
     """Return the modes of A, whose states belong to the coordinates `names`; `rate` is a characteristic rate [1/s].
+
+    rotated: whether the states are combinations of others, so that each entry has the rounding of the largest one
 
     Zero eigenvalues form chains (a drifting body has two for each coordinate). A general solver perturbs them to a circle whose
     radius is a root of the rounding error, so they are separated first by null spaces. The same is done for repeated eigenvalues
@@ -93,33 +94,39 @@ def modes(A: Array, names: Sequence[str], rate: float = 1.0) -> tuple[Mode, ...]
         return ()
     balanced, _ = balance(A, rate)
     all_modes, zeros = [], []
+    eigenpairs: list[tuple[complex, ComplexArray, ComplexArray, float]] = []          # eigenvalue, eigenvectors, condition
     for part in _independent_parts(balanced):
-        of_part, of_names = balanced[np.ix_(part, part)], [names[k] for k in part]
-        nonzero, levels, bases = _split_zeros(of_part)
+        of_part = balanced[np.ix_(part, part)]
+        regular = not rotated and _is_regular(of_part)
+        nonzero, levels, bases = _split_zeros(of_part, 0.0 if regular else _ZERO * float(np.linalg.norm(of_part, 2)))
         zeros.append([_embedded(basis, part, len(A)) for basis in bases])
         if not len(nonzero):
             continue
         values, left, right = eig(nonzero, left=True)
-        above = values.imag >= 0.0
-        values, left, right = values[above], left[:, above], right[:, above]
-        repeated, single = _repeated(of_part, values)
-        all_modes += [_chain_mode(value, of_part, chain, of_names) for value, chain in repeated]
-        for k in single:
-            value = _refined(nonzero, values[k], right[:, k], np.abs(values).max())
+        fastest = np.abs(values).max()
+        for k in np.flatnonzero(values.imag >= 0.0):
+            value = _refined(nonzero, values[k], right[:, k], fastest)
             x, w = _lift(levels, value, right[:, k], left[:, k])
-            on_axis = abs(value.real) <= _ZERO * _condition(of_part, x, w)
-            shares = coordinate_shares(np.abs(w * x), of_names)
-            all_modes.append(Mode(complex(value), 2 if value.imag else 1, shares, (1,) if on_axis else (), {}))
+            condition = _condition(of_part, x, w)
+            x, w = (np.asarray(_embedded(vector[:, None], part, len(A))[:, 0], dtype=complex) for vector in (x, w))
+            eigenpairs.append((value, x, w, condition))
+    values = np.array([value for value, *_ in eigenpairs])
+    repeated, single = _repeated(balanced, values, _ZERO * float(np.linalg.norm(balanced, 2)))
+    all_modes += [_chain_mode(value, balanced, chain, names) for value, chain in repeated]
+    for value, x, w, condition in (eigenpairs[k] for k in single):
+        shares, on_axis = coordinate_shares(np.abs(w * x), names), abs(value.real) <= _ZERO * condition
+        all_modes.append(Mode(complex(value), 2 if value.imag else 1, shares, (1,) if on_axis else (), {}))
     if bases := [np.hstack(level) for level in _levels(zeros)]:
         all_modes.append(_chain_mode(0j, balanced, bases, names))
     return tuple(sorted(all_modes, key=_least_stable))
 
 
-def _independent_parts(A: Array) -> list[Integers]:
-    """Return the indices of the states of systems that do not affect each other."""
+def _independent_parts(A: Array, B: Array | None = None) -> list[Integers]:
+    """Return the indices of the states of systems that do not affect each other, and that no column of B affects together."""
     from scipy.sparse.csgraph import connected_components
 
-    count, labels = connected_components(A != 0.0, directed=False)
+    links = A != 0.0 if B is None else (A != 0.0) | ((B != 0.0).astype(float) @ (B != 0.0).T > 0.0)
+    count, labels = connected_components(links, directed=False)
     return [np.flatnonzero(labels == k) for k in range(count)]
 
 
@@ -183,16 +190,26 @@ def balance(A: Array, rate: float) -> tuple[Array, Array]:
     from scipy.linalg import matrix_balance
 
     size = np.abs(A)
-    rows, columns = (np.sqrt(size.max(axis=axis, initial=rate)) for axis in (1, 0))
-    A = np.where(size > _ROUNDING * rows[:, None] * columns, A, 0.0)
+    largest = np.maximum(size.max(axis=1, initial=rate)[:, None], size.max(axis=0, initial=rate))        # of its row and column
+    A = np.where(size > _ROUNDING * largest, A, 0.0)
     _, (scale, _) = matrix_balance(A, permute=False, separate=True)
     return A / scale[:, None] * scale, scale
 
 
-def _split_zeros(A: Matrix) -> tuple[Matrix, Levels, list[Matrix]]:
+def _is_regular(A: Array) -> bool:
+    """Return whether A has no zero eigenvalue, decided with rows and columns of unit size: a fast state hides no slow one."""
+    rows = np.abs(A).max(axis=1)
+    columns = np.abs(A / np.where(rows > 0.0, rows, 1.0)[:, None]).max(axis=0)
+    if not (rows.all() and columns.all()):
+        return False
+    s = np.linalg.svd(A / rows[:, None] / columns, compute_uv=False)
+    return bool(s[-1] > _ZERO * s[0])
+
+
+def _split_zeros(A: Matrix, zero: float) -> tuple[Matrix, Levels, list[Matrix]]:
     """Return A without its zero eigenvalues, the levels (A, P) with P A = A' P that lead to it, and orthonormal bases (n, k).
 
-    Null spaces are those of A with rows and columns of unit size, so that fast states do not hide slow ones.
+    Singular values of at most `zero` are rounding.
 
     A' acts on the orthogonal complement of the null space of A, where each chain is shorter by one. The numbers k of vectors of
     the bases are therefore the numbers of chains with at least 1, 2, … eigenvalues.
@@ -201,24 +218,14 @@ def _split_zeros(A: Matrix) -> tuple[Matrix, Levels, list[Matrix]]:
     bases: list[Matrix] = []
     projection: Matrix = np.eye(len(A))
     while len(A):
-        row_size = _unit(np.abs(A).max(axis=1))
-        column_size = _unit(np.abs(A / row_size[:, None]).max(axis=0))
-        _, s, rows = np.linalg.svd(A / row_size[:, None] / column_size)
-        rank = int((s > _ZERO * s[0]).sum())
+        _, s, rows = np.linalg.svd(A)
+        rank = int((s > zero).sum())
         if rank == len(A):
             break
-        null = np.linalg.qr((rows[rank:] / column_size).conj().T, mode="complete")[0].conj().T
-        P = null[len(A) - rank:]
-        bases.append((null[:len(A) - rank] @ projection).conj().T)
-        levels.append((A, P))
-        reduced, terms = P @ A @ P.conj().T, np.abs(P) @ np.abs(A) @ np.abs(P).T
-        A, projection = np.where(np.abs(reduced) > _ZERO * terms, reduced, 0.0), P @ projection
+        bases.append((rows[rank:] @ projection).conj().T)
+        levels.append((A, rows[:rank]))
+        A, projection = rows[:rank] @ A @ rows[:rank].conj().T, rows[:rank] @ projection
     return A, levels, bases
-
-
-def _unit(size: Array) -> Array:
-    """Return sizes by which rows are divided: 1 for rows of zeros."""
-    return np.where(size > 0.0, size, 1.0)
 
 
 def _chain_mode(value: complex, A: Array, bases: list[Matrix], names: Sequence[str]) -> Mode:
@@ -239,7 +246,7 @@ def _weights(basis: Matrix) -> Array:
     return weights
 
 
-def _repeated(A: Array, values: ComplexArray) -> tuple[list[tuple[complex, list[Matrix]]], list[int]]:
+def _repeated(A: Array, values: ComplexArray, zero: float) -> tuple[list[tuple[complex, list[Matrix]]], list[int]]:
     """Return [(eigenvalue, bases of `_split_zeros`), …] of chains on the imaginary axis, and the indices of the other values.
 
     values must have imaginary parts of at least 0. Values that are close together are equal if A minus their mean has as many
@@ -251,7 +258,7 @@ def _repeated(A: Array, values: ComplexArray) -> tuple[list[tuple[complex, list[
     for distance in _APART:
         for group in _groups(values, single, distance):
             value = 1j * values[group].imag.mean()
-            bases = _split_zeros(A - value * np.eye(len(A)))[2]
+            bases = _split_zeros(A - value * np.eye(len(A)), zero)[2]
             if sum(basis.shape[1] for basis in bases) == len(group) and len(bases) > 1:
                 repeated.append((value, bases))
                 single = [k for k in single if k not in group]
@@ -299,19 +306,25 @@ def reachable_basis(A: Array, B: Array, rate: float = 1.0) -> tuple[Array, Array
     Uses the block Arnoldi method, whose columns remain orthogonal, unlike powers of A.
     """
     balanced, scale = balance(A, rate)
-    basis, new = np.zeros((len(A), 0)), B / scale[:, None]
-    terms = np.abs(new)
+    B = B / scale[:, None]
+    bases = [_embedded(_reached(balanced[np.ix_(part, part)], B[part]), part, len(A)) for part in _independent_parts(balanced, B)]
+    return np.hstack([np.zeros((len(A), 0)), *bases]), balanced, scale
+
+
+def _reached(A: Array, B: Array) -> Array:
+    """Return the basis of `reachable_basis` for balanced states that do not fall into independent parts."""
+    zero, basis = _RANK * float(np.linalg.norm(A, 2)), np.zeros((len(A), 0))
+    size = np.linalg.norm(B, axis=0)
+    new = B[:, size > 0.0] / size[size > 0.0]
+    floor = _RANK
     while new.shape[1]:
         for _ in range(2):                                         # the second orthogonalization removes rounding errors
-            part = basis.T @ new
-            new, terms = new - basis @ part, terms + np.abs(basis) @ np.abs(part)
-        new = np.where(np.abs(new) > _RANK * terms, new, 0.0)
-        size = np.linalg.norm(new, axis=0)
-        u, s, _ = np.linalg.svd(new[:, size > 0.0] / size[size > 0.0], full_matrices=False)
-        u = u[:, s > _RANK]
+            new = new - basis @ (basis.T @ new)
+        u, s, _ = np.linalg.svd(new, full_matrices=False)
+        u = u[:, s > floor]
         basis = np.hstack([basis, u])
-        new, terms = balanced @ u, np.abs(balanced) @ (np.abs(u) + _NOISE)
-    return basis, balanced, scale
+        new, floor = A @ u, zero
+    return basis
 
 
 # text -------------------------------------------------------------------------------------------------------------------

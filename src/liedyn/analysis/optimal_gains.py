@@ -176,7 +176,7 @@ def _unreached_modes(A: Array, B: Array, coordinates: Sequence[str], rate: float
     basis, balanced, _ = reachable_basis(A, B, rate)
     rest = np.linalg.svd(basis)[0][:, basis.shape[1]:]
     A_rest = rest.T @ balanced @ rest
-    for mode in modes(A_rest, [str(k) for k in range(len(A_rest))], rate):
+    for mode in modes(A_rest, [str(k) for k in range(len(A_rest))], rate, rotated=True):
         vector = np.linalg.svd(A_rest.T - mode.eigenvalue * np.eye(len(A_rest)))[2][-1].conj()
         yield mode, coordinate_shares(np.abs(rest @ vector)**2, coordinates)
 

@@ -41,7 +41,7 @@ def frequency_response(system: LinearSystem, w: ArrayLike) -> ComplexArray:
         out[rows] = _solve(A, B, C, flat[rows]) + system.D
     if at_pole.any():
         A, B, C = _minimal_part(*realization, 1.0 / system.scales.time)[0]
-        axis = _axis_frequencies(modes(A, [""] * len(A), 1.0 / system.scales.time))
+        axis = _axis_frequencies(modes(A, [""] * len(A), 1.0 / system.scales.time, rotated=True))
         for row in np.flatnonzero(at_pole):
             if _is_at_pole(flat[row:row + 1], axis).any():
                 raise _pole_error(system, float(flat[row]))
@@ -123,7 +123,7 @@ def _reachable_part(A: Array, B: Array, C: Array, rate: float) -> tuple[Realizat
     rest = np.linalg.svd(basis)[0][:, basis.shape[1]:]
     unreached = rest.T @ A @ rest
     return ((basis.T @ A @ basis, basis.T @ (B / scale[:, None]), (C * scale) @ basis),
-            expand_modes(modes(unreached, [""] * len(unreached), rate)))
+            expand_modes(modes(unreached, [""] * len(unreached), rate, rotated=True)))
 
 
 def transmission_zeros(system: LinearSystem) -> ComplexArray:
@@ -156,7 +156,7 @@ def _invariant_zeros(A: Array, B: Array, C: Array, D: Array, rate: float) -> tup
     A, B, C, D = _without_infinite_zeros(A, B, C, D, small)
     A, C, B, D = (x.T for x in _without_infinite_zeros(A.T, C.T, B.T, D.T, small))
     zeros = A - B @ np.linalg.solve(D, C) if len(D) else A
-    return expand_modes(modes(zeros, [""] * len(zeros))) * rate, len(D)
+    return expand_modes(modes(zeros, [""] * len(zeros), rotated=True)) * rate, len(D)
 
 
 def _without_infinite_zeros(A: Array, B: Array, C: Array, D: Array, small: float) -> tuple[Array, Array, Array, Array]:
