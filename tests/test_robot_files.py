@@ -11,7 +11,7 @@ from bridge import PinocchioBridge, file_of, full, relative, urdf_files
 from liedyn.errors import ModelError, UsageError
 from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.io.robots.write_robot_yaml import error, pose_to_dict, quaternion_error, quaternion_of, rpy_of
-from liedyn.model.description import INDEX_HEADER, WORLD, Coordinate, Coupling, Joint, Loop, Mimic, Robot
+from liedyn.model.description import FRICTION_SPEED, INDEX_HEADER, WORLD, Coordinate, Coupling, Joint, Loop, Mimic, Robot
 from liedyn.model.links import Link, Pose
 from liedyn.model.validate import validate
 from liedyn.robot_files import convert, load_description
@@ -167,12 +167,12 @@ def test_yaml_through_urdf_moves_alike(name, tmp_path):
 
 
 def sayable(seed: int, kinds, base="fixed", grounded=False) -> Robot:
-    """A random tree whose dynamics a URDF can say: no springs, rotors or pitch, unit screws, standard gravity."""
+    """A random tree that a URDF can describe: no springs, rotors, pitch or speeds of friction, unit screws, standard gravity."""
     robot = random_robot(seed, 10, base=base, types=kinds, grounded=grounded)
     def plain(joint):
         same = joint.type == "free"
         c = joint.coordinate_parameters[:1] * 6 if same else joint.coordinate_parameters
-        c = tuple(replace(x, stiffness=0.0, rest=0.0, armature=0.0) for x in c)
+        c = tuple(replace(x, stiffness=0.0, rest=0.0, armature=0.0, friction_speed=FRICTION_SPEED) for x in c)
         if same:
             c = tuple(replace(x, velocity=np.inf, effort=np.inf, acceleration=np.inf, jerk=np.inf) for x in c)
         screws = []

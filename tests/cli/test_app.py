@@ -243,10 +243,10 @@ def test_check(folder):
 
 
 def test_info_and_check_with_loops_beside_the_robot(folder):
-    (folder / "tie.yaml").write_text("loops:\n  tie: {type: ball, a: {link: lower}, b: {link: world, xyz: [0, 0, -0.8]}}\n")
+    (folder / "tie.yaml").write_text("loops:\n  tie: {type: ball, a: {link: lower}, b: {link: world, xyz: [0, 0, -0.4]}}\n")
     assert "tie" in ok("info", "robots/bars.yaml", "--loops", "tie.yaml").stdout
     said = ok("check", "robots/bars.yaml", "--loops", "tie.yaml").stdout
-    assert said == "robots/bars.yaml: no warnings (1 loop, 3 equations)\n"
+    assert said.startswith("robots/bars.yaml: no warnings (1 loop, 3 equations)\n") and "hold hip" in said
     result = run("check", "robots/bars.yaml", "robots/bars.yaml", "--loops", "tie.yaml")
     assert result.exit_code == 2 and "--loops requires exactly one robot, got 2" in result.stderr
     (folder / "tie.yaml").write_text("loops:\n  tie: {type: knot}\n")

@@ -21,7 +21,8 @@ SAME = 1e-9
 def tree_states(seed=1, size=(N,)):
     q, v, a, tau = state(TREE, seed, size)
     rows = np.stack([v, a, tau], axis=-2)
-    return {"q": q, "v": v, "a": a, "tau": tau, "q0": q, "q1": ld.integrate(TREE, q, 0.1 * v), "dv": v, "v_derivatives": rows,
+    return {"q": q, "v": v, "a": a, "tau": tau, "v_r": tau, "a_r": a,
+            "q0": q, "q1": ld.integrate(TREE, q, 0.1 * v), "dv": v, "v_derivatives": rows,
             "a_derivatives": rows, "tau_derivatives": rows, "link": "link3", "prescribed": MASK, "x": a,
             "dq": 2 * a, "da": v, "dtau": v, "parameters": {"mass.link3": 0.5}, "of": "hybrid", "names": ["mass.link3"]}
 

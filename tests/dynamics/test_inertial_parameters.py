@@ -59,6 +59,7 @@ def test_names_of_a_small_robot():
     coordinates = ["cyl.angle", "cyl.slide", "j.wx", "j.wy", "j.wz"]
     assert names[60:] == (*(f"{figure}.{x}" for figure in ("armature", "damping", "friction") for x in coordinates),
                           *(f"{figure}.{x}" for figure in ("stiffness", "rest") for x in coordinates[:2]),
+                          *(f"friction_speed.{x}" for x in coordinates),
                           *(f"gravity.{x}" for x in "xyz"))
     assert len(set(names)) == len(names)
 

@@ -129,7 +129,7 @@ BROKEN = {"a word": ("ground", "", "contacts: expected a mapping (key: value), g
                              "out of range: expected a number > 0 and <= 1e+30, got 0"),
           "negative damping": (f"{{links: {FOOT % ''}, damping: -1}}", "damping", "out of range"),
           "no creep": (f"{{links: {FOOT % ''}, friction_speed: 0}}", "friction_speed",
-                       "out of range: expected a number >= 1e-09 and <= 1e+06, got 0"),
+                       "out of range: expected a number >= 1e-20 and <= 1e+20, got 0"),
           "exponent": (f"{{links: {FOOT % ''}, exponent: 1.2}}", "exponent", "expected one of 1, 1.5, 2, got 1.2"),
           "twice stiff": (f"{{links: {FOOT % ''}, sink: 0.1, stiffness: 1}}", "sink",
                           "stiffness and sink cannot be combined: expected one of them"),

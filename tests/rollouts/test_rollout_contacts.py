@@ -106,7 +106,7 @@ def test_a_step_that_is_too_long_for_one_robot_or_gain_is_reported():
     gains[:, 0, 0] = 1.0
     for stiff in (0, 1):
         gains[1, 0, 0] = 1e8 if stiff else 1.0
-        found = ld.rollout(model, np.tile(arguments[0], (3, 1)), arguments[1], dt=1e-3, steps=3,
+        found = ld.rollout(model, np.tile(arguments[0], (3, 1)), arguments[1], dt=1e-3, steps=4,
                            feedback=ld.Feedback(gains, [0, 0]))
         assert len(found.warnings) == stiff
         if stiff:

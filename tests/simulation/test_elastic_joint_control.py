@@ -288,7 +288,7 @@ def test_a_smooth_motion_of_many_pieces_has_no_jumps(scenario, tmp_path):
 CONTROL = "law: feedback_linearization, bandwidth: 20, motion: {m1: 0, m2: 0}"
 BAD_CONTROL = {
     "no law": ("motion: {m1: 0}, bandwidth: 2", "the key law is missing: expected one of feedback_linearization, "
-                                                "computed_torque, task_space, gravity_compensation, state_feedback"),
+                                                "computed_torque, task_space, slotine_li, gravity_compensation, state_feedback"),
     "another law": (CONTROL.replace("feedback", "feedbak"), "did you mean feedback_linearization?"),
     "no motion": ("law: computed_torque, bandwidth: 2", "the key motion is missing"),
     "an unknown key": (CONTROL + ", gain: 3", "gain does not apply to the law feedback_linearization: expected motion, "

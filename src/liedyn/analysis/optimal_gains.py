@@ -13,7 +13,7 @@ import numpy as np
 from liedyn.analysis.modes import Mode, coordinate_shares, eigenvalue_text, main_coordinates, modes, reachable_basis
 from liedyn.analysis.transfer_function import zero_order_hold
 from liedyn.arrays import Array, ArrayLike, ComplexArray, Integers
-from liedyn.errors import ComputationError, ShapeError, UsageError, list_names
+from liedyn.errors import ComputationError, ShapeError, UsageError, checked_flag, list_names
 from liedyn.immutable import Immutable
 from liedyn.io.atomic_output import open_output
 from liedyn.io.csv_table import cell, write_table
@@ -72,6 +72,7 @@ class Gain(Immutable):
 
         Raises UsageError if the file exists, unless `force` is true.
         """
+        force = checked_flag("write", "force", force)
         titles = [cell(f"{name}[{unit}]") for name, unit in zip(self.columns, self.column_units, strict=True)]
         rows = [f"{name}[{unit}]" for name, unit in zip(self.rows, self.row_units, strict=True)]
         with open_output(Path(path), force=force) as file:

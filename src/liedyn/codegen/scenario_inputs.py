@@ -9,7 +9,7 @@ import numpy as np
 from liedyn.codegen.specialize import processor
 from liedyn.codegen.trace import folded_constants
 from liedyn.codegen.tracer import object_array, zeros
-from liedyn.joints.joint_model import constants_sizes
+from liedyn.joints.joint_model import Tree, constants_sizes
 from liedyn.kernels.simulation import joint_laws, slotine_li_law, task_space_law
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
 from liedyn.kernels.simulation.right_hand_side import SystemModel
@@ -24,6 +24,9 @@ _WORKSPACE_FIELDS = {"law": ("q", "v", "a", "tau", "series", "memory", "stack", 
 # fields that generated code does not read: break times, curves, and fields of estimates only
 _UNUSED_FIELDS = {"schedule": ("breaks", "before"), "signals": ("breaks", "coefficients"),
                   "contacts": ("weight_share", "scales_with_weight")}
+
+_CONSTANTS = Tree._fields[Tree._fields.index("dV0"):]                  # the arrays in `Model.constants`, in order
+_PARTS_OF_CODE = {"S", "T0", "link_pose", "element_pose", "element_values"}     # of a law's model
 
 
 class ConstraintTables(NamedTuple):
@@ -175,8 +178,9 @@ def _numbers_of_law_model(index: np.ndarray, constants: np.ndarray) -> np.ndarra
     sizes = constants_sizes(index)
     ends = np.cumsum(sizes)
     mask = constants != 0.0
-    for k in (1, 2, 5, 12, 13):                             # screws, placements of bodies and links, force elements
-        mask[ends[k] - sizes[k]:ends[k]] = False
+    for k, field in enumerate(_CONSTANTS):
+        if field in _PARTS_OF_CODE:
+            mask[ends[k] - sizes[k]:ends[k]] = False
     return mask
 
 

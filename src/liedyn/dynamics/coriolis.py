@@ -106,7 +106,7 @@ def slotine_li_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, v_r: A
 
     Notes
     -----
-    Source: Slotine and Li 1987; C is ``coriolis_matrix(model, q, v, method="christoffel")``. `slotine_li_regressor` is the
+    After Slotine and Li (1987); C is ``coriolis_matrix(model, q, v, method="christoffel")``. `slotine_li_regressor` is the
     same, linear in the inertial parameters.
 
     Examples

@@ -190,7 +190,7 @@ def slotine_li_regressor(model: Model, q: ArrayLike, v: ArrayLike, v_r: ArrayLik
 
     Notes
     -----
-    Source: Slotine and Li 1987; C is ``coriolis_matrix(model, q, v, method="christoffel")``. O(n depth).
+    After Slotine and Li (1987); C is ``coriolis_matrix(model, q, v, method="christoffel")``. O(n depth).
 
     Examples
     --------

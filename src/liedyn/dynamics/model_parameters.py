@@ -270,7 +270,7 @@ def parameter_value(model: Model, name: str) -> float:
     if head in LINK_COMPONENTS:
         links = {_component_index(link, head, element): link for link in model.description.links}
         return float(next(link.mass if head == "mass" else getattr(link, head)[k] for k, link in links.items() if k is not None))
-    for joint in model.description.joints:
+    for joint in _with_root_joint(model).joints:
         if head == "pitch" and joint.name == element:
             return joint.pitch
         for coordinate, parameters in zip(joint.coordinate_names, joint.coordinate_parameters, strict=True):
