@@ -264,13 +264,80 @@ def test_wrong_friction_is_an_error_with_its_place(change, message):
                 ld.Joint("j", "prismatic", "world", "a", axis=[1, 0, 0], friction={"level": 2.0, **change})]))
 
 
-def test_ball_joints_and_rollouts_are_errors_by_name():
+def test_ball_joints_are_errors_by_name():
     with pytest.raises(ld.ModelError, match="not supported for a ball joint"):
         ld.build(ld.Robot("x", links=[ld.Link("a", 1.0, inertia=INERTIA)],
                           joints=[ld.Joint("j", "ball", "world", "a", friction=rigid(1.0))]))
-    with pytest.raises(ld.UsageError, match="rollouts do not support the rigid friction of slide"):
-        ld.rollout(block(level=1.0), [[0.0]], [[0.0]], dt=1e-3, steps=2)
-    ld.rollout(block(level=1.0), [[0.0]], [[0.0]], dt=1e-3, steps=2, passive=False)
+
+
+def test_a_joint_that_passes_a_dead_centre_in_long_steps_slides_on():
+    """The return to the constraints changed its velocity from zero, and to stop it would have stopped the mechanism: an error."""
+    tau = np.repeat(np.random.default_rng(7).uniform(-20.0, 20.0, (6, 3)), 10, axis=0)
+    run = ld.rollout(four_bar([1.0, 0.5, 2.0]), [*START.values()], np.zeros(3), tau, dt=1e-2, steps=60)
+    assert not run.reasons and np.abs(run.v[-1, 0]) > 1.0
+
+
+# rollouts ---------------------------------------------------------------------------------------------------------------
+def final_rows(run, t):
+    """Return the states of a run at times t, after the events of these times."""
+    rows = np.searchsorted(run.t, t + 1e-12, side="right") - 1
+    return run.q[rows], run.v[rows]
+
+
+def test_rollouts_of_a_block_hold_and_stop():
+    runs = ld.rollout(block(level=HOLD), np.zeros((3, 1)), [[0.0], [1.0], [-1.0]], dt=1e-2, steps=100, forces=True)
+    assert runs.q[:, -1, 0] == pytest.approx([0.0, 2 / HOLD, -2 / (3 * HOLD)], abs=1e-14) and not runs.warnings
+    assert (runs.v[:, -1] == 0.0).all() and (runs.a[:, -1] == 0.0).all() and (runs.tau == 0.0).all()
+    assert np.isnan(runs.ended_at).all() and (runs.q[0] == 0.0).all()
+
+
+@pytest.mark.parametrize("case", ["series", "feedback", "loop", "prescribed"])
+def test_rollouts_with_rigid_friction_are_the_runs_of_simulate(case):
+    """The modes are decided by the same code: states at the steps are equal."""
+    options, keys = {}, {}
+    model = four_bar([1.0, 2.0, 4.0]) if case == "loop" else arm([2.0, 2.4], static=2.5, stribeck=0.2)
+    tau = np.repeat(np.outer([9.0, 0.0, 0.0, -9.0, 0.0, 0.0], np.arange(model.nv) == 0), 10, axis=0)
+    q0 = [*START.values()] if case == "loop" else [0.4, -0.3]
+    if case == "feedback":
+        tau, options = None, {"feedback": ld.Feedback.pd(3.0 * np.ones(2), np.ones(2), [0.0, 1.5])}
+        keys = {"joints": {"j0": {"torque": {"pd": {"kp": 3, "kd": 1, "target": 0}}},
+                           "j1": {"torque": {"pd": {"kp": 3, "kd": 1, "target": 1.5}}}}}
+    if case == "prescribed":
+        model, tau = arm([2.0, 6.0]), tau[:, ::-1]
+        options = {"prescribed": [True, False], "a": [0.7, 0.0]}
+        keys = {"joints": {"j0": {"prescribe": {"acceleration": 0.7}}}}
+    if tau is not None:
+        keys |= {"tau": tau, "rate": 100}
+    runs = ld.rollout(model, [q0, q0], np.zeros(model.nv), None if tau is None else [tau, 0 * tau], dt=1e-2, steps=60, **options)
+    run = ld.simulate(model, duration=0.6, q0=q0, method="rk4", integrator={"step": 1e-2}, output_step=1e-2, **keys)
+    assert run.events
+    q, v = final_rows(run, runs.t)
+    np.testing.assert_allclose(runs.q[0], q, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(runs.v[0], v, rtol=0, atol=1e-10)
+    assert case == "feedback" or np.abs(runs.q[1, -1] - runs.q[0, -1]).max() > 1e-3
+
+
+@pytest.mark.parametrize(("option", "name"), [
+    ({"method": "semi_implicit"}, "method 'semi_implicit'"), ({"tau": lambda t, q, v: 0 * q}, "a policy"),
+    ({"events": {"end": {"when": "q(slide)", "value": 1, "do": "stop"}}}, "an event")])
+def test_options_that_rigid_friction_excludes_are_named(option, name):
+    with pytest.raises(ld.UsageError, match=f"{name} requires a robot without rigid friction, which slide has; use ld.simulate"):
+        ld.rollout(block(level=1.0), [[0.0]], [[0.0]], dt=1e-3, steps=2, **option)
+    ld.rollout(block(level=1.0), [[0.0]], [[0.0]], dt=1e-3, steps=2, passive=False, **option)
+
+
+def test_derivatives_steppers_and_variants_need_another_friction():
+    model = block(level=1.0)
+    run = ld.rollout(model, [[0.0]], [[0.0]], dt=1e-3, steps=2)
+    with pytest.raises(ld.UsageError, match="requires a robot without rigid friction"):
+        run.adjoint(None, np.zeros((1, 3, 1)))
+    with pytest.raises(ld.UsageError, match="Stepper requires a robot without rigid friction, which slide has"):
+        ld.Stepper(model, 1e-3)
+    with pytest.raises(ld.UsageError, match="variants of a robot requires a robot without rigid friction"):
+        ld.rollout(ld.Variants(model, {"mass.block": [1.0, 2.0]}), [0.0], [0.0], dt=1e-3, steps=2)
+    with pytest.raises(ld.ModelError, match="variant 1 has rigid friction in other joints than variant 0"):
+        ld.Variants([model, ld.build(ld.Robot("block", links=model.description.links, joints=[
+            model.description.joints[0].with_friction(1.0)]))])
 
 
 def test_functions_of_a_state_use_regularized_friction():

@@ -183,6 +183,9 @@ class Variants:
                     and np.array_equal(_geometry(other), _geometry(first))):
                 raise ModelError(f"variant {k} has other loops, couplings or mimics than variant 0",
                                  expected="the same in all variants, which may differ in numbers of links and joints only")
+            if _rigid_frictions(other) != _rigid_frictions(first):
+                raise ModelError(f"variant {k} has rigid friction in other joints than variant 0",
+                                 expected="the same model of friction in all variants, which may differ in numbers only")
             if not np.array_equal(index, merged.index):
                 machine = packed_model(index, first.constants, first.loop_index, first.loop_constants)
                 merged = first._copy(index=index, packed_model=machine)
@@ -289,6 +292,10 @@ class _NoFunctionError(NameLookupError, AttributeError):
 
 def _geometry(model: Model) -> Array:
     return constraint_geometry(model.loop_constants, len(model.constraints))
+
+
+def _rigid_frictions(model: Model) -> list[bool]:
+    return [bool(c.rigid_friction) for joint in model.description.joints for c in joint.coordinate_parameters]
 
 
 def merged_index(reference: Model, other: Model) -> Integers | None:

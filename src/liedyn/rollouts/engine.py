@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import ref
 
 import numpy as np
@@ -20,10 +20,11 @@ from liedyn.errors import ComputationError, LiedynWarning, ShapeError, UsageErro
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, generated_step
 from liedyn.integrators.diagnosis import GAINS_LABEL, STABILITY_LIMIT, FastestMotion, check_inertia, fastest_motion
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem, Options, RunObserver, SegmentStart
-from liedyn.integrators.run_state import NEXT_OUTPUT
+from liedyn.integrators.run_state import NEXT_OUTPUT, Record
 from liedyn.integrators.solve import solve_segment
+from liedyn.io.scenarios.scenario import Scenario
 from liedyn.joints.joint_model import tree_views
-from liedyn.kernels.simulation.contact import MATERIAL_SIZE, STIFFNESS, Contacts
+from liedyn.kernels.simulation.contact import MATERIAL_SIZE, STIFFNESS
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, InputSchedule, Poses
 from liedyn.model.model import Model
 from liedyn.model.model_cache import ModelValue
@@ -38,10 +39,15 @@ from liedyn.simulation.contact_setup import (
 )
 from liedyn.simulation.control.joint_control import empty_joint_laws
 from liedyn.simulation.control.thrusts import input_name, thrust_basis
-from liedyn.simulation.joint_friction import rigid_frictions
+from liedyn.simulation.hybrid_simulation import HybridSimulation
+from liedyn.simulation.joint_friction import FrictionState, JointFriction, rigid_frictions, without_friction
+from liedyn.simulation.joint_stops import bind_stops
 from liedyn.simulation.limits import position_limit_warnings
 from liedyn.simulation.name_binding import v_to_q_indices
 from liedyn.simulation.run_checks import MIN_CREEP_TIME, measure_creep, smoothed_friction, spaced_rows
+from liedyn.simulation.run_recorder import RunRecorder
+from liedyn.simulation.segment_problems import HybridState
+from liedyn.simulation.signals.curves import SAME_TIME
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
 NO_GENERATED_CODE = "is not available for {} with this robot (too many operations, or LIEDYN_CODE=generic)"
@@ -89,11 +95,12 @@ class _WarningHistory:
 
 
 _WARNING_HISTORY = ModelValue("warnings of rollouts")
+_MOVING_MODEL = ModelValue("robot without rigid friction")
 
 
 def prepare_problem(runs: RolloutInputs, mask: np.ndarray, passive: bool, method: str, places: tuple[int, ...],
                     events: Events | None) -> tuple[InitialValueProblem, BatchStep | None]:
-    """Return the problem in which `mask` (nv,) is prescribed, and its generated step or None.
+    """Return the problem in which `mask` (nv,) is prescribed, without rigid friction, and its generated step or None.
 
     Both are cached with the model, because training loops call many short rollouts.
     """
@@ -101,16 +108,21 @@ def prepare_problem(runs: RolloutInputs, mask: np.ndarray, passive: bool, method
     key = RolloutKey(None if pattern is None else pattern.tobytes(), runs.n_inputs, contacts and contacts.key, mask.tobytes(),
                      bool(passive), method, places, rows, events and events.key, is_enabled())
     def build() -> tuple[InitialValueProblem, BatchStep | None]:
-        if passive and (frictions := rigid_frictions(model)):
-            raise UsageError(f"rollouts do not support the rigid friction of {list_names([x.name for x in frictions], 4)} (use "
-                             "ld.simulate or liedyn batch, or model: regularized)")
-        problem = _problem(model, runs.n_inputs, pattern, mask, passive, contacts and contacts.contacts, events)
+        moving = _moving_model(model, passive)
+        problem = _problem(moving, runs, mask, passive, events)
         if runs.variants is None:
             problem = problem.with_transferred_inertia()
             check_inertia(problem, prescribe="prescribe its motion (`prescribed`)")
-        return problem, generated_step(problem, method, places, pivots(problem, rows))
+        return problem, None if moving is not model else generated_step(problem, method, places, pivots(problem, rows))
     problem, step = cached_scenario(model, key, build)
     return problem, step
+
+
+def _moving_model(model: Model, passive: bool) -> Model:
+    """Return the robot without rigid friction, which runs add by its modes; `model` if none acts."""
+    frictions = rigid_frictions(model) if passive else ()
+    moving: Model = model.cached(_MOVING_MODEL, lambda: without_friction(model, frictions)) if frictions else model
+    return moving
 
 
 def pivots(problem: InitialValueProblem, rows: Pivots) -> Pivots:
@@ -118,24 +130,27 @@ def pivots(problem: InitialValueProblem, rows: Pivots) -> Pivots:
     return rows if problem.solves_constraints else ()
 
 
-def _problem(model: Model, n_inputs: int, pattern: np.ndarray | None, mask: np.ndarray, passive: bool,
-             contacts: Contacts | None, events: Events | None) -> InitialValueProblem:
-    """Return a problem whose generalized forces, thrusts or accelerations are constants of value 1.
+def _problem(model: Model, runs: RolloutInputs, mask: np.ndarray, passive: bool, events: Events | None,
+             friction: FrictionState = ()) -> InitialValueProblem:
+    """Return a problem whose generalized forces, thrusts, accelerations and feedback gains are constants of value 1.
 
-    pattern: mask of the feedback gains, which are also of value 1; None: no feedback
+    friction   modes of the coordinates with rigid friction, which `model` does not have
     """
+    n_inputs, pattern, contacts = runs.n_inputs, runs.pattern, runs.contacts and runs.contacts.contacts
     nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
     table = SignalCompiler(model, np.inf, v_to_q_indices(model))
     each = np.array([table.add_program(1.0, SignalPurpose(f"torque of {input_name(model, k)}"), exclusive=True)
                      for k in range(n_inputs)], dtype=np.int64)
-    watch = no if events is None else events.add_event_signals(table)
+    level = np.where(mask, ACCELERATION, TORQUE)
+    stops = bind_stops((), level, (), friction, table, model)
+    watch = np.append(no if events is None else events.add_event_signals(table), np.array(stops.event_signals, dtype=np.int64))
     actuators, basis = np.arange(n_inputs - nv), thrust_basis(model)[:n_inputs - nv]
     links = np.array([model.link_index(model.description.actuators[j].link) for j in actuators], dtype=np.int64)
-    schedule = InputSchedule(np.where(mask, ACCELERATION, TORQUE), each[:nv], np.full(nv, -1), np.zeros(nv), np.zeros(nv),
+    schedule = InputSchedule(level, each[:nv], np.full(nv, -1), np.zeros(nv), np.zeros(nv),
                              v_to_q_indices(model), links, np.zeros_like(links), basis.ravel(), np.zeros(3 * len(links)),
                              each[nv:], np.full(len(links), -np.inf), np.full(len(links), np.inf), none, none, watch,
                              Poses(*[no] * 5), force_actuator=actuators)
-    signals = unfreeze_switches(table.arrays(none, none))
+    signals = table.arrays(none, none) if friction else unfreeze_switches(table.arrays(none, none))
     laws = None
     if pattern is not None:
         laws = empty_joint_laws(model, np.full(nv, np.inf), np.zeros(nv, dtype=bool),
@@ -147,7 +162,8 @@ def _problem(model: Model, n_inputs: int, pattern: np.ndarray | None, mask: np.n
     constraints = ConstraintOptions(no) if model.nc else None
     return InitialValueProblem(model=model, q=model.neutral(), v=np.zeros(nv), passive=passive, constraints=constraints,
                                schedule=schedule, signals=signals, stack_size=table.stack_size, joint_laws=laws,
-                               contacts=contacts, directions=events.directions if events else ())
+                               contacts=contacts, stops=stops.stops, hard_stop_scales=stops.sizes,
+                               directions=(*(events.directions if events else ()), *stops.directions))
 
 
 def step_clocks(steps: int, dt: float) -> np.ndarray:
@@ -306,7 +322,7 @@ def drop_reported(model: Model, warnings: Sequence[LiedynWarning]) -> list[Liedy
 
 def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t: np.ndarray, q: np.ndarray) -> list[LiedynWarning]:
     """Return a warning if joints creep because friction is smoothed."""
-    model = runs.model
+    model = runs.model if runs.variants else problem.model               # without rigid friction
     if not problem.passive or t[-1] <= MIN_CREEP_TIME:             # saves time in many short rollouts
         return []
     constants = [model.constants] if runs.variants is None else map(runs.variants.constants_of, range(len(runs.variants)))
@@ -464,16 +480,25 @@ def check_within_limits(problem: InitialValueProblem, runs: RolloutInputs, metho
     """Raise UsageError for options that the loop of a single run does not support."""
     for is_used, option in _unsupported(problem, runs, method):
         if is_used:
-            mend = "semi_implicit, whose code is four times shorter, or" if method == "rk4" else "rk4 with"
-            raise UsageError(
-                f"{option} requires generated code, which {NO_GENERATED_CODE.format(method)}; use {mend} tau as an array")
+            mend = "ld.simulate" if _moving_model(runs.model, problem.passive) is not runs.model else \
+                "semi_implicit, whose code is four times shorter, or tau as an array" if method == "rk4" else \
+                "rk4 with tau as an array"
+            raise UsageError(f"{option} requires {missing_code(problem, runs.model, method)}; use {mend}")
+
+
+def missing_code(problem: InitialValueProblem, model: Model, method: str) -> str:
+    """Return what vectorized runs of a robot require but do not have."""
+    if problem.passive and (frictions := rigid_frictions(model)):
+        return f"a robot without rigid friction, which {list_names([x.name for x in frictions], 4)} has"
+    return f"generated code, which {NO_GENERATED_CODE.format(method)}"
 
 
 def _unsupported(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> tuple[Any, ...]:
     """Return (whether it is used, name) of each option that the loop of a single run does not support."""
     return ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
             (runs.moving, "feedback with gains or a state that change"),
-            (len(runs.segments) > 1, "a mask that changes"), (problem.directions, "an event"))
+            (len(runs.segments) > 1, "a mask that changes"), (problem.directions, "an event"),
+            (runs.variants is not None and problem.passive and rigid_frictions(runs.model), "variants of a robot"))
 
 
 def rerun_dependent(problem: InitialValueProblem, runs: RolloutInputs, batch_states: BatchStates, outputs: BatchOutputs,
@@ -500,17 +525,16 @@ def run_sequentially(problem: InitialValueProblem, runs: RolloutInputs, batch_st
     reasons: dict[int, str] = {}
     driving = runs.step_inputs(0, runs.steps).series
     for k in map(int, run_indices):
-        single, counter, has_output = _problem_of_run(problem, runs, k), _RowCounter(), rows <= runs.last[k]
+        has_output = rows <= runs.last[k]
         times = np.unique(dt * np.append(rows[has_output], runs.last[k]))
-        try:
-            segment = solve_segment(single, SegmentStart(0.0, single.q, single.v), times, Options(step=dt),
-                                    controller=_HeldForces(driving[k], dt), observer=counter)
-            loops = segment.statistics.loops
-            if loops is not None and loops.singular:
-                runs.singular_times[k] = loops.singular_time
-        except ComputationError as error:
-            batch_states.ended[k], reasons[k] = round((error.at or 0.0) / dt), str(error)
-        record, count = counter.record, min(int(counter.count[NEXT_OUTPUT]), np.count_nonzero(has_output))
+        forces = _HeldForces(driving[k], dt)
+        if problem.passive and (frictions := rigid_frictions(runs.model)):
+            record, count, failed = _run_with_friction(problem, runs, k, frictions, times, dt, forces)
+        else:
+            record, count, failed = _run_segment(problem, runs, k, times, dt, forces)
+        if failed is not None:
+            batch_states.ended[k], reasons[k] = round((failed.at or 0.0) / dt), str(failed)
+        count = min(count, int(np.count_nonzero(has_output)))
         # the vectorized run may have written more rows
         for x in (outputs.q, outputs.v, outputs.supplied_energy, outputs.forces):
             x[k] = np.nan
@@ -521,6 +545,52 @@ def run_sequentially(problem: InitialValueProblem, runs: RolloutInputs, batch_st
         if outputs.forces.shape[2]:
             outputs.forces[k, :count] = np.concatenate([record.a, record.tau, record.wrench], axis=1)[:count]
     return reasons
+
+
+_Attempt: TypeAlias = tuple[Record | None, int, ComputationError | None]      # rows, their number, and why the run has ended
+
+
+def _run_segment(problem: InitialValueProblem, runs: RolloutInputs, k: int, times: np.ndarray, dt: float,
+                 forces: _HeldForces) -> _Attempt:
+    """Simulate run k."""
+    single, counter = _problem_of_run(problem, runs, k), _RowCounter()
+    failed = None
+    try:
+        segment = solve_segment(single, SegmentStart(0.0, single.q, single.v), times, Options(step=dt), controller=forces,
+                                observer=counter)
+        loops = segment.statistics.loops
+        if loops is not None and loops.singular:
+            runs.singular_times[k] = loops.singular_time
+    except ComputationError as error:
+        failed = error
+    return counter.record, int(counter.count[NEXT_OUTPUT]), failed
+
+
+def _run_with_friction(problem: InitialValueProblem, runs: RolloutInputs, k: int, frictions: Sequence[JointFriction],
+                       times: np.ndarray, dt: float, forces: _HeldForces) -> _Attempt:
+    """Simulate run k with rigid friction: each time when a joint sticks or slides ends a segment."""
+    def compile_state(state: HybridState) -> InitialValueProblem:
+        segment = _problem(moving, runs, problem.prescribed, problem.passive, None, state.friction)
+        return _problem_of_run(segment.with_transferred_inertia(), runs, k)
+
+    moving, single = _moving_model(runs.model, problem.passive), _problem_of_run(problem, runs, k)
+    rows, failed = RunRecorder(moving, single, frictions=frictions), None
+    scenario = Scenario(robot="", duration=float(times[-1]), output_step=float(times[-1]))
+    simulation = HybridSimulation(scenario, moving, single, frictions, compile_state=compile_state, controller=forces)
+    try:
+        loops = simulation.run(times, Options(step=dt), lambda fraction: None, rows).loops
+        if loops is not None and loops.singular:
+            runs.singular_times[k] = loops.singular_time
+    except ComputationError as error:
+        rows.abort_segment()
+        failed = error
+    runs.warnings += [warning for warning in simulation.warnings if warning not in runs.warnings]
+    if not (segments := rows.segments()):
+        return None, 0, failed
+    record = rows.full_run_record(segments)
+    times = times[:np.searchsorted(times, record.t[-1] * (1.0 + SAME_TIME), side="right")]
+    last = np.searchsorted(record.t, times + SAME_TIME * record.t[-1], side="right") - 1        # after the events of its time
+    return Record(*(x[last] for x in record)), len(times), failed
 
 
 def _problem_of_run(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:

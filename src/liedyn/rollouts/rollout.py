@@ -24,6 +24,7 @@ from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynWarning, ShapeError, UsageError, counted, list_names, warn
 from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, curve_coefficients, thread_borders
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.trajectory_csv import data_frame
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.constraints.driver import LOOP_OPEN
@@ -37,12 +38,12 @@ from liedyn.model.spatial import pose_from_array
 from liedyn.numba_tools.decorators import compile_entry_point
 from liedyn.public_calls import explained
 from liedyn.rollouts.engine import (
-    NO_GENERATED_CODE,
     check_within_limits,
     checked_runs,
     contact_motions,
     drop_reported,
     from_states,
+    missing_code,
     pivots,
     prepare_problem,
     rerun_dependent,
@@ -672,7 +673,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     all_thrusts = all_forces[..., all_forces.shape[-1] - len(problem.thrusters):] if forces and len(problem.thrusters) else None
     result = Rollout(dt * rows, q, v, all_a, all_tau, all_thrusts, ended, reasons, handler.recorded_events if handler else None,
                      stopped.reshape(runs.lead), partial(_adjoint, runs, passive, method, dt),
-                     _missing_adjoint(vectorized, method, runs, bound_events, every),
+                     _missing_adjoint(vectorized, problem, method, runs, bound_events, every),
                      contact_settings and partial(contact_motions, problem, runs),
                      partial(warnings_of, event_warnings, problem, runs, dt, method), model, variants)
     already_checked = checked_runs(runs, problem, dt, method)
@@ -685,10 +686,11 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     return result
 
 
-def _missing_adjoint(vectorized: bool, method: Method, runs: RolloutInputs, events: Events | None, every: int) -> str:
+def _missing_adjoint(vectorized: bool, problem: InitialValueProblem, method: Method, runs: RolloutInputs,
+                     events: Events | None, every: int) -> str:
     """Return why a rollout has no adjoint, or an empty text."""
     if not vectorized:
-        return f"requires generated code, which {NO_GENERATED_CODE.format(method)}"
+        return f"requires {missing_code(problem, runs.model, method)}"
     if runs.policy:
         return "has no derivatives of a policy; use a Feedback, or tau as an array"
     if events:

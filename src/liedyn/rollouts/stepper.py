@@ -19,8 +19,8 @@ from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
 from liedyn.model.model import Model
 from liedyn.public_calls import explained
 from liedyn.rollouts.engine import (
-    NO_GENERATED_CODE,
     contact_motions,
+    missing_code,
     prepare_problem,
     state_warnings,
     step_clocks,
@@ -127,7 +127,7 @@ class Stepper:
         places, constants = inputs.varying
         problem, generated = prepare_problem(inputs, inputs.masks[0], passive, method, places, None)
         if generated is None:
-            raise UsageError(f"a Stepper requires generated code, which {NO_GENERATED_CODE.format(method)}; use ld.rollout")
+            raise UsageError(f"a Stepper requires {missing_code(problem, model, method)}; use ld.rollout")
         self.model, self.dt, self.steps = model, dt, steps
         self._inputs, self._problem, self._method, self._mask = inputs, problem, method, inputs.masks[0]
         self._has_prescribed = bool(self._mask.any())

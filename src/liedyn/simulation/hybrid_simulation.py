@@ -33,7 +33,7 @@ from liedyn.integrators.problem import (
     event_options,
     state_vector,
 )
-from liedyn.integrators.segment import RightHandSide, ZeroOrderHold, evaluate_state
+from liedyn.integrators.segment import RightHandSide, SampledTorques, ZeroOrderHold, evaluate_state
 from liedyn.integrators.solve import solve_segment
 from liedyn.integrators.zero_crossings import (
     START_FACTOR,
@@ -127,10 +127,14 @@ class HybridSimulation:
 
     first       problem at the start of the scenario, for the first segment
     frictions   rigid friction of coordinates, which `model` does not have
+    compile_state, controller   of `SegmentProblems`, and called at samples; None: those of the scenario
     """
 
-    def __init__(self, scenario: Scenario, model: Model, first: InitialValueProblem, frictions: Sequence[JointFriction] = ()):
-        self.scenario, self.model, self.problems = scenario, model, SegmentProblems(scenario, model, first, frictions)
+    def __init__(self, scenario: Scenario, model: Model, first: InitialValueProblem, frictions: Sequence[JointFriction] = (), *,
+                 compile_state: Callable[[HybridState], InitialValueProblem] | None = None,
+                 controller: SampledTorques | None = None):
+        self.scenario, self.model = scenario, model
+        self.problems = SegmentProblems(scenario, model, first, frictions, compile_state)
         self.frictions = self.problems.frictions
         self._ended_friction = FrictionEvents()                # of the last segment
         self._hard_stops = HardStops(self.problems.stops, model, scenario.duration, scenario.limits.place
@@ -142,7 +146,7 @@ class HybridSimulation:
         self._force_events = [e for e, k in enumerate(first.schedule.watch) if k >= 0 and reads_forces(first, k)]
         self._has_impact = np.array([event.has_impact for event in self.state_events], dtype=bool)
         self._directions = np.array([event.direction for event in self.state_events])
-        self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
+        self.controller = SampledController(scenario.sampling, model) if scenario.sampling else controller
         self.visited_states: list[HybridState] = []                   # of completed segments
         self.total_statistics = Statistics(warnings=())
         self._duration = scenario.duration                             # end of the run [s]
@@ -457,7 +461,8 @@ class HybridSimulation:
         events = {field.name: [getattr(event, field.name) for event in self.occurred_events] for field in fields(OccurredEvent)}
         jumps = {name: np.array(events[name]).reshape(-1, self.model.nv) for name in ("dv", "impulse")}
         return {"problems": self.problems.state_dict(), "hard_stops": self._hard_stops.state_dict(),
-                "actions": self.actions.state_dict(), "controller": self.controller and self.controller.state_dict(),
+                "actions": self.actions.state_dict(),
+                "controller": self.controller.state_dict() if isinstance(self.controller, SampledController) else None,
                 "visited_states": [self.problems.state_to_list(hybrid_state) for hybrid_state in self.visited_states],
                 "segment_start": self._segment_start and self._segment_start.state_dict(),
                 "omits_first_row": self._omits_first_row, "segment_ends": list(self._segment_ends),
@@ -469,7 +474,7 @@ class HybridSimulation:
         self.problems.load_state_dict(state["problems"])
         self._hard_stops.load_state_dict(state["hard_stops"])
         self.actions.load_state_dict(state["actions"])
-        if self.controller:
+        if isinstance(self.controller, SampledController):
             self.controller.load_state_dict(state["controller"])
         self.visited_states = [self.problems.state_from_list(values) for values in state["visited_states"]]
         self._segment_start = SegmentStart.from_state_dict(state["segment_start"])

@@ -1,7 +1,7 @@
 """The initial value problem of each segment of a run: the robot with its attached bodies in the current phase, compiled once."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
@@ -206,12 +206,14 @@ class SegmentProblems:
     """The initial value problems of one run, and the current one. first: the problem at the start of the scenario.
 
     frictions     rigid friction of coordinates, which `model` does not have
+    compile_state  returns the problem of a hybrid state; None: that of the scenario
     ledger        times of the events
     phase_began   start time of the current phase [s]
     """
 
-    def __init__(self, scenario: Scenario, model: Model, first: InitialValueProblem, frictions: Sequence[JointFriction] = ()):
-        self.scenario, self.model, self.frictions = scenario, model, tuple(frictions)
+    def __init__(self, scenario: Scenario, model: Model, first: InitialValueProblem, frictions: Sequence[JointFriction] = (),
+                 compile_state: Callable[[HybridState], InitialValueProblem] | None = None):
+        self.scenario, self.model, self.frictions, self._compile_state = scenario, model, tuple(frictions), compile_state
         self.phases = {phase.name: phase for phase in scenario.phases}
         self.stops = limit_stops(scenario, model)
         self.hybrid_state = HybridState(scenario.phases[0].name if scenario.phases else None)
@@ -264,6 +266,9 @@ class SegmentProblems:
         return self.phases.get(hybrid_state.phase or "")
 
     def _compile(self, hybrid_state: HybridState) -> None:
+        if self._compile_state is not None:
+            self._problems[hybrid_state] = self._compile_state(hybrid_state), ()
+            return
         phase = self.phase_of(hybrid_state)
         model = with_attached_bodies(with_open_loops(self.model, phase), hybrid_state.attached)
         problem, _, warnings = compile_schedule(self.scenario, model, self._rules(hybrid_state), self.present_stops(hybrid_state),

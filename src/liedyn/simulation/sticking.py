@@ -19,6 +19,7 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.dynamics.dynamics import mass_matrix
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, list_names
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.zero_crossings import rounding_bound
@@ -28,6 +29,7 @@ from liedyn.simulation.joint_friction import FrictionMode, JointFriction
 _ACCELERATION_TOLERANCE = 1e-12   # of the terms of an acceleration, and of what static levels give: it is zero
 _FORCE_TOLERANCE = 1e-9           # of the static level: friction is at it
 _RANK_TOLERANCE = 1e-10           # eigenvalues of W, scaled so that its diagonal is 1, which are rounding
+_ARRIVAL_TOLERANCE = 1e-6         # of characteristic velocities: a change by which a coordinate comes to rest
 _MOBILITY_TOLERANCE = 1e-12       # of the inverse inertia without constraints: friction has no effect (dead centre)
 
 
@@ -41,6 +43,7 @@ def stop_slow_coordinates(state: EventState, problem: InitialValueProblem, frict
     """
     resting: list[JointFriction] = []
     W = _mobility(state, problem)
+    arrived = [k for k in arrived if _comes_to_rest(state, W, k)]
     for _ in range(len(frictions) + 1):                        # constraints stop further coordinates
         still = [friction for friction in frictions if friction.coordinate in arrived or abs(
             state.v[friction.coordinate]) <= max(rounding_bound(friction.speed_scale), SPEED_TOLERANCE * speed)]
@@ -53,6 +56,20 @@ def stop_slow_coordinates(state: EventState, problem: InitialValueProblem, frict
         v[rows] = 0.0
         state = replace(state, v=v)
     return state, resting
+
+
+def _comes_to_rest(state: EventState, W: Array, k: int) -> bool:
+    """Return whether the velocity of coordinate k, which has just reached zero, is zero within rounding.
+
+    Near a dead centre it is not, if the return to the constraints after the step has changed it: stopping it would stop others.
+    It then slides on, and reaches zero again after a short step.
+    """
+    if not W[k, k]:
+        return True
+    scales = model_scales(state.model)
+    speeds = np.array([scales.unit_scale(f"{unit}/s") for unit in state.model.v_units])
+    change = W[:, k] * (state.v[k] / W[k, k])
+    return bool((np.abs(change) <= _ARRIVAL_TOLERANCE * speeds).all())
 
 
 def friction_modes(state: EventState, t: float, problem: InitialValueProblem, a: Array,
