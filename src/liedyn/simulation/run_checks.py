@@ -472,7 +472,9 @@ class SelfCheck:
     def _check_friction(self, record: Record, friction: Array) -> None:
         """Note the first time at which rigid friction (N, nv) of a coordinate contradicts its law."""
         for each in self.frictions:
-            rows = np.flatnonzero(each.contradicts(record.v[:, each.coordinate], friction[:, each.coordinate]))
+            wrong = each.contradicts(record.v[:, each.coordinate], friction[:, each.coordinate])
+            wrong[-1:] = False                                 # a force that jumps there may release the coordinate
+            rows = np.flatnonzero(wrong)
             if len(rows):
                 self._wrong_friction.setdefault(each.name, float(record.t[rows[0]]))
 
