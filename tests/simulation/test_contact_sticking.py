@@ -139,10 +139,24 @@ def test_wrong_materials_are_errors(material, message):
         ld.simulate(block(), duration=0.1, contacts={"links": {"block": FEET}, **values})
 
 
-def test_rollouts_and_linear_systems_are_errors_by_name():
+def test_rollouts_are_the_runs_of_simulate():
+    """Also with the forces of contacts, which depend on their stretches, and beside a run that does not slide."""
+    run = run_on_slope(0.3, duration=0.1, method={"method": "rk4", "step": 2e-4}, stick=1e-4, scenario={"output_step": 0.01})
+    contacts = {"links": {"block": FEET}, "planes": {"ramp": {"normal": NORMAL.tolist()}}, "friction": MU,
+                "sink": SINK, "exponent": 1, "damping": 20, "stick": 1e-4}
+    runs = ld.rollout(block(), run.q[0], [run.v[0], 0 * run.v[0]], dt=2e-4, steps=500, every=50, contacts=contacts)
+    np.testing.assert_allclose(runs.q[0], run.q, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(runs.contacts.tangential[0], run.contacts.tangential, rtol=0, atol=1e-6)
+    assert (runs.contacts.tangential[1, -1] < 0.9 * runs.contacts.tangential[0, 2]).all()
+
+
+def test_linear_systems_and_fast_rollouts_are_errors_by_name():
     contacts, model = {"links": {"block": FEET[:2]}, "stick": 1e-5}, block()
-    with pytest.raises(ld.UsageError, match=r"rollouts do not support contacts that stick: block\.1, block\.2"):
-        ld.rollout(model, [model.neutral()], np.zeros((1, 6)), dt=1e-3, steps=2, contacts=contacts)
+    for option, name in (({"method": "semi_implicit"}, "method 'semi_implicit'"), ({"tau": lambda t, q, v: 0 * v}, "a policy")):
+        with pytest.raises(ld.UsageError, match=rf"{name} requires contacts that do not stick, unlike block\.1, block\.2"):
+            ld.rollout(model, [model.neutral()], np.zeros((1, 6)), dt=1e-3, steps=2, contacts=contacts, **option)
+    with pytest.raises(ld.UsageError, match="Stepper requires contacts that do not stick"):
+        ld.Stepper(model, 1e-3, contacts=contacts)
     with pytest.raises(ld.UsageError, match="contacts that stick have no linear system"):
         ld.linearize_scenario({"robot": "robots/quadruped.yaml", "duration": 1.0, "contacts": {
             "links": {"*_foot": {"sphere": {"radius": 0.02}}}, "stick": 1e-4}})

@@ -35,6 +35,7 @@ from liedyn.simulation.contact_setup import (
     contact_motion,
     friction_coefficients,
     material_scale,
+    place_stretches,
     scale_with_weight,
 )
 from liedyn.simulation.control.joint_control import empty_joint_laws
@@ -136,11 +137,12 @@ def _problem(model: Model, runs: RolloutInputs, mask: np.ndarray, passive: bool,
 
     friction   modes of the coordinates with rigid friction, which `model` does not have
     """
-    n_inputs, pattern, contacts = runs.n_inputs, runs.pattern, runs.contacts and runs.contacts.contacts
+    n_inputs, pattern = runs.n_inputs, runs.pattern
     nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
     table = SignalCompiler(model, np.inf, v_to_q_indices(model))
     each = np.array([table.add_program(1.0, SignalPurpose(f"torque of {input_name(model, k)}"), exclusive=True)
                      for k in range(n_inputs)], dtype=np.int64)
+    contacts, integral = (None, no) if runs.contacts is None else place_stretches(runs.contacts.contacts, nv, no)
     level = np.where(mask, ACCELERATION, TORQUE)
     stops = bind_stops((), level, (), friction, table, model)
     watch = np.append(no if events is None else events.add_event_signals(table), np.array(stops.event_signals, dtype=np.int64))
@@ -149,7 +151,7 @@ def _problem(model: Model, runs: RolloutInputs, mask: np.ndarray, passive: bool,
     schedule = InputSchedule(level, each[:nv], np.full(nv, -1), np.zeros(nv), np.zeros(nv),
                              v_to_q_indices(model), links, np.zeros_like(links), basis.ravel(), np.zeros(3 * len(links)),
                              each[nv:], np.full(len(links), -np.inf), np.full(len(links), np.inf), none, none, watch,
-                             Poses(*[no] * 5), force_actuator=actuators)
+                             Poses(*[no] * 5), integral, force_actuator=actuators)
     signals = table.arrays(none, none) if friction else unfreeze_switches(table.arrays(none, none))
     laws = None
     if pattern is not None:
@@ -239,11 +241,12 @@ def contact_motions(problem: InitialValueProblem, runs: RolloutInputs, q: np.nda
     ended = np.isnan(q).any(axis=2)
     q, v = np.where(ended[..., None], runs.model.neutral(), q), np.where(ended[..., None], 0.0, v)
     assert runs.contacts is not None and problem.contacts is not None, "the rollout has contacts"
+    states = (q, v) if runs.stretches is None else (q, v, runs.stretches)
     names = runs.contacts.names
     force, tangential, depth, slip = (np.empty((*ended.shape, len(names))) for _ in range(4))
     arrays = {"force": force, "depth": depth, "slip": slip, "centre": np.empty((*ended.shape, 3)), "tangential": tangential}
     if _have_equal_frames(runs):
-        motion = contact_motion(problem, names, *(x.reshape(-1, x.shape[2]) for x in (q, v)))
+        motion = contact_motion(problem, names, *(x.reshape(-1, x.shape[2]) for x in states))
         for name, x in arrays.items():
             x[...] = getattr(motion, name).reshape(x.shape)
         scale = material_scale(problem.contacts, runs.weights[runs.robot]).reshape(runs.count, len(names), MATERIAL_SIZE)
@@ -252,8 +255,8 @@ def contact_motions(problem: InitialValueProblem, runs: RolloutInputs, q: np.nda
     else:
         for robot in np.unique(runs.robot):
             run_indices = np.flatnonzero(runs.robot == robot)
-            states = (x[run_indices].reshape(-1, x.shape[2]) for x in (q, v))
-            motion = contact_motion(_with_robot(problem, runs, int(run_indices[0])), names, *states)
+            motion = contact_motion(_with_robot(problem, runs, int(run_indices[0])), names,
+                                    *(x[run_indices].reshape(-1, x.shape[2]) for x in states))
             for name, x in arrays.items():
                 x[run_indices] = getattr(motion, name).reshape(len(run_indices), *x.shape[1:])
     for x in arrays.values():
@@ -483,13 +486,16 @@ def check_within_limits(problem: InitialValueProblem, runs: RolloutInputs, metho
             mend = "ld.simulate" if _moving_model(runs.model, problem.passive) is not runs.model else \
                 "semi_implicit, whose code is four times shorter, or tau as an array" if method == "rk4" else \
                 "rk4 with tau as an array"
-            raise UsageError(f"{option} requires {missing_code(problem, runs.model, method)}; use {mend}")
+            raise UsageError(f"{option} requires {missing_code(problem, runs, method)}; use {mend}")
 
 
-def missing_code(problem: InitialValueProblem, model: Model, method: str) -> str:
+def missing_code(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> str:
     """Return what vectorized runs of a robot require but do not have."""
+    model, contacts = runs.model, runs.contacts
     if problem.passive and (frictions := rigid_frictions(model)):
         return f"a robot without rigid friction, which {list_names([x.name for x in frictions], 4)} has"
+    if contacts is not None and contacts.sticking:
+        return f"contacts that do not stick, unlike {list_names(contacts.sticking, 4)} (key stick)"
     return f"generated code, which {NO_GENERATED_CODE.format(method)}"
 
 
@@ -542,6 +548,10 @@ def run_sequentially(problem: InitialValueProblem, runs: RolloutInputs, batch_st
             continue
         for x, recorded in ((outputs.q, record.q), (outputs.v, record.v), (outputs.supplied_energy, record.supplied_energy)):
             x[k, :count] = recorded[:count]
+        if record.stretch.shape[1]:
+            if runs.stretches is None:
+                runs.stretches = np.zeros((runs.count, len(rows), record.stretch.shape[1]))
+            runs.stretches[k, :count] = record.stretch[:count]
         if outputs.forces.shape[2]:
             outputs.forces[k, :count] = np.concatenate([record.a, record.tau, record.wrench], axis=1)[:count]
     return reasons

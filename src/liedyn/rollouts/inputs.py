@@ -103,6 +103,11 @@ class ContactSettings(NamedTuple):
     names: tuple[str, ...]
     key: str               # text of the argument
 
+    @property
+    def sticking(self) -> list[str]:
+        """Names of the contacts that stick."""
+        return [name for name, place in zip(self.names, self.contacts.stretch, strict=True) if place >= 0]
+
     @classmethod
     def read(cls, argument: Mapping[str, Any] | None, model: Model) -> ContactSettings | None:
         """Return the contacts of an argument, or None."""
@@ -110,10 +115,6 @@ class ContactSettings(NamedTuple):
         if node is None:
             return None
         contacts, names = bind_contacts(read_contacts(node, "rk4"), model)
-        if contacts is not None and (contacts.stretch >= 0).any():
-            sticking = [name for name, place in zip(names, contacts.stretch, strict=True) if place >= 0]
-            raise UsageError(f"rollouts do not support contacts that stick: {list_names(sticking, 4)} (leave out the key stick, "
-                             "or use ld.run_scenario)")
         return contacts and cls(contacts, names, text_of(argument, "contacts", ScenarioError))
 
 
@@ -165,6 +166,7 @@ class RolloutInputs:
     gain_steps         number of gains of a feedback: that of steps, or 1
     moving             (places in `values`, series (N, 1 or S, n)) of gains and setpoints that change between steps
     rerun_indices      runs that `run_sequentially` has repeated
+    stretches          (N, R, 3s) stretches of contacts that stick, at the outputs
     singular_times     times at which these passed a singular configuration, by run
     warnings           about the initial states
     """
@@ -203,6 +205,7 @@ class RolloutInputs:
         self.warnings: list[LiedynWarning] = []
         self.rows = {mask.tobytes(): rows for mask, rows in self._independent_equations(model, names)} if model.nc else {}
         self.rerun_indices = np.zeros(0, dtype=np.int64)
+        self.stretches: np.ndarray | None = None
         self.singular_times: dict[int, float] = {}
         for name, x in (("tau", self.tau), ("a", self.a)):
             self._check_steps(name, x)

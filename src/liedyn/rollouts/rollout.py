@@ -690,7 +690,7 @@ def _missing_adjoint(vectorized: bool, problem: InitialValueProblem, method: Met
                      events: Events | None, every: int) -> str:
     """Return why a rollout has no adjoint, or an empty text."""
     if not vectorized:
-        return f"requires {missing_code(problem, runs.model, method)}"
+        return f"requires {missing_code(problem, runs, method)}"
     if runs.policy:
         return "has no derivatives of a policy; use a Feedback, or tau as an array"
     if events:

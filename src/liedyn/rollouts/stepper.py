@@ -127,7 +127,7 @@ class Stepper:
         places, constants = inputs.varying
         problem, generated = prepare_problem(inputs, inputs.masks[0], passive, method, places, None)
         if generated is None:
-            raise UsageError(f"a Stepper requires {missing_code(problem, model, method)}; use ld.rollout")
+            raise UsageError(f"a Stepper requires {missing_code(problem, inputs, method)}; use ld.rollout")
         self.model, self.dt, self.steps = model, dt, steps
         self._inputs, self._problem, self._method, self._mask = inputs, problem, method, inputs.masks[0]
         self._has_prescribed = bool(self._mask.any())

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike
+from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynWarning, Place, ScenarioError, list_names, summarized
 from liedyn.immutable import Immutable
@@ -360,6 +360,14 @@ def deep_contact_warnings(problem: InitialValueProblem, names: Sequence[str]) ->
                           f"the contact of {names[k]} starts with a penetration of {at.depth[0, k]:.3g} m and a force of "
                           f"{at.force[0, k] / weight:.3g} times the weight of the robot: start higher (initial.q), or increase "
                           "contacts.sink")]
+
+
+def place_stretches(contacts: Contacts, nv: int, integral: Integers) -> tuple[Contacts, Integers]:
+    """Return the contacts with the places of their stretches, and the states of laws: integrals of pid laws, then stretches."""
+    sticks = contacts.stretch >= 0
+    stretches = nv + np.arange(3 * np.count_nonzero(sticks))
+    return (contacts._replace(stretch=np.where(sticks, contacts.stretch + len(integral), -1)),
+            np.concatenate([integral, stretches]))
 
 
 def contact_motion(problem: InitialValueProblem, names: tuple[str, ...], q: Array, v: Array,

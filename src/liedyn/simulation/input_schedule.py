@@ -41,7 +41,7 @@ from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, TORQUE, VE
 from liedyn.model.description import JointValues
 from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import bind_constraints, close_initial_state
-from liedyn.simulation.contact_setup import bind_contacts
+from liedyn.simulation.contact_setup import bind_contacts, place_stretches
 from liedyn.simulation.control.control_law import law_model, motor_messages
 from liedyn.simulation.control.elastic_joint_control import bind_control, is_motor_law, start_on_reference
 from liedyn.simulation.control.joint_control import bind_laws
@@ -220,16 +220,9 @@ class _BoundScenario:
         if contacts is not None:
             touching = np.arange(len(contacts.group) - 1)
             contacts = contacts._replace(switch=compiler.reserve_switches(len(touching)) + touching)
-            contacts = self._with_stretches(contacts)
+            contacts, self.actuation["integral"] = place_stretches(contacts, model.nv, self.actuation["integral"])
         self.contacts = contacts
         self.joint_laws = place_estimate(self.joint_laws, len(self.actuation["integral"]))
-
-    def _with_stretches(self, contacts: Contacts) -> Contacts:
-        """Return the contacts with the places of their stretches, which become states after the integrals of pid laws."""
-        sticks, integral = contacts.stretch >= 0, self.actuation["integral"]
-        states = self.model.nv + np.arange(3 * np.count_nonzero(sticks))
-        self.actuation |= {"integral": np.concatenate([integral, states])}
-        return contacts._replace(stretch=np.where(sticks, contacts.stretch + len(integral), -1))
 
     def inputs(self, start_times: Mapping[str, float]) -> tuple[InputSchedule, Signals, WarningLog]:
         """Return schedule and signals for clocks that start at these times [s], and warnings."""
