@@ -150,6 +150,16 @@ def test_rollouts_are_the_runs_of_simulate():
     assert (runs.contacts.tangential[1, -1] < 0.9 * runs.contacts.tangential[0, 2]).all()
 
 
+def test_variants_have_the_stiffness_of_their_weight():
+    contacts = {"links": {"block": FEET}, "planes": {"ramp": {"normal": NORMAL.tolist()}}, "friction": MU, "sink": SINK,
+                "exponent": 1, "damping": 20, "stick": 1e-4}
+    pose = [*(-SINK * math.cos(SLOPE) * NORMAL), *Rotation.from_euler("y", SLOPE).as_quat()]
+    masses = np.array([MASS, 1.5 * MASS])
+    runs = ld.rollout(ld.Variants(block(), {"mass.block": masses}), pose, np.zeros(6), dt=5e-4, steps=1000, every=500,
+                      contacts=contacts)
+    np.testing.assert_allclose(runs.contacts.tangential[:, -1].sum(axis=1), masses * G * math.sin(SLOPE), rtol=1e-5)
+
+
 def test_linear_systems_and_fast_rollouts_are_errors_by_name():
     contacts, model = {"links": {"block": FEET[:2]}, "stick": 1e-5}, block()
     for option, name in (({"method": "semi_implicit"}, "method 'semi_implicit'"), ({"tau": lambda t, q, v: 0 * v}, "a policy")):

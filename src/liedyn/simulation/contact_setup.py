@@ -24,6 +24,8 @@ from liedyn.kernels.simulation.contact import (
     PLANE,
     SPHERE,
     STATIC_FRICTION,
+    STICK_DAMPING,
+    STICK_STIFFNESS,
     STIFFNESS,
     Contacts,
 )
@@ -308,7 +310,7 @@ def weight_gradient(model: Model) -> Array:
 
 
 def scale_with_weight(contacts: Contacts, ratio: float) -> Contacts:
-    """Return the contacts for a weight multiplied by `ratio`: stiffness derived from the weight is multiplied by it, too."""
+    """Return the contacts for a weight multiplied by `ratio`: stiffness and damping derived from it are multiplied, too."""
     return contacts._replace(material=contacts.material * material_scale(contacts, ratio),
                              weight_share=contacts.weight_share * ratio)
 
@@ -316,7 +318,8 @@ def scale_with_weight(contacts: Contacts, ratio: float) -> Contacts:
 def material_scale(contacts: Contacts, ratio: ArrayLike) -> Array:
     """Return the (..., MATERIAL_SIZE m) factors of the material parameters for weights multiplied by ratio (...)."""
     scale = np.ones((*np.shape(ratio), len(contacts.link), MATERIAL_SIZE))
-    scale[..., STIFFNESS] = np.where(contacts.scales_with_weight, np.asarray(ratio)[..., None], 1.0)
+    for k in (STIFFNESS, STICK_STIFFNESS, STICK_DAMPING):
+        scale[..., k] = np.where(contacts.scales_with_weight, np.asarray(ratio)[..., None], 1.0)
     return scale.reshape(*np.shape(ratio), MATERIAL_SIZE * len(contacts.link))
 
 

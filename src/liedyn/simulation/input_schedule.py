@@ -35,7 +35,6 @@ from liedyn.io.scenarios.scenario import (
     Waypoints,
 )
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
-from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, TORQUE, VELOCITY, InputSchedule, Poses, Signals
 from liedyn.model.description import JointValues
