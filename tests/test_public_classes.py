@@ -110,6 +110,7 @@ EXAMPLES = {
     "ClosedForm": lambda p: ld.closed_form(model_of(p), Q),
     "ComputationError": lambda p: raised(lambda: ld.simulate(model_of(p), duration=1, tau={"one": "1e4*exp(300*t)"})),
     "ConfigurationError": lambda p: raised(lambda: ld.mass_matrix(model_of(p), [0.1, np.nan])),
+    "ConsistentParameters": lambda p: ld.consistent_parameters(ld.identify(*recorded(p)[:4])),
     "ConstrainedForwardDerivatives": lambda p: ld.constrained_forward_derivatives(*bars(), np.zeros(4)),
     "ConstrainedHybridDerivatives": lambda p: ld.constrained_hybrid_derivatives(
         *bars(), np.zeros(4), np.zeros(4), [True, False, False, False]),

@@ -1,6 +1,10 @@
 """The public names of liedyn and the modules that hold them: read by `liedyn.__getattr__`, by editors and type checkers."""
 
 from liedyn.analysis.configurations import find_equilibrium as find_equilibrium
+from liedyn.analysis.consistent_parameters import (
+    ConsistentParameters as ConsistentParameters,
+    consistent_parameters as consistent_parameters,
+)
 from liedyn.analysis.identification import Identification as Identification, identify as identify
 from liedyn.analysis.linear_system import LinearSystem as LinearSystem
 from liedyn.analysis.linearize import linearize as linearize, linearize_scenario as linearize_scenario

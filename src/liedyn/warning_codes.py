@@ -234,6 +234,16 @@ _TABLE: dict[str, tuple[str, str]] = {
     "not-separable": (
         WARN, "The motion determines only combinations of parameters. Use a richer motion, or a robot "
         "file in which the joints at rest are fixed."),
+    "links-without-prior": (
+        WARN, "Links without mass in the robot file keep their values. Give them a mass and an inertia to estimate them."),
+    "prior-not-possible": (
+        WARN, "Inertias of the robot file cannot exist, or are those of flat bodies, so they were changed for the "
+        "estimate. Correct them."),
+    "consistent-misfit": (
+        WARN, "The consistent parameters contradict the recordings. Check the recordings, or lower the weight of the robot "
+        "file."),
+    "offsets-not-in-model": (
+        WARN, "Estimated constant torques are not part of a robot. Add them to the torques of a controller."),
     "weak-parameters": (WARN, "Parameters have almost no effect, perhaps because angles are rounded. Use `--tolerance 1e-4`."),
     # assembly of mechanisms
     "other-guess": (WARN, "The loops were closed from a random guess. Check that this is the branch that you want."),

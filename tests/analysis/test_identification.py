@@ -135,6 +135,16 @@ def test_every_kind_of_joint(name):
     np.testing.assert_allclose(fit.values[seen], fit.base.values[seen], rtol=0, atol=1e-5 * np.abs(fit.base.values).max())
 
 
+def test_the_covariance_contains_the_deviations_and_the_correlations(ur5):
+    fit = ld.identify(ur5, recorded(ur5, noise=0.02))
+    np.testing.assert_allclose(np.sqrt(np.diag(fit.covariance)), fit.deviations, rtol=1e-12)
+    whitened = fit.root_information @ fit.covariance @ fit.root_information.T
+    assert np.abs(whitened - np.eye(len(fit))).max() < 0.5 and fit.model is not None
+    still = ld.identify(ur5, recorded(ur5, noise=0.02, still=True))
+    blind = np.isinf(still.deviations)
+    assert blind.any() and np.isinf(np.diag(still.covariance)[blind]).all() and not np.isnan(still.covariance).any()
+
+
 def test_known_wrenches_and_joint_forces_are_taken_off():
     """External wrenches, and the damping, friction and springs that are not estimated."""
     model = ld.build(ROBOTS["every kind"])

@@ -18,7 +18,8 @@ ROBOTS = Path(__file__).parents[2] / "robots"
 OTHERS = {"load", "load_description", "build", "curve_joint", "fix_joints", "warmup", "random_configuration", "random_motion",
           "expand", "reduce", "joint_motion", "inertial_parameters",
           "parameter_names", "spatial_twists", "body_twists", "spatial_wrenches", "body_wrenches", "closed_form",
-          "spatial_closed_form", "sectional_curvature", "scalar_curvature", "identify", "linearize_scenario", "find_equilibrium",
+          "spatial_closed_form", "sectional_curvature", "scalar_curvature", "identify",
+          "consistent_parameters", "linearize_scenario", "find_equilibrium",
           "run_scenario", "read_trajectory", "assemble", "assemblies", "kinematic_sweep", "plan", "kim_tables", "simulate",
           "rollout", "rollout_derivatives", "write_run", "figure_of", "replay_of", "save", "trajectory_of", "motion_of", "view",
           "plan_move", "attach", "tvlqr"}

@@ -30,6 +30,7 @@ from liedyn.analysis.weighted_least_squares import (
     FilteredEquations,
     FittedMotion,
     JointFit,
+    LeastSquaresSolution,
     StateNoiseEffect,
     compressed,
     effect_of_noise,
@@ -93,6 +94,9 @@ class Identification(Immutable):
     misfits      (b,) joints whose torque the model does not explain and on which the value depends, "" where there are none
     scale_errors (b,) by how much the value may be off because the measured torque of one joint has a wrong scale that is too
                  small to be found (`JointFit.scale`; 1 where the scale is not tested). Deviations do not contain it
+    root_information  (k, b) matrix R: R^T R is the information, the inverse covariance, that the weighted equations of the motion
+                 give about the values
+    model        the robot of the recording: with its gravity and armatures
     base         the base parameters: what they stand for; those of the robot file are `base.values`
     condition    of the weighted regressor along the motion, its columns normalized
     joints       (nv,) test of each joint's residual: noise, autocorrelation, what torque the model may lack, and whether the
@@ -121,6 +125,8 @@ class Identification(Immutable):
     verdicts: tuple[str, ...]
     misfits: tuple[str, ...]
     scale_errors: Array
+    root_information: Array
+    model: Model
     base: BaseParameters
     condition: float
     joints: tuple[JointFit, ...]
@@ -139,6 +145,20 @@ class Identification(Immutable):
     def units(self) -> tuple[str, ...]:
         """Units of the base parameters."""
         return self.base.units
+
+    @property
+    def covariance(self) -> Array:
+        """(b, b) covariance of the values, with the square of `deviations` on its diagonal; infinite where these are."""
+        finite = np.isfinite(self.deviations)
+        inverse = np.linalg.pinv(self.root_information)
+        C = inverse @ inverse.T
+        sizes = np.sqrt(np.diag(C))
+        correlation = np.divide(C, np.outer(sizes, sizes), out=np.zeros_like(C), where=np.outer(sizes, sizes) > 0.0)
+        np.fill_diagonal(correlation, 1.0)
+        deviations = np.where(finite, self.deviations, 0.0)
+        covariance: Array = np.outer(deviations, deviations) * correlation
+        covariance[np.diag_indices_from(covariance)] += np.where(finite, 0.0, np.inf)
+        return covariance
 
     @property
     def reliable(self) -> Mask:
@@ -381,8 +401,9 @@ def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options,
     warnings = [*motion.warnings, *warnings, *_sign_warnings(model, tested, source),
                 *_fit_warnings(model, tested, residual, force, kinds, motion.passive),
                 *_warnings(base, verdicts, misfits, remedy), *_unlike_warnings(base, values, sizes, verdicts, scale)]
-    return Identification(values, deviations, relative, verdicts, misfits, scale_errors, base, solution.condition, tested, scale,
-                          residual, force, len(raw), tuple(warnings))
+    root_information = _root_information(W, solution, tested)
+    return Identification(values, deviations, relative, verdicts, misfits, scale_errors, root_information, model, base,
+                          solution.condition, tested, scale, residual, force, len(raw), tuple(warnings))
 
 
 def _remedy(motion: RecordedArrays, smooth: float | str | None, explained: bool) -> str:
@@ -517,6 +538,14 @@ def _deviations(rows: _RegressorRows, equations: FilteredEquations, effect: Stat
     misfits = tuple(list_names([joint.joint for joint, is_affected in zip(tested, column, strict=True) if is_affected], 6)
                     for column in affected.T)
     return np.where(solution.blind, np.inf, total), trusted & ~affected.any(axis=0), misfits
+
+
+def _root_information(W: Array, solution: LeastSquaresSolution, tested: Sequence[JointFit]) -> Array:
+    """Return `Identification.root_information` of filtered equations W (n, nv, b + 1)."""
+    deviation = solution.noise * np.sqrt([joint.inflation for joint in tested])
+    weighted = compressed(W)[:, :, :-1] / deviation[:, None, None]
+    R: Array = np.asarray(np.linalg.qr(weighted.reshape(-1, W.shape[2] - 1), mode="r"))
+    return R
 
 
 def _sizes(raw: Array, values: Array, tau: Array) -> Array:

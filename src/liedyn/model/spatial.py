@@ -155,6 +155,32 @@ def inertia_from_link(link: Link) -> Array:
     return np.concatenate([[link.mass], link.mass * c, second[np.triu_indices(3)]])
 
 
+def body_of_inertia(I: Array) -> tuple[float, Array, Array]:
+    """Return mass, centre of mass (3,) and inertia (3, 3) about it of ten inertia parameters, as in `inertia_from_link`."""
+    mass, com = float(I[0]), I[1:4] / I[0]
+    return mass, com, symmetric_matrix(I[4:]) - mass * skew(com).T @ skew(com)
+
+
+def pseudo_inertia(I: Array) -> Array:
+    """Return the pseudo-inertias (…, 4, 4) of ten inertia parameters (…, 10): integrals of x x^T, x and 1 over the mass.
+
+    It is positive definite for every body that is not flat (Wensing, Kim and Slotine 2018).
+    """
+    second = symmetric_matrix(I[..., 4:])
+    J = np.zeros((*I.shape[:-1], 4, 4))
+    J[..., :3, :3] = 0.5 * np.trace(second, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - second
+    J[..., :3, 3] = J[..., 3, :3] = I[..., 1:4]
+    J[..., 3, 3] = I[..., 0]
+    return J
+
+
+def inertia_of_pseudo_inertia(J: Array) -> Array:
+    """Return the ten inertia parameters (…, 10) of pseudo-inertias J (…, 4, 4)."""
+    second = np.trace(J[..., :3, :3], axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - J[..., :3, :3]
+    rows, columns = np.triu_indices(3)
+    return np.concatenate([J[..., 3:, 3], J[..., :3, 3], second[..., rows, columns]], axis=-1)
+
+
 def transform_inertia(T: Array, I: Array) -> Array:
     """Return the ten inertia parameters I (…, 10) of bodies, given in frame b, in frame a; T = T_ab (K1 (21))."""
     if I.ndim == 1:

@@ -1,0 +1,509 @@
+"""Physically consistent parameters: all parameters of a robot from estimates of its base parameters and its robot file.
+
+A rigid body exists for ten inertial parameters if and only if its pseudo-inertia is positive definite (Wensing, Kim and Slotine
+2018). The recording determines the base parameters only. The robot file decides about the rest, by the log-det (Bregman)
+divergence of every pseudo-inertia from that of the file. It does not depend on the frame of the link or on units, and it is
+infinite for a body that cannot exist.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import block_diag, null_space, qr, solve_triangular
+from scipy.optimize import nnls
+
+from liedyn.analysis.identification import Identification
+from liedyn.arrays import Array, Mask
+from liedyn.dynamics.inertial_parameters import BaseParameters, InertialParameters
+from liedyn.dynamics.scales import model_scales
+from liedyn.errors import ComputationError, LiedynWarning, UsageError, list_names, unknown_name, warn
+from liedyn.immutable import Immutable
+from liedyn.model.model import Model
+from liedyn.model.name_patterns import matching_names
+from liedyn.model.spatial import body_of_inertia, inertia_of_pseudo_inertia, pseudo_inertia
+
+_NONNEGATIVE = ("armature", "damping", "friction", "stiffness")
+_THIN = 1e-4          # of a link's mean second moment: the prior of a link that is thinner in a direction is this thick in it
+_COMPACT = 1e-2       # of the characteristic length: the radius of gyration of the prior of a link without inertia
+_MIN_WEIGHT = 1e-6    # of the prior: inertias of the file that are wrong by a factor of 500
+_EXACT = 1e-9         # standard deviation relative to the robot file: more exact estimates count as if they had this one
+_NEXT_WEIGHT = 0.3    # of the previous weight of the prior, in the sequence of problems to the one to solve
+_CENTRED = 0.1        # squared Newton decrement at which the next problem begins
+_CONVERGED = 1e-20    # the same of the last one
+_SMALL = 1e-2         # the same from which a full step of Newton's method converges quadratically
+_TO_BOUNDARY = 0.5    # of the step to a body that cannot exist
+_DECREASE = 1e-4      # of the predicted decrease (Armijo)
+_SHORTEST = 1e-12     # of a step
+_STEPS = 3000         # of one problem
+_UNLIKELY = 5.0       # deviations of chi^2: the consistent parameters contradict the recordings
+_CLEAR = 4.0          # deviations from which an offset is not zero
+
+# orthonormal basis F_k (10, 4, 4) of the symmetric matrices
+_ROWS, _COLUMNS = np.triu_indices(4)
+_BASIS = np.zeros((10, 4, 4))
+_BASIS[np.arange(10), _ROWS, _COLUMNS] = _BASIS[np.arange(10), _COLUMNS, _ROWS] = np.where(_ROWS == _COLUMNS, 1.0, math.sqrt(0.5))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConsistentParameters(Immutable):
+    """All parameters of a robot, of which every link can exist, and the model with them.
+
+    model        the robot with these parameters. Offsets are not part of a robot
+    parameters   values (P,), names and units, as in `inertial_parameters`
+    prior        (P,) values of the robot file
+    covariance   (P, P) of the values: of the noise of the recordings and the uncertainty of the robot file. Zero for values that
+                 are fixed
+    data_share   (P,) part of the information on a value that comes from the recordings; the rest comes from the robot file
+    misfit       squared distance of the values from the estimates of the base parameters, in standard deviations: chi^2
+    expected_misfit  number of base parameters in `misfit` that the recordings determine
+    prior_weight weight of the robot file
+    warnings     what a person should know before using the model
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> t = np.linspace(0, 2, 401)
+    >>> q = np.stack([np.sin(3 * t), np.cos(4 * t)], axis=1)
+    >>> m = ld.motion_of(model, ld.trajectory_of(model, t, q))
+    >>> heavy = model.with_changes(mass={"lower": 1.5})
+    >>> fit = ld.identify(model, t, q, ld.inverse_dynamics(heavy, *m[1:4]), v=m.v, a=m.a)
+    >>> ld.consistent_parameters(fit).model.description.links[1].mass > 1.1
+    True
+    """
+
+    model: Model
+    parameters: InertialParameters
+    prior: Array
+    covariance: Array
+    data_share: Array
+    misfit: float
+    expected_misfit: int
+    prior_weight: float
+    warnings: tuple[LiedynWarning, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.parameters.names
+
+    @property
+    def values(self) -> Array:
+        """(P,) values."""
+        return self.parameters.values
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the parameters."""
+        return self.parameters.units
+
+    @property
+    def deviations(self) -> Array:
+        """(P,) standard deviations; zero for values that are fixed."""
+        deviations: Array = np.sqrt(np.diag(self.covariance))
+        return deviations
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return (f"<ConsistentParameters of {self.model.name}: {len(self)}, {np.count_nonzero(self.data_share > 0.5)} mainly from "
+                f"the recordings; chi^2 {self.misfit:.3g} for {self.expected_misfit} base parameters>")
+
+
+def consistent_parameters(fits: Identification | Sequence[Identification], *, prior_weight: float = 1.0,
+                          only: Sequence[str] | None = None, total_mass: float | None = None) -> ConsistentParameters:
+    """All parameters of a robot that fit recordings, near to those of its robot file, with bodies that can exist.
+
+    Parameters
+    ----------
+    fits : Identification, or a sequence of them
+        Estimates of the base parameters of one robot (`identify`). Several recordings are combined by their standard deviations.
+    prior_weight : float
+        Weight of the robot file, >= 1e-6. It corresponds to inertias of the file whose relative standard deviation is
+        0.5 / sqrt(prior_weight): 50 % by default, 20 % for 6.25, 10 % for 25.
+    only : sequence of names or patterns, optional
+        Links whose inertia is estimated, such as a payload; all others keep the values of the robot file.
+    total_mass : float, optional
+        Mass of the whole robot [kg].
+
+    Returns
+    -------
+    ConsistentParameters
+
+    Raises
+    ------
+    UsageError
+        For fits of different robots or parameters, a weight that is not positive, or a mass that is not possible.
+    NameLookupError
+        For links in `only` that the robot does not have, or whose inertia has no effect.
+    ComputationError
+        If the iteration does not converge.
+
+    Notes
+    -----
+    Minimizes half the squared distance from the estimates in standard deviations, plus the prior. That of a link is
+    ``w (tr(J0^-1 J) - log det(J0^-1 J) - 4)``; that of an armature, damping, friction or spring is
+    ``4 w (x / x0 - log(x / x0) - 1)``. Values of joints that are zero in the file, preloads and offsets have the prior
+    ``2 w (x - x0)^2 / s^2`` with a characteristic size s; they are not negative where that is impossible (NNLS).
+
+    The problem is convex: Newton's method finds its only minimum. Steps are least-squares problems of a fixed size, whatever the
+    number of rows of the recordings. The logarithms keep bodies possible, so the ten parameters of a link are the unknowns, in
+    which total mass and fixed values are linear; log-Cholesky parameters (Rucker and Wensing 2022) are not needed.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> t = np.linspace(0, 2, 401)
+    >>> q = np.stack([np.sin(3 * t), np.cos(4 * t)], axis=1)
+    >>> m = ld.motion_of(model, ld.trajectory_of(model, t, q))
+    >>> fit = ld.identify(model, t, q, ld.inverse_dynamics(model, m.q, m.v, m.a), v=m.v, a=m.a)
+    >>> payload = ld.consistent_parameters(fit, only=["lower"])
+    >>> payload.expected_misfit, round(payload.model.description.links[1].mass, 3)
+    (8, 1.0)
+    """
+    fits = (fits,) if isinstance(fits, Identification) else tuple(fits)
+    _check_fits(fits)
+    if not _MIN_WEIGHT <= prior_weight < math.inf:
+        raise UsageError(f"prior_weight is {prior_weight!r}: expected a number >= {_MIN_WEIGHT:g}; the robot file decides on "
+                         "what the recordings do not determine")
+    model, base = fits[0].model, fits[0].base
+    prior = _prior_of(model, base, only)
+    problem = _problem_of(fits, prior, total_mass)
+    u = problem.minimum(prior_weight)
+    values = prior.parameters(u)
+    spread, alone = problem.deviations(u, prior_weight)
+    covariance = spread @ spread.T
+    variance = np.diag(covariance)
+    data_share = np.clip(1.0 - np.divide(variance, alone, out=np.ones_like(alone), where=alone > 0.0), 0.0, 1.0)
+    misfit = float(np.sum((problem.A @ u - problem.d)**2))
+    count = int(np.isfinite([fit.deviations for fit in fits]).any(axis=0).sum())
+    warnings = [*prior.warnings, *_misfit_warnings(misfit, count, prior_weight),
+                *_offset_warnings(base.parameters.names, values, np.sqrt(variance))]
+    result = ConsistentParameters(prior.model_with(values),
+                                  InertialParameters(values, base.parameters.names, base.parameters.units),
+                                  base.parameters.values, covariance, data_share, misfit, count, float(prior_weight),
+                                  tuple(warnings))
+    warn(result.warnings)
+    return result
+
+
+def _check_fits(fits: Sequence[Identification]) -> None:
+    """Raise UsageError without fits, and for fits of different robots or parameters."""
+    if not fits:
+        raise UsageError("there is no fit: expected at least one result of identify")
+    first = fits[0]
+    for fit in fits[1:]:
+        if fit.base.parameters.names != first.base.parameters.names or fit.model != first.model:
+            raise UsageError("the fits are of different robots, gravities or parameters: expected fits of one robot with the "
+                             "same joint parameters")
+
+
+def _misfit_warnings(misfit: float, count: int, weight: float) -> Iterator[LiedynWarning]:
+    if misfit > count + _UNLIKELY * math.sqrt(2.0 * count):
+        yield LiedynWarning("consistent-misfit",
+                            f"the consistent parameters differ from the estimates of the base parameters by chi^2 = {misfit:.3g} "
+                            f"for {count} base parameters: a robot with these estimates cannot exist, or the weight of the "
+                            f"robot file, {weight:g}, is too large")
+
+
+def _offset_warnings(names: Sequence[str], values: Array, deviations: Array) -> Iterator[LiedynWarning]:
+    offsets = [f"{name.partition('.')[2]} {x:.3g}" for name, x, s in zip(names, values, deviations, strict=True)
+               if name.startswith("offset.") and abs(x) > _CLEAR * s]
+    if offsets:
+        yield LiedynWarning("offsets-not-in-model", "a robot has no constant torques of joints: the model does not contain the "
+                            f"offsets of {list_names(offsets, 6)} (N m, N)")
+
+
+# The prior ---------------------------------------------------------------------------------------------------------------
+
+class _JointPrior(NamedTuple):
+    """Prior of a joint parameter x = size y: 4 (y - log y - 1) for positive ones, else 2 (y - start)^2."""
+
+    size: float
+    start: float
+    positive: bool
+    bounded: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Prior:
+    """Coordinates u (n,) of the parameters that are estimated, in which the robot file is simple.
+
+    The pseudo-inertia of a link is J = C X C^T, where J0 = C C^T is that of the robot file: its ten coordinates are those of X in
+    an orthonormal basis. The divergence from the file is tr X - log det X - 4.
+
+    links      first column of each estimated link
+    T          (P, n) parameters per coordinate
+    joints     priors of the estimated joint parameters
+    constant   (P,) values of the parameters that are not estimated; others are zero
+    """
+
+    model: Model
+    names: tuple[str, ...]
+    links: tuple[int, ...]
+    T: Array
+    joints: tuple[_JointPrior, ...]
+    constant: Array
+    warnings: tuple[LiedynWarning, ...]
+
+    @property
+    def link_size(self) -> int:
+        """Number of coordinates of links, which precede those of joints."""
+        return 10 * len(self.links)
+
+    @property
+    def start(self) -> Array:
+        """Coordinates of the robot file."""
+        identity = (_ROWS == _COLUMNS).astype(float)
+        return np.concatenate([np.tile(identity, len(self.links)), [joint.start for joint in self.joints]])
+
+    @property
+    def bounded(self) -> Mask:
+        """(n,) bool: coordinates that are not negative."""
+        bounded: Mask = np.array([False] * self.link_size + [joint.bounded for joint in self.joints], dtype=bool)
+        return bounded
+
+    def parameters(self, u: Array) -> Array:
+        """Return the values (P,) of all parameters."""
+        values: Array = self.constant + self.T @ u
+        return values
+
+    def pseudo_inertias(self, u: Array) -> Array:
+        """Return X (links, 4, 4), or a change of it."""
+        return np.tensordot(u[:self.link_size].reshape(-1, 10), _BASIS, axes=1)
+
+    def value(self, u: Array) -> float:
+        """Return the prior; infinite for bodies that cannot exist."""
+        X, y = self.pseudo_inertias(u), u[self.link_size:]
+        lowest = np.linalg.eigvalsh(X)
+        if (lowest <= 0.0).any() or any(joint.positive and x <= 0.0 for joint, x in zip(self.joints, y, strict=True)):
+            return math.inf
+        of_joints = sum(4.0 * (x - math.log(x) - 1.0) if joint.positive else 2.0 * (x - joint.start)**2
+                        for joint, x in zip(self.joints, y, strict=True))
+        return float((lowest - np.log(lowest) - 1.0).sum() + of_joints)
+
+    def square_root(self, u: Array) -> tuple[Array, Array]:
+        """Return K (n, n) and r (n,): K^T K is the second derivative of the prior, and K^T r is its gradient."""
+        K, r = np.zeros((len(u), len(u))), np.zeros(len(u))
+        L = np.linalg.cholesky(self.pseudo_inertias(u))
+        inverse = np.linalg.inv(L)
+        G = inverse[:, None] @ _BASIS @ np.swapaxes(inverse, -1, -2)[:, None]         # L^-1 F_k L^-T
+        blocks, residual = _vectors(G), _vectors(np.swapaxes(L, -1, -2) @ L - np.eye(4))
+        for k in range(len(self.links)):
+            part = slice(10 * k, 10 * k + 10)
+            K[part, part], r[part] = blocks[k].T, residual[k]
+        for k, joint in enumerate(self.joints, self.link_size):
+            K[k, k] = 2.0 / u[k] if joint.positive else 2.0
+            r[k] = 2.0 * (u[k] - (1.0 if joint.positive else joint.start))
+        return K, r
+
+    def longest_step(self, u: Array, step: Array) -> float:
+        """Return the part of a step after which a body cannot exist; infinite if all can."""
+        L = np.linalg.cholesky(self.pseudo_inertias(u))
+        inverse = np.linalg.inv(L)
+        rates = np.linalg.eigvalsh(inverse @ self.pseudo_inertias(step) @ np.swapaxes(inverse, -1, -2)).ravel()
+        positive = [k for k, joint in enumerate(self.joints, self.link_size) if joint.positive]
+        lowest = float(np.r_[rates, step[positive] / u[positive]].min(initial=0.0))
+        return -1.0 / lowest if lowest < 0.0 else math.inf
+
+    def model_with(self, values: Array) -> Model:
+        """Return the model with the values (P,)."""
+        of_links: dict[str, dict[str, Any]] = {"mass": {}, "com": {}, "inertia": {}}
+        for first in self.links:
+            name = self.names[first].partition(".")[2]
+            mass, com, inertia = body_of_inertia(values[first:first + 10])
+            for key, value in zip(of_links, (mass, com, inertia), strict=True):
+                of_links[key][name] = value
+        of_joints: dict[str, dict[str, Any]] = {}
+        for name, value in zip(self.names, values.tolist(), strict=True):
+            kind, _, owner = name.partition(".")
+            if kind in _NONNEGATIVE:
+                of_joints.setdefault(kind, {})[owner] = value
+            elif kind == "preload":
+                stiffness = of_joints["stiffness"][owner]
+                of_joints.setdefault("rest", {})[owner] = value / stiffness if stiffness > 0.0 else 0.0
+        changes: dict[str, Any] = of_links | of_joints
+        return self.model.with_changes(**changes)
+
+
+def _prior_of(model: Model, base: BaseParameters, only: Sequence[str] | None) -> _Prior:
+    """Return the prior of a robot file. Raise NameLookupError for links in `only` that have no parameters."""
+    names, values = base.parameters.names, base.parameters.values
+    links = {name.partition(".")[2]: k for k, name in enumerate(names) if name.startswith("mass.")}
+    selected = set(links)
+    if only is not None:
+        selected = set()
+        for pattern in only:
+            if not (matches := matching_names(pattern, list(links))):
+                raise unknown_name("moving link", pattern, list(links))
+            selected.update(matches)
+    factors: dict[int, Any] = {}
+    massless, corrected = [], []
+    for link, k in links.items():
+        if link in selected:
+            if values[k] > 0.0:
+                J, possible = _possible(values[k:k + 10], model_scales(model).length)
+                factors[k] = np.linalg.cholesky(J)
+                corrected += [] if possible else [link]
+            else:
+                massless.append(link)
+    joints, columns = [], []
+    for k in range(10 * len(links), len(names)):
+        kind, x, unit = names[k].partition(".")[0], float(values[k]), float(base.sizes[k])
+        positive = kind in _NONNEGATIVE and x > 0.0
+        columns.append(k)
+        joints.append(_JointPrior(x, 1.0, True, False) if positive else
+                      _JointPrior(unit, x / unit, False, kind in _NONNEGATIVE))
+    T = np.zeros((len(names), 10 * len(factors) + len(joints)))
+    for i, (k, C) in enumerate(factors.items()):
+        T[k:k + 10, 10 * i:10 * i + 10] = inertia_of_pseudo_inertia(C @ _BASIS @ C.T).T
+    for i, (k, joint) in enumerate(zip(columns, joints, strict=True), 10 * len(factors)):
+        T[k, i] = joint.size
+    constant = np.where(T.any(axis=1), 0.0, values)
+    return _Prior(model, names, tuple(factors), T, tuple(joints), constant, tuple(_prior_warnings(massless, corrected)))
+
+
+def _prior_warnings(massless: Sequence[str], corrected: Sequence[str]) -> Iterator[LiedynWarning]:
+    if massless:
+        yield LiedynWarning("links-without-prior", f"the links {list_names(massless, 6)} have no mass in the robot file and keep "
+                            "their values: give them a mass and an inertia to estimate them")
+    if corrected:
+        yield LiedynWarning("prior-not-possible", f"the inertias of the links {list_names(corrected, 6)} in the robot file "
+                            "cannot exist, or are those of a point, a line or a plane: slightly thicker bodies replace them in "
+                            "the estimate")
+
+
+def _possible(parameters: Array, length: float) -> tuple[Array, bool]:
+    """Return the pseudo-inertia (4, 4) of a link, or of a body that is thicker where it cannot exist, and whether it is the same.
+
+    length  characteristic length of the robot
+    """
+    J = pseudo_inertia(parameters)
+    m, com = J[3, 3], J[:3, 3] / J[3, 3]
+    spread, axes = np.linalg.eigh(J[:3, :3] - m * np.outer(com, com))
+    thickness = max(_THIN * spread.mean(), 0.0) if spread.max() > 0.0 else 0.0
+    if spread.min() > thickness > 0.0:
+        return J, True
+    thick = np.maximum(spread, thickness) if thickness > 0.0 else np.full(3, m * (_COMPACT * length)**2)
+    J = J.copy()
+    J[:3, :3] = axes * thick @ axes.T + m * np.outer(com, com)
+    return J, False
+
+
+def _vectors(A: Array) -> Array:
+    """Return the coordinates (…, 10) of symmetric matrices (…, 4, 4) in the orthonormal basis."""
+    return np.tensordot(A, _BASIS, axes=([-2, -1], [-2, -1]))
+
+
+# The convex problem --------------------------------------------------------------------------------------------------------
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Minimize |A u - d|^2 / 2 + weight prior(u), where u = start + N z.
+
+    A, d   (k, n), (k,) estimates of the base parameters, in standard deviations
+    N      (n, n - constraints) orthonormal directions that the constraints leave free
+    start  (n,) coordinates that satisfy the constraints
+    """
+
+    A: Array
+    d: Array
+    prior: _Prior
+    N: Array
+    start: Array
+
+    def minimum(self, weight: float) -> Array:
+        """Return the coordinates (n,) of the minimum, by Newton's method for weights that decrease to the given one."""
+        u, current = self.start, max(weight, float(np.linalg.norm(self.A, 2)**2))
+        while current > weight:
+            u, current = self._minimum_from(u, current, _CENTRED), max(weight, _NEXT_WEIGHT * current)
+        return self._minimum_from(u, weight, _CONVERGED)
+
+    def _minimum_from(self, u: Array, weight: float, tolerance: float) -> Array:
+        """Return coordinates near the minimum: the square of the Newton decrement is at most the tolerance, or is rounding.
+
+        The prior is self-concordant, so a full step is safe where the decrement is small.
+        """
+        previous = math.inf
+        for _ in range(_STEPS):
+            step, slope, decrement = self._step(u, weight)
+            if decrement <= tolerance or (previous < _SMALL and decrement >= previous):
+                return u
+            previous, length = decrement, 1.0
+            if decrement > _SMALL:
+                length = min(1.0, _TO_BOUNDARY * self.prior.longest_step(u, step))
+                value = self._value(u, weight)
+                while not self._value(u + length * step, weight) <= value - _DECREASE * length * slope:
+                    length /= 2.0
+                    if length < _SHORTEST:
+                        raise ComputationError("the consistent parameters were not found: no step reduces the distance")
+            u = u + length * step
+        raise ComputationError(f"the consistent parameters were not found in {_STEPS} steps")
+
+    def _value(self, u: Array, weight: float) -> float:
+        """Return the objective relative to the weight."""
+        return 0.5 * float(np.sum((self.A @ u - self.d)**2)) / weight + self.prior.value(u)
+
+    def _step(self, u: Array, weight: float) -> tuple[Array, float, float]:
+        """Return Newton's step, to coordinates that are not negative where they are bounded.
+
+        Also returns the predicted rate of decrease of `_value`, and the square of the Newton decrement.
+        """
+        H, residual = self.prior.square_root(u)
+        root = math.sqrt(weight)
+        K = np.concatenate([self.A / root, H])
+        rhs = np.concatenate([(self.d - self.A @ u) / root, -residual])
+        order = np.argsort(-np.abs(K).max(axis=1), kind="stable")       # row by row stable, whatever the ratio of the weights
+        K, rhs = K[order] @ self.N, rhs[order]
+        bounded = self.N.T @ self.prior.bounded > 0.0
+        Q, R, pivots = qr(K[:, ~bounded], mode="economic", pivoting=True)
+        step, remaining = np.zeros(K.shape[1]), rhs
+        if bounded.any():
+            columns, y = K[:, bounded], self.N.T[bounded] @ u
+            independent = columns - Q @ (Q.T @ columns)
+            sizes = np.linalg.norm(independent, axis=0)
+            target = rhs - Q @ (Q.T @ rhs) + independent @ y
+            step[bounded] = nnls(independent / sizes, target)[0] / sizes - y
+            remaining = rhs - columns @ step[bounded]
+        step[np.flatnonzero(~bounded)[pivots]] = solve_triangular(R, Q.T @ remaining)
+        change = K @ step
+        return self.N @ step, float(rhs @ change), float(change @ change)
+
+    def deviations(self, u: Array, weight: float) -> tuple[Array, Array]:
+        """Return a square root (P, n) of the covariance of the parameters, and their variances (P,) without the recordings.
+
+        Second derivatives at the minimum determine them, as if no value was at a bound.
+        """
+        H = math.sqrt(weight) * self.prior.square_root(u)[0] @ self.N
+        K, T = np.concatenate([self.A @ self.N, H]), self.prior.T @ self.N
+        order = np.argsort(-np.abs(K).max(axis=1), kind="stable")
+        R, pivots = qr(K[order], mode="r", pivoting=True)
+        R = R[:K.shape[1]]
+        spread = solve_triangular(R, T[:, pivots].T, trans="T").T
+        return spread, np.sum(np.linalg.solve(H.T @ H, T.T) * T.T, axis=0)
+
+
+def _problem_of(fits: Sequence[Identification], prior: _Prior, total_mass: float | None) -> _Problem:
+    """Return the problem of some fits. Raise UsageError for a total mass that is not possible."""
+    base = fits[0].base
+    R = np.concatenate([fit.root_information for fit in fits])
+    d = np.concatenate([fit.root_information @ (fit.values - base.matrix @ prior.constant) for fit in fits])
+    U, s, Vt = np.linalg.svd(R @ base.matrix @ prior.T, full_matrices=False)
+    # the QR factor of all rows, less accurate where the data are exact
+    limited = np.minimum(s, 1.0 / _EXACT)
+    d = np.divide(limited, s, out=np.zeros_like(s), where=s > 0.0) * (U.T @ d)
+    start, N = prior.start, np.eye(len(prior.start))
+    if total_mass is not None:
+        masses, size = prior.T[list(prior.links)].sum(axis=0), prior.link_size
+        in_file = float(masses @ start)
+        remaining = total_mass - (sum(link.mass for link in prior.model.description.links) - in_file)
+        if not (remaining > 0.0 and math.isfinite(remaining) and in_file > 0.0):
+            raise UsageError(f"total_mass is {total_mass!r} kg: expected more than {total_mass - remaining:.6g} kg, the mass of "
+                             "the links that keep the values of the robot file")
+        start[:size] *= remaining / in_file
+        N = block_diag(null_space(masses[None, :size]), np.eye(len(start) - size))
+    return _Problem(limited[:, None] * Vt, d, prior, N, start)

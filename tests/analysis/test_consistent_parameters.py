@@ -1,0 +1,263 @@
+"""Consistent parameters: against a conic solver, closed forms, exact data, frames of links, and what cannot be done."""
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.model.spatial import (
+    exp3,
+    inertia_from_link,
+    inertia_of_pseudo_inertia,
+    pseudo_inertia,
+    transform_inertia,
+)
+from sampled_motion import motion
+
+T = np.linspace(0.0, 4.0, 401)
+
+
+def motion_of(model):
+    q, v = motion(model, T, 2, speed=4.0)
+    return q, v[:, 0], v[:, 1]
+
+
+def fitted(file, truth=None, noise=0.0, **options):
+    """Fit of the robot `file` to a motion of the robot `truth`, with white noise relative to the maximum torque."""
+    q, v, a = motion_of(file)
+    tau = ld.inverse_dynamics(truth or file, q, v, a)
+    tau = tau + noise * np.abs(tau).max() * np.random.default_rng(4).standard_normal(tau.shape)
+    return ld.identify(file, T, q, tau, v=v, a=a, **options)
+
+
+def eigenvalues(result):
+    """Of the pseudo-inertias of all links, relative to the maximum of each."""
+    links = [k for k, name in enumerate(result.names) if name.startswith("mass.")]
+    found = np.array([np.linalg.eigvalsh(pseudo_inertia(result.values[k:k + 10])) for k in links])
+    return found / found.max(axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def chain():
+    """Two links of different shapes and a damped joint."""
+    links = [ld.Link("one", shape=ld.Shape.box(0.6, 0.1, 0.2), density=300, com=[0.3, 0.02, 0.1]),
+             ld.Link("two", shape=ld.Shape.box(0.1, 0.3, 0.4), density=200, com=[0.1, 0.0, -0.2])]
+    joints = [ld.Joint("p", "revolute", "world", "one", axis=[0, 1, 0], damping=0.3),
+              ld.Joint("r", "revolute", "one", "two", [0.6, 0.0, 0.0], axis=[1, 0, 0])]
+    return ld.build(ld.Robot("chain", links, joints))
+
+
+@pytest.fixture(scope="module")
+def body():
+    return ld.load("robots/asymmetric_body.yaml")
+
+
+def objective(fit, weight, values):
+    links = pseudo_inertia(values.reshape(-1, 10)), pseudo_inertia(fit.base.parameters.values.reshape(-1, 10))
+    relative = np.linalg.solve(links[1], links[0])
+    distance = np.trace(relative, axis1=1, axis2=2) - np.linalg.slogdet(relative)[1] - 4.0
+    return 0.5 * np.sum((fit.root_information @ (fit.base.matrix @ values - fit.values))**2) + weight * distance.sum()
+
+
+def by_conic_solver(fit, weight):
+    """Parameters of the same problem, without joint parameters, by linear matrix inequalities and exponential cones.
+
+    The logarithm of a determinant is the maximum of the sum of log D_ii, where [J Z; Z^T diag(Z)] is positive semidefinite and Z
+    is lower triangular with the diagonal D. Variables: parameters, then for each link ten entries of Z and four bounds of log D.
+    """
+    import clarabel
+    from scipy.sparse import csc_matrix
+    A, prior = fit.root_information @ fit.base.matrix, fit.base.parameters.values
+    count, P = len(prior) // 10, len(prior)
+    n = P + 14 * count
+    quadratic, linear = np.zeros((n, n)), np.zeros(n)
+    quadratic[:P, :P], linear[:P] = A.T @ A, -A.T @ fit.root_information @ fit.values
+    basis = pseudo_inertia(np.eye(10))
+    rows, rhs, cones = [], [], []
+    lower = list(zip(*np.tril_indices(4), strict=True))
+    for link in range(count):
+        own = slice(10 * link, 10 * link + 10)
+        linear[own] += weight * np.einsum("ij,kji->k", np.linalg.inv(pseudo_inertia(prior[own])), basis)
+        Z, t = P + 14 * link, P + 14 * link + 10
+        linear[t:t + 4] -= weight
+        M = np.zeros((n, 8, 8))
+        M[own, :4, :4] = basis
+        for k, (i, j) in enumerate(lower):
+            M[Z + k, i, 4 + j] = M[Z + k, 4 + j, i] = 1.0
+            if i == j:
+                M[Z + k, 4 + i, 4 + i] = 1.0
+        i, j = np.tril_indices(8)                                   # by columns of the upper triangle
+        rows.append(-(M[:, j, i] * np.where(i == j, 1.0, np.sqrt(2.0))).T)
+        rhs.append(np.zeros(36))
+        cones.append(clarabel.PSDTriangleConeT(8))
+        for k in range(4):                                          # exp(t) <= D
+            block = np.zeros((3, n))
+            block[0, t + k], block[2, Z + lower.index((k, k))] = -1.0, -1.0
+            rows.append(block)
+            rhs.append(np.array([0.0, 1.0, 0.0]))
+            cones.append(clarabel.ExponentialConeT())
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
+    solver = clarabel.DefaultSolver(csc_matrix(np.triu(quadratic)), linear, csc_matrix(np.concatenate(rows)),
+                                    np.concatenate(rhs), cones, settings)
+    return np.array(solver.solve().x)[:P]
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e-3])
+def test_the_minimum_is_that_of_a_conic_solver(chain, weight):
+    """Whether the estimates of the base parameters are possible or not."""
+    heavy = chain.with_changes(mass={"two": 2.0}, com={"one": [0.25, 0.0, 0.0]})
+    fit = fitted(chain, heavy, 0.1, joints=(), offset=False)
+    result = ld.consistent_parameters(fit, prior_weight=weight)
+    expected = by_conic_solver(fit, weight)
+    assert np.abs(result.values - expected).max() < 2e-6 / weight * np.abs(expected).max()    # the solver's, of a flat minimum
+    assert objective(fit, weight, result.values) <= objective(fit, weight, expected) + 1e-9
+    assert eigenvalues(result).min() > 0.0
+
+
+def test_a_damping_alone_has_a_closed_form(chain):
+    """4 w (x / x0 - log(x / x0) - 1) + (x - m)^2 / (2 s^2) is minimal at the positive root of a quadratic equation."""
+    fit = fitted(chain, chain.with_changes(damping={"p": 0.5}), 0.3, joints=["damping"], offset=False)
+    result = ld.consistent_parameters(fit, only=[], prior_weight=3.0)
+    k, other = (result.names.index(f"damping.{name}") for name in "pr")
+    fixed = result.prior.copy()
+    fixed[k], fixed[other] = 0.0, result.values[other]
+    A = fit.root_information @ fit.base.matrix
+    column, y = A[:, k], fit.root_information @ fit.values - A @ fixed
+    variance, mean, x0 = 1.0 / (column @ column), column @ y / (column @ column), 0.3
+    half = 0.5 * (mean - 12.0 * variance / x0)
+    assert result.values[k] == pytest.approx(half + np.sqrt(half**2 + 12.0 * variance), rel=1e-9)
+    assert result.values[k] != pytest.approx(mean, rel=1e-3)
+
+
+def test_a_joint_without_damping_is_not_pushed(chain):
+    """Noise gives a negative estimate of a value that is zero in the robot file."""
+    fit = fitted(chain, chain.with_changes(damping={"r": 0.0}), 0.3, joints=["damping"])
+    k = fit.names.index("damping.r")
+    negative = replace(fit, values=np.where(np.arange(len(fit)) == k, -10.0 * fit.deviations[k], fit.values))
+    result = ld.consistent_parameters(negative)
+    assert result.values[result.names.index("damping.r")] == 0.0 and result.deviations[result.names.index("damping.r")] > 0.0
+    assert result.model.description.joints[1].damping == 0.0
+
+
+def test_exact_data_give_the_true_body_whatever_the_robot_file(body):
+    """All ten parameters of a body that moves freely have an effect."""
+    other = body.with_changes(mass={"block": 9.0}, com={"block": [0.1, 0.2, -0.1]}, inertia={"block": [0.3, 0.2, 0.25]})
+    fit = fitted(other, body)
+    result = ld.consistent_parameters(fit)
+    expected = inertia_from_link(body.description.links[0])
+    np.testing.assert_allclose(result.values[:10], expected, rtol=0, atol=1e-9)
+    link = result.model.description.links[0]
+    assert link.mass == pytest.approx(4.2) and np.abs(link.com).max() < 1e-8
+    assert (result.data_share[:10] > 0.99).all() and not result.warnings
+
+
+def test_an_estimate_that_cannot_exist_becomes_a_body(body):
+    thin = body.with_changes(inertia={"block": [0.01, 0.0101, 0.02]})
+    fit = fitted(body, thin, 0.05, offset=False)
+    assert np.linalg.eigvalsh(pseudo_inertia(fit.values[np.argsort(fit.base.columns)])).min() < 0.0
+    result = ld.consistent_parameters(fit, prior_weight=0.01)
+    assert 0.0 < eigenvalues(result).min() < 0.01
+    assert ld.mass_matrix(result.model, result.model.neutral()).shape == (6, 6)
+
+
+def test_the_frame_of_a_link_has_no_effect(chain):
+    """A body that is fixed to its frame in another way is the same body. Frames without mass stay without."""
+    at = np.eye(4)
+    at[:3, :3], at[:3, 3] = exp3([0.3, -0.8, 0.5]), [0.2, 0.4, -0.1]
+    results = []
+    for P in (np.eye(4), at):
+        links, joints = [], []
+        for joint, link in zip(chain.description.joints, chain.description.links, strict=True):
+            I = transform_inertia(np.linalg.inv(P), inertia_from_link(link))
+            c = I[1:4] / I[0]
+            about = np.array(link.inertia)[[[0, 1, 2], [1, 3, 4], [2, 4, 5]]]
+            links += [ld.Link(link.name), ld.Link(f"{link.name} body", I[0], c, P[:3, :3].T @ about @ P[:3, :3])]
+            joints += [joint, ld.Joint(f"{link.name} mount", "fixed", link.name, f"{link.name} body", P)]
+        model = ld.build(ld.Robot("framed", links, joints))
+        fit = fitted(model, model.with_changes(mass={"two body": 3.0}), 0.05)
+        with pytest.warns(ld.LiedynWarning, match="one, two have no mass") as messages:
+            result = ld.consistent_parameters(fit)
+        assert [message.message.code for message in messages] == ["links-without-prior"]
+        starts = [result.names.index(f"mass.{name} body") for name in ("one", "two")]
+        results.append([transform_inertia(P, result.values[k:k + 10]) for k in starts])
+    np.testing.assert_allclose(results[1], results[0], rtol=0, atol=1e-8)
+
+
+def test_a_spring_gets_its_rest_position(chain):
+    true = chain.with_changes(stiffness={"r": 4.0}, rest={"r": 0.3})
+    fit = fitted(chain.with_changes(stiffness={"r": 1.0}), true, joints=["stiffness"], offset=False)
+    result = ld.consistent_parameters(fit)
+    joint = result.model.description.joints[1].coordinate_parameters[0]
+    assert joint.stiffness == result.values[result.names.index("stiffness.r")] > 2.0
+    assert joint.stiffness * joint.rest == pytest.approx(1.2, abs=1e-6)
+
+
+def test_several_fits_are_combined_by_their_information(chain):
+    fit = fitted(chain, noise=0.05)
+    twice = ld.consistent_parameters([fit, fit], prior_weight=0.1)
+    once = ld.consistent_parameters(replace(fit, root_information=np.sqrt(2.0) * fit.root_information), prior_weight=0.1)
+    np.testing.assert_allclose(twice.values, once.values, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(twice.deviations, once.deviations, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ld.UsageError, match="of different robots"):
+        ld.consistent_parameters([fit, fitted(chain.with_changes(mass={"two": 2.0}))])
+    with pytest.raises(ld.UsageError, match="there is no fit"):
+        ld.consistent_parameters([])
+
+
+def test_only_a_payload(chain):
+    """The other links keep the values of the robot file."""
+    fit = fitted(chain, chain.with_changes(mass={"two": 6.0}), 0.01)
+    result = ld.consistent_parameters(fit, only=["tw*"], prior_weight=0.01)
+    assert (result.values[:10] == result.prior[:10]).all() and not result.covariance[:10].any()
+    assert not result.data_share[:10].any() and (result.deviations[10:] > 0.0).all()
+    assert abs(result.values[10] - 6.0) < 4.0 * result.deviations[10] and result.data_share[10:20].max() > 0.99
+    with pytest.raises(ld.NameLookupError, match=r"no moving link 'tow'; did you mean 'two'\?"):
+        ld.consistent_parameters(fit, only=["tow"])
+
+
+def test_total_mass(chain):
+    fit = fitted(chain, chain.with_changes(mass={"one": 5.0}), 0.02)
+    result = ld.consistent_parameters(fit, total_mass=7.4)
+    assert sum(link.mass for link in result.model.description.links) == pytest.approx(7.4, rel=1e-12)
+    assert np.ones(2) @ result.covariance[::10, ::10][:2, :2] @ np.ones(2) < 1e-12
+    with pytest.raises(ld.UsageError, match=r"total_mass is 3\.0 kg: expected more than 3\.6 kg"):
+        ld.consistent_parameters(fit, only=["two"], total_mass=3.0)
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf])
+def test_a_weight_is_positive(chain, weight):
+    with pytest.raises(ld.UsageError, match=r"prior_weight is .*expected a number >= 1e-06"):
+        ld.consistent_parameters(fitted(chain), prior_weight=weight)
+
+
+def test_a_flat_link_of_the_robot_file_is_told(chain):
+    for inertia, com in (([0.0, 0.0, 0.0], [0.3, 0.0, 0.0]), ([0.1, 0.2, 0.4], [0.3, 0.0, 0.0])):
+        fit = fitted(chain.with_changes(inertia={"one": inertia}, com={"one": com}), chain)
+        with pytest.warns(ld.LiedynWarning, match="inertias of the links one in the robot file cannot exist"):
+            result = ld.consistent_parameters(fit)
+        assert eigenvalues(result).min() > 0.0
+
+
+def test_offsets_are_told_and_deviations_are_those_of_the_minimum(chain):
+    q, v, a = motion_of(chain)
+    tau = ld.inverse_dynamics(chain, q, v, a) + [0.5, 0.0] + 0.01 * np.random.default_rng(1).standard_normal(v.shape)
+    with pytest.warns(ld.LiedynWarning, match=r"does not contain the offsets of p 0\.[45]"):
+        result = ld.consistent_parameters(ld.identify(chain, T, q, tau, v=v, a=a))
+    k = result.names.index("offset.p")
+    assert abs(result.values[k] - 0.5) < 4.0 * result.deviations[k] < 0.5
+    assert (np.linalg.eigvalsh(result.covariance) > -1e-12).all()
+
+
+def test_a_robot_file_that_contradicts_the_recording_is_told(chain):
+    fit = fitted(chain, chain.with_changes(mass={"two": 9.0}), 0.01)
+    with pytest.warns(ld.LiedynWarning, match=r"chi\^2 = .* the weight of the robot file, 1e\+06, is too large"):
+        ld.consistent_parameters(fit, prior_weight=1e6)
+
+
+def test_pseudo_inertia_and_back():
+    I = np.random.default_rng(0).standard_normal((3, 10))
+    np.testing.assert_allclose(inertia_of_pseudo_inertia(pseudo_inertia(I)), I, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(pseudo_inertia(inertia_from_link(ld.Link("a", 2.0, [1, 2, 3]))),
+                               2.0 * np.outer([1, 2, 3, 1], [1, 2, 3, 1]), rtol=0, atol=1e-14)
