@@ -85,6 +85,34 @@ def test_rigid_friction(relation):
     compare(maps, run, other)
 
 
+def drives(by, time, rename):
+    """Return keys of a scenario with a table of two states, a motor with a curve, and a DC motor whose gear has losses."""
+    energy = by.mass * by.length**2 / by.time**2 if time else 1.0
+    rate = 1.0 / by.time if time else 1.0
+    p, r = map(rename, "pr")
+    rows = [[q, v * rate, energy * (3.0 * q - 0.4 * v * v + 0.2 * q * v)] for q in (-0.5, 0.1, 0.3, 0.6) for v in (-4.0, -1.0, 2.0, 5.0)]
+    curve = [[-40.0 * rate, 0.05 * energy], [0.0, 0.05 * energy], [60.0 * rate, 0.02 * energy], [90.0 * rate, -0.01 * energy]]
+    losses = {"gear_efficiency": {"forward": 0.8, "backward": 0.6}} if by.time == 1.0 else {}     # smoothed below 0.01 rad/s
+    dc = {"gear": 20, "voltage": 3.0 * energy * rate, "torque_constant": 0.06 * energy, "resistance": 2.0 * energy * rate,
+          "inertia": 1e-5 * by.mass * by.length**2 if time else 1e-5, **losses}
+    return {"joints": {p: {"torque": {"table": {"of": [f"q({p})", f"v({r})"], "points": rows, "interpolation": "cubic"}}},
+                       r: {"torque": f"{3.0 * energy!r}*sin({30.0 * rate!r}*t) + {energy!r}"}},
+            "motors": {p: {"gear": 50, "curve": curve}, r: dc}}
+
+
+@pytest.mark.parametrize("relation", TRANSFORMATIONS)
+def test_tables_and_motors(relation):
+    robot, by = limited_chain(), TRANSFORMATIONS[relation]
+    old, new = ld.build(robot), ld.build(by.change(robot))
+    maps, q, v = by.maps(old, new), np.array([0.2, -0.2]), np.array([1.0, -0.8])
+    run = simulate(old, q, v, 1.0, **drives(by, False, str))
+    other = simulate(new, maps.configuration(q), maps.matrices["v"] @ v / by.time, by.time, **drives(by, True, by.name))
+    compare(maps, run, other)
+    energy = by.mass * by.length**2 / by.time**2
+    np.testing.assert_allclose(other.tau, energy * run.tau @ maps.matrices["f"].T, rtol=0, atol=1e-6 * energy)
+    assert {warning.code for warning in run.warnings} == {"motor-limited"}, run.warnings
+
+
 @pytest.mark.parametrize("relation", MOVED)
 def test_contacts_with_tilted_planes(relation):
     """One ball slides, another bounces in a corner of two planes; planes are in another order."""
