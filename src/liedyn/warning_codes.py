@@ -79,6 +79,9 @@ _TABLE: dict[str, tuple[str, str]] = {
         "`actuated`."),
     "passive-torque": (
         INFO, "A torque acts on a joint that `actuated` of the robot file does not list, such as a disturbance. Nothing to do."),
+    "observer-unstable": (
+        WARN, "The estimate of an observer diverges from the state. Use the gain of `system.lqe(W, V, step)` with the period of "
+        "the samples."),
     "setpoint-not-at-rest": (WARN, "The setpoint of a control law is not an equilibrium. Use `ld.find_equilibrium`."),
     "motion-not-smooth": (WARN, "A motion jumps in a derivative that the elastic joints need. Use a smoother motion."),
     "deep-contact": (

@@ -90,7 +90,8 @@ def drives(by, time, rename):
     energy = by.mass * by.length**2 / by.time**2 if time else 1.0
     rate = 1.0 / by.time if time else 1.0
     p, r = map(rename, "pr")
-    rows = [[q, v * rate, energy * (3.0 * q - 0.4 * v * v + 0.2 * q * v)] for q in (-0.5, 0.1, 0.3, 0.6) for v in (-4.0, -1.0, 2.0, 5.0)]
+    rows = [[q, v * rate, energy * (3.0 * q - 0.4 * v * v + 0.2 * q * v)] for q in (-0.5, 0.1, 0.3, 0.6)
+            for v in (-4.0, -1.0, 2.0, 5.0)]
     curve = [[-40.0 * rate, 0.05 * energy], [0.0, 0.05 * energy], [60.0 * rate, 0.02 * energy], [90.0 * rate, -0.01 * energy]]
     losses = {"gear_efficiency": {"forward": 0.8, "backward": 0.6}} if by.time == 1.0 else {}     # smoothed below 0.01 rad/s
     dc = {"gear": 20, "voltage": 3.0 * energy * rate, "torque_constant": 0.06 * energy, "resistance": 2.0 * energy * rate,

@@ -50,6 +50,7 @@ from liedyn.io.scenarios.scenario import Event, Scenario
 from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
 from liedyn.kernels.simulation.signals import MEASURED
 from liedyn.model.model import Model
+from liedyn.simulation.control.observer import Estimate, bind_observer
 from liedyn.simulation.control.rigid_joint_laws import undetermined_law
 from liedyn.simulation.control.sampled_control import SampledController
 from liedyn.simulation.event_actions import Actions, start_prescribed_motions
@@ -146,7 +147,8 @@ class HybridSimulation:
         self._force_events = [e for e, k in enumerate(first.schedule.watch) if k >= 0 and reads_forces(first, k)]
         self._has_impact = np.array([event.has_impact for event in self.state_events], dtype=bool)
         self._directions = np.array([event.direction for event in self.state_events])
-        self.controller = SampledController(scenario.sampling, model) if scenario.sampling else controller
+        self.controller = controller if scenario.sampling is None else SampledController(
+            scenario.sampling, model, bind_observer(scenario, model))
         self.visited_states: list[HybridState] = []                   # of completed segments
         self.total_statistics = Statistics(warnings=())
         self._duration = scenario.duration                             # end of the run [s]
@@ -190,6 +192,12 @@ class HybridSimulation:
         if missed := self._missed_events():
             self.problems.warnings.add("event-never-happened", f"events that never happened: {', '.join(missed)}")
         return self.total_statistics
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """The estimates of the observer, or None."""
+        observer = self.controller.observer if isinstance(self.controller, SampledController) else None
+        return None if observer is None else observer.estimate
 
     @property
     def _slack(self) -> float:

@@ -24,6 +24,7 @@ from liedyn.robot_files import read_model
 from liedyn.simulation.contact_setup import deep_contact_warnings
 from liedyn.simulation.control.control_model import bind_control_models
 from liedyn.simulation.control.motors import add_rotor_inertias
+from liedyn.simulation.control.observer import check_observer
 from liedyn.simulation.control.python_controller import with_python_controller
 from liedyn.simulation.control.thrusts import driven_actuators, split_limit_rules, thrust_limits
 from liedyn.simulation.joint_friction import JointFriction, rigid_frictions, with_scenario_friction, without_friction
@@ -263,7 +264,10 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
     if not force_long:
         check_resources(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)
-    warnings = (*warnings, *late_warnings(scenario.events, scenario.duration), *_no_effect_warnings(scenario, model),
+    observer_warnings = WarningLog()
+    check_observer(scenario, model, problem.prescribed, observer_warnings)
+    warnings = (*warnings, *observer_warnings, *late_warnings(scenario.events, scenario.duration),
+                *_no_effect_warnings(scenario, model),
                 *deep_contact_warnings(problem, contact_names))
     hybrid_simulation = HybridSimulation(scenario, moving, problem, frictions)
     if not any(isinstance(action, Lock) for event in scenario.events for action in event.actions):    # it prescribes joints

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from liedyn.io.checkpoint_files import Unfinished
+    from liedyn.simulation.control.observer import Estimate
     from liedyn.simulation.hybrid_simulation import OccurredEvent
 
 # Tolerances of the self-check: rounding of unit quaternions, and of inverse dynamics compared with the integrated dynamics.
@@ -98,6 +99,7 @@ class Result(Immutable):
     reason    cause of an early end
     final_changes   joints that are locked and bodies that are attached by events at the end, as text; "" if there are none
     thrust_names, thrusts   thrusts (N, m) of actuators that the scenario drives, after limits [N]; None without such actuators
+    estimate  states that the observer estimates at its samples (`simulation.control.observer.Estimate`); None without `observer`
 
     Examples
     --------
@@ -142,6 +144,7 @@ class Result(Immutable):
     final_changes: str = ""
     thrust_names: tuple[str, ...] = ()
     thrusts: Array | None = None
+    estimate: Estimate | None = None
 
     def __repr__(self) -> str:
         m, s = self.model, self.statistics
@@ -196,6 +199,8 @@ class Result(Immutable):
             columns += self.tracking.columns
         if self.adaptation is not None:
             columns += self.adaptation.columns
+        if self.estimate is not None:
+            columns += self.estimate.columns(self.model, self.t)
         if self.scenario.motors:
             driven = self.tau if self.stops is None else self.tau - self.stops
             columns += motor_columns(bind_motors(self.scenario, self.model), self.t, self.v, driven)
@@ -466,7 +471,7 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
                   multipliers, checks.reactions, drift, checks.tracking, checks.adaptation, checks.limits,
                   tuple(hybrid_simulation.occurred_events), checks.contacts, checks.stops, checks.friction, status, reason,
                   hybrid_simulation.problems.hybrid_state.changes, tuple(thrust_names(model)[j] for j in problem.thrusters),
-                  thrusts if len(problem.thrusters) else None)
+                  thrusts if len(problem.thrusters) else None, hybrid_simulation.estimate)
 
 
 def _check_warnings(check: dict[str, float]) -> WarningLog:

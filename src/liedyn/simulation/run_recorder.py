@@ -203,7 +203,8 @@ def finite_segments(segments: list[RunSegment]) -> list[RunSegment]:
 def identity(prepared: PreparedRun) -> dict[str, Any]:
     """Return what identifies a run in its checkpoint: the scenario, and a hash of all numbers from the robot and signal files."""
     p, scenario, hashed = prepared.problem, prepared.scenario, hashlib.sha256()
-    control_models = (part.bound_model for part in (scenario.control, scenario.controller) if part is not None)
+    control_models = (part.bound_model for part in (scenario.control, scenario.controller, scenario.observer)
+                      if part is not None)
     models = [p.model, *(model for model in control_models if model is not None)]
     parts = {"model": tuple((model.index, model.constants, model.loop_index, model.loop_constants) for model in models),
              "schedule": p.schedule, "signals": p.signals, "start": (p.q, p.v),

@@ -36,6 +36,7 @@ from liedyn.io.scenarios.scenario import (
     Control,
     ControlModel,
     Friction,
+    ObserverSettings,
     PythonController,
     Rule,
     Sampling,
@@ -399,6 +400,40 @@ LIMIT = Number(above=0)
 THRUST_LIMITS = Vector(2)
 SATURATE = OneOf((Boolean(), by_name(OneOf((Choice((ROBOT_LIMITS,)), LIMIT, THRUST_LIMITS), "limit", _limit), "joint*")),
                  "saturation", _saturation)
+
+
+# The key `observer` of a scenario ---------------------------------------------------------------------------------------
+
+def _observer(node: Node) -> ObserverSettings:
+    values = OBSERVER.values(node)
+    (gain, rows, columns, *file), initial = values["gain"], values.get("initial", {})
+    if file or not rows:
+        unnamed = "gains by time" if file else "rows of numbers"
+        raise node.value["gain"].problem("the gain of an observer has names", found=unnamed,
+                                         expected="states by measured coordinates: a CSV, or {v.joint: {q.joint: number, …}, …}")
+    return ObserverSettings(gain, rows, columns, initial.get("q", ()), initial.get("v", ()), values.get("model"),
+                            place=node.place)
+
+
+def observer_to_dict(observer: ObserverSettings) -> dict[str, Any]:
+    """Return the observer as in a file."""
+    gain = dict(zip(observer.rows, (dict(zip(observer.columns, row, strict=True)) for row in observer.gain), strict=True))
+    return {"gain": gain, "model": model_to_dict(observer.model),
+            "initial": {"q": rules_to_dict(observer.initial_q, numbers_to_list) or None,
+                        "v": rules_to_dict(observer.initial_v, numbers_to_list) or None}}
+
+
+_ESTIMATE = Schema("initial_estimate", (
+    Field("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]", "neutral", example={"elbow": 0.5}),
+    Field("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0})))
+OBSERVER = Schema("observer", (
+    Field("gain", OneOf((File(), Named(Named(Number(), "q.joint"), "q.joint")), "observer_gain", _matrix),
+        "the gain L, by names: rows are states, columns measured coordinates; a CSV as `system.lqe(W, V, step).write` writes it",
+        required="a CSV, or {v.joint: {q.joint: number, …}, …}",
+        example={"q.elbow": {"q.elbow": 0.2}, "v.elbow": {"q.elbow": 9}}),
+    Field("initial", _ESTIMATE, "the first estimate: `q` and `v` by joint", "neutral, at rest", example={"q": {"elbow": 0.3}}),
+    Field("model", CONTROL["model"].value, "the model that predicts, as `model` of `control`", "the robot that is simulated",
+        example={"mass.lower": 1.5})), reader=_observer)
 
 
 # `sampling` of a scenario: its keys, from YAML and back -----------------------------------------------------------------

@@ -264,6 +264,24 @@ class ControlModel(InputElement):
 
 
 @dataclass(frozen=True, slots=True)
+class ObserverSettings(InputElement):
+    """An observer, whose estimate the sampled laws use in place of the state.
+
+    gain, rows, columns      gain L of the error of the measured coordinates: states q.…, v.… by outputs q.…, v.…
+    initial_q, initial_v     first estimate by joint; those that are not given are neutral, zero
+    model, bound_model       as of `Control`: with which it predicts
+    """
+
+    gain: tuple[tuple[float, ...], ...]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    initial_q: tuple[Rule, ...] = ()
+    initial_v: tuple[Rule, ...] = ()
+    model: ControlModel | None = None
+    bound_model: Any = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class PythonController(InputElement):
     """A controller in Python: a function or a class of a file or module, and arguments by name.
 
@@ -416,6 +434,7 @@ class Scenario:
     control: Control | None = None
     sampling: Sampling | None = None             # of the laws; None: they are continuous
     controller: PythonController | None = None   # is called at samples
+    observer: ObserverSettings | None = None     # estimates the state that sampled laws use
     saturate: tuple[Rule, ...] = ()              # limits of generalized forces: ROBOT_LIMITS or a number
     motors: tuple[Rule, ...] = ()                # of joints: `Motor`
     friction: tuple[Rule, ...] = ()              # of joints: `Friction`

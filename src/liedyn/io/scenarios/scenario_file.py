@@ -30,10 +30,12 @@ from liedyn.io.scenarios.control_schema import (
     CONTROL,
     CONTROLLERS,
     JOINT_FRICTION,
+    OBSERVER,
     SAMPLING,
     SATURATE,
     control_to_dict,
     controller_to_dict,
+    observer_to_dict,
     read_sampling,
     sampling_to_dict,
 )
@@ -167,6 +169,8 @@ SCENARIO = Schema("scenario", (
     Field("controller", CONTROLLERS, "a controller in Python, called at the samples of `sampling`: `file.py:name` or "
         "`module:name`, or a mapping; see [controllers in Python](#controllers-in-python)", "none",
         example="controller.py:controller"),
+    Field("observer", OBSERVER, "estimates the state that the laws use, from measured coordinates; requires `sampling`: see "
+        "[observers](#observers)", "the laws use the state"),
     Field("sampling", SAMPLING, "when a sampled controller computes the laws: see [sampled controllers](#sampled-controllers)",
         "the laws are continuous", example={"rate": 1000}),
     Field("saturate", SATURATE, "enforced limits of joint torques and forces, and of thrusts, `true` for those of the robot file"
@@ -344,6 +348,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
         "control": s.control and control_to_dict(s.control),
         "sampling": s.sampling and sampling_to_dict(s.sampling),
         "controller": s.controller and controller_to_dict(s.controller),
+        "observer": s.observer and observer_to_dict(s.observer),
         "saturate": rules_to_dict(s.saturate) or None,
         "motors": rules_to_dict(s.motors, motor_to_dict) or None,
         "friction": rules_to_dict(s.friction, lambda friction: dict(friction.values)) or None,

@@ -18,7 +18,7 @@ from liedyn.simulation.joint_friction import rigid_frictions, without_friction
 
 def bind_control_models(scenario: Scenario, model: Model, nominal: Model | None = None,
                         load: Callable[..., Model] = read_model) -> Scenario:
-    """Return the scenario whose control law, and controller in Python, have the models that they name (`bound_model`).
+    """Return the scenario whose control law, controller in Python and observer have the models that they name (`bound_model`).
 
     model    the simulated robot, without rotor inertias of motors
     nominal  robot whose parameters change if the model names no file; None: `model`
@@ -26,7 +26,7 @@ def bind_control_models(scenario: Scenario, model: Model, nominal: Model | None 
 
     Raises ScenarioError for parameters that the robot does not have, and for a robot with other coordinates or constraints.
     """
-    for key in ("control", "controller"):
+    for key in ("control", "controller", "observer"):
         part = getattr(scenario, key)
         if part is not None and part.model is not None and part.bound_model is None:
             bound = _bound_model(scenario, part.model, model if nominal is None else nominal, load)

@@ -16,7 +16,7 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,8 +31,11 @@ from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
 from liedyn.kernels.simulation.signals import STATE_OPERATIONS, TORQUE, Signals
 from liedyn.model.model import Model
 from liedyn.simulation.control.joint_control import force_limits
+from liedyn.simulation.control.observer import Observer, Piece
 from liedyn.simulation.control.thrusts import input_name
 from liedyn.simulation.trajectory_columns import thrust_names
+
+State: TypeAlias = tuple[Array, Array]                        # q, v
 
 _EPS = np.finfo(float).eps
 
@@ -44,8 +47,8 @@ class SampledController:
     torque, slope  (inputs,) present torque or thrust is torque + slope (t - since) [N m | N, per s]
     """
 
-    def __init__(self, sampling: Sampling, model: Model):
-        self.sampling, self.model = sampling, model
+    def __init__(self, sampling: Sampling, model: Model, observer: Observer | None = None):
+        self.sampling, self.model, self.observer = sampling, model, observer
         self.samples = 0                                       # number of samples
         n = model.nv + len(model.description.actuators)
         self.since, self.torque, self.slope = 0.0, np.zeros(n), np.zeros(n)          # present torque
@@ -66,25 +69,36 @@ class SampledController:
             if self.waiting and self.waiting[0][0] <= self.sampling.time(self.samples):
                 self.since, self.torque, self.slope = self.waiting.popleft()
                 continue
-            torque, taken = self._sample(problem, t, q0, y), self.sampling.time(self.samples)
+            (torque, q, v), taken = self._sample(problem, t, q0, y), self.sampling.time(self.samples)
             slope = self._slope(torque, problem.sampled.controlled)
             if self.sampling.delay and self.samples:
                 self.waiting.append((taken + self.sampling.delay, torque, slope))
             else:
                 self.since, self.torque, self.slope = taken, torque, slope
             self.samples += 1
+            if self.observer is not None:
+                self.observer.advance(q, v, self._pieces(taken, self.sampling.time(self.samples)))
+
+    def _pieces(self, taken: float, until: float) -> list[Piece]:
+        """Return the torques from a sample until the next one."""
+        entries = [(self.since, self.torque, self.slope), *(entry for entry in self.waiting if entry[0] < until)]
+        ends = [*(entry[0] for entry in entries[1:]), until]
+        return [Piece(end - taken, since - taken, torque, slope)
+                for end, (since, torque, slope) in zip(ends, entries, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the controller, except that of a function of the user."""
+        """Return the state of the controller and its observer, except that of a function of the user."""
         times, torques, slopes = zip(*self.waiting, strict=True) if self.waiting else ((), (), ())
         arrays = {name: getattr(self, name) for name in ("torque", "slope", "before", "had_law", "integral")}
-        return arrays | {"samples": self.samples, "since": self.since,
+        return arrays | {"samples": self.samples, "since": self.since, "observer": self.observer and self.observer.state_dict(),
                          "waiting": {"times": list(times), "torques": np.array(torques), "slopes": np.array(slopes)}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state that `state_dict` returned."""
         for name in ("torque", "slope", "before", "had_law", "integral"):
             setattr(self, name, np.array(state[name]))
+        if self.observer is not None:
+            self.observer.load_state_dict(state["observer"])
         self.samples, self.since, waiting = state["samples"], state["since"], state["waiting"]
         self.waiting = deque(zip(waiting["times"], waiting["torques"], waiting["slopes"], strict=True))
 
@@ -94,16 +108,23 @@ class SampledController:
         self.before, self.had_law = torque, has_law
         return slope
 
-    def _sample(self, problem: InitialValueProblem, t: float, q0: Array, y: Array) -> Array:
-        """Return the quantized and limited torques and thrusts (inputs,) of a sample, and advance the integrals."""
+    def _sample(self, problem: InitialValueProblem, t: float, q0: Array, y: Array) -> tuple[Array, Array, Array]:
+        """Return the quantized and limited torques and thrusts (inputs,) of a sample, and what is measured of q and v.
+
+        Advances the integrals.
+        """
         sampled = problem.sampled
         if self._law is None or self._law.sampled is not sampled:
             self._law = _Law(sampled)
         law = self._law
-        q, v, torque = law.evaluate(t, q0, y, self.integral)
+        taken = self.sampling.time(self.samples)
+        if self.observer is not None and problem.prescribed.any():
+            raise ComputationError(f"a joint is prescribed or locked at t = {t:.9g} s, which observers do not support")
+        estimate = None if self.observer is None else self.observer.state_at(taken)
+        measured, (q, v), torque = law.evaluate(t, q0, y, self.integral, estimate)
         torque = np.where(sampled.controlled, torque, 0.0) + 0.0         # 0, not -0
         if self.sampling.function is not None:
-            values = self._user_torque(self.sampling.function, self.sampling.time(self.samples), q, v)
+            values = self._user_torque(self.sampling.function, taken, q, v)
             torque += np.where(sampled.controlled, values, 0.0)
         if not np.isfinite(torque).all():
             name = input_name(self.model, int(np.argmin(np.isfinite(torque))))
@@ -113,7 +134,7 @@ class SampledController:
         if len(k):
             winding = ((torque > top)[k] & (rate > 0.0)) | ((torque < bottom)[k] & (rate < 0.0))
             self.integral[k] = previous_integral[k] + np.where(winding, 0.0, rate * self.sampling.interval)
-        return _quantize(torque, sampled.resolution[2]).clip(bottom, top)
+        return _quantize(torque, sampled.resolution[2]).clip(bottom, top), *measured
 
     def _user_torque(self, function: Controller, t: float, q: Array, v: Array) -> Array:
         """Return the torques and thrusts (inputs,) of the user's function."""
@@ -158,17 +179,26 @@ class _Law:
                                                                                    or self.v_resolution.any())
         self.integral_rate = self.rates[0, 2 * law.model.nv:-1]
 
-    def evaluate(self, t: float, q0: Array, y: Array, integral: Array) -> tuple[Array, Array, Array]:
-        """Return the measured q and v, and the torques and thrusts (inputs,). integral: (nv,) integrals of pid laws."""
+    def evaluate(self, t: float, q0: Array, y: Array, integral: Array,
+                 estimate: State | None) -> tuple[State, State, Array]:
+        """Return the measured q and v, those with which the laws compute, and their torques and thrusts (inputs,).
+
+        integral   (nv,) integrals of pid laws
+        estimate   of q and v, in place of what is measured
+        """
         nv, q, z = len(self.v_resolution), self.work.q, integral[self.integral]
         self._evaluate(t, q0, np.concatenate([y[:2 * nv], z, [0.0]]))
         if self.is_quantized:
             q, k = q.copy(), self.q_of_v[self.measured]
             q[k] = _quantize(q[k], self.q_resolution[self.measured])
             self._evaluate(t, q, np.concatenate([np.zeros(nv), _quantize(self.work.v, self.v_resolution), z, [0.0]]))
+        measured = used = self.work.q.copy(), self.work.v.copy()
+        if estimate is not None:
+            used = estimate
+            self._evaluate(t, used[0], np.concatenate([np.zeros(nv), used[1], z, [0.0]]))
         torque = np.zeros(len(self.sampled.controlled))
         torque[:nv], torque[self.thrusters] = self.work.tau, self.problem.split_wrench(self.work.wrench)[1]
-        return self.work.q.copy(), self.work.v.copy(), torque
+        return measured, used, torque
 
     def _evaluate(self, t: float, q0: Array, y: Array) -> None:
         code = self.rhs.evaluate(t, q0, y, self.rates, 0, self.work)

@@ -1,0 +1,190 @@
+"""An observer: it estimates the state that sampled laws use from measured coordinates, with a model of the robot.
+
+    x_(k+1) = f(x_k, u_k) (+) L (y_k (-) h(x_k))
+
+x_k is the estimate at sample k, f the motion of the model until the next sample under the torques and thrusts of the controller,
+y the measured coordinates h(x). Near a state at which the model is linearized, this is the observer of the linear model in
+discrete time: a Kalman filter if L is the gain of `LinearSystem.lqe` with the period of the samples.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from liedyn.arrays import Array, Mask
+from liedyn.dynamics.derivatives import d_difference, forward_dynamics_derivatives
+from liedyn.dynamics.dynamics import forward_dynamics
+from liedyn.dynamics.manifold import difference, integrate
+from liedyn.errors import ScenarioError, WarningLog, list_names
+from liedyn.immutable import Immutable
+from liedyn.io.scenarios.scenario import ObserverSettings, Scenario
+from liedyn.model.model import Model
+from liedyn.simulation.control.thrusts import thrust_columns
+from liedyn.simulation.name_binding import find_index, normalize_quaternions, write_values
+from liedyn.simulation.trajectory_columns import motion_columns
+
+
+class Piece(NamedTuple):
+    """Torques and thrusts (inputs,) until `end`: torque + slope (t - since), times after the sample [s]."""
+
+    end: float
+    since: float
+    torque: Array
+    slope: Array
+
+    def at(self, t: float) -> Array:
+        """Return the torques and thrusts at t [s after the sample]."""
+        return self.torque + self.slope * (t - self.since)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate(Immutable):
+    """The estimates of an observer at its samples.
+
+    t      (K,) [s]
+    q, v   (K, nq), (K, nv)
+    """
+
+    t: Array
+    q: Array
+    v: Array
+
+    def columns(self, model: Model, t: Array) -> list[tuple[str, str, Array]]:
+        """Return (name, unit, (N,) array) of the last estimate at each time, for the trajectory file."""
+        rows = np.maximum(np.searchsorted(self.t, t, side="right") - 1, 0)
+        return [(f"estimate.{name}", unit, x) for name, unit, x in motion_columns(model, q=self.q[rows], v=self.v[rows])]
+
+
+class Observer:
+    """The observer of one run.
+
+    q, v   present estimate
+    """
+
+    def __init__(self, settings: ObserverSettings, model: Model, passive: bool):
+        self.model: Model = model if settings.bound_model is None else settings.bound_model
+        self.gain, self._measured = _full_gain(settings, model)
+        self._passive = passive
+        self.q, self.v = _initial(settings, model)
+        self._history: list[tuple[float, Array, Array]] = []
+
+    @property
+    def estimate(self) -> Estimate:
+        """The estimates so far."""
+        nq, nv = self.model.nq, self.model.nv
+        t, q, v = zip(*self._history, strict=True) if self._history else ((), (), ())
+        return Estimate(np.array(t, dtype=float), np.array(q).reshape(-1, nq), np.array(v).reshape(-1, nv))
+
+    def state_at(self, t: float) -> tuple[Array, Array]:
+        """Return the estimate at a sample at t, and store it."""
+        self._history.append((t, self.q, self.v))
+        return self.q.copy(), self.v.copy()
+
+    def advance(self, q: Array, v: Array, pieces: Sequence[Piece]) -> None:
+        """Update the estimate to the next sample, from the measured state and the torques that act until then."""
+        error = np.concatenate([difference(self.model, self.q, q), v - self.v])[self._measured]
+        correction = self.gain @ error
+        begin, q, v = 0.0, self.q, self.v
+        for piece in pieces:
+            q, v = self._predict(q, v, piece, begin)
+            begin = piece.end
+        nv = self.model.nv
+        self.q, self.v = integrate(self.model, q, correction[:nv]), v + correction[nv:]
+
+    def _predict(self, q: Array, v: Array, piece: Piece, begin: float) -> tuple[Array, Array]:
+        """Return the state at the end of a piece: one step of the classical Runge-Kutta method, in coordinates about q."""
+        model, h, rate = self.model, piece.end - begin, v
+        rates: list[tuple[Array, Array]] = []
+        for fraction in (0.0, 0.5, 0.5, 1.0):
+            at = q if not fraction else integrate(model, q, fraction * h * rate)
+            w = v if not fraction else v + fraction * h * rates[-1][1]
+            rate = d_difference(model, q, at)[1] @ w if model.quaternions else w            # of the coordinates about q
+            rates.append((rate, self._acceleration(at, w, piece.at(begin + fraction * h))))
+        du, dv = (h / 6 * (x[0] + 2 * x[1] + 2 * x[2] + x[3]) for x in zip(*rates, strict=True))
+        return integrate(model, q, du), v + dv
+
+    def _acceleration(self, q: Array, v: Array, inputs: Array) -> Array:
+        model, nv = self.model, self.model.nv
+        tau = inputs[:nv]
+        if inputs[nv:].any():
+            tau = tau + thrust_columns(model, q) @ inputs[nv:]
+        return forward_dynamics(model, q, v, tau, passive=self._passive)
+
+    def is_stable(self, period: float) -> bool:
+        """Return whether errors of the first estimate decay, by the model linearized there without torques."""
+        from scipy.linalg import expm
+        nv = self.model.nv
+        rates = forward_dynamics_derivatives(self.model, self.q, self.v, np.zeros(nv), passive=self._passive)
+        A = np.block([[np.zeros((nv, nv)), np.eye(nv)], [rates.da_dq, rates.da_dv]])
+        error = expm(period * A)
+        error[:, self._measured] -= self.gain
+        return bool(np.abs(np.linalg.eigvals(error)).max() < 1.0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the present estimate and those of all samples."""
+        past = self.estimate
+        return {"q": self.q, "v": self.v, "times": past.t, "past_q": past.q, "past_v": past.v}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state that `state_dict` returned."""
+        self.q, self.v = np.array(state["q"]), np.array(state["v"])
+        self._history = [(float(t), np.array(q), np.array(v)) for t, q, v in
+                         zip(state["times"], state["past_q"], state["past_v"], strict=True)]
+
+
+def bind_observer(scenario: Scenario, model: Model) -> Observer | None:
+    """Return the observer of a scenario, or None.
+
+    Raises ScenarioError without the key `sampling`, for names that the robot does not have, and for robots with loops or
+    couplings, or with prescribed joints.
+    """
+    settings = scenario.observer
+    if settings is None:
+        return None
+    if scenario.sampling is None:
+        raise ScenarioError("an observer acts at sample times, which the scenario does not have", place=settings.place,
+                            expected="the key sampling, such as sampling: {rate: 1000}")
+    if model.nc:
+        raise ScenarioError("observers do not support robots with loops, couplings or mimic joints", place=settings.place,
+                            hint="a controller in Python can have its own observer")
+    return Observer(settings, model, scenario.passive)
+
+
+def check_observer(scenario: Scenario, model: Model, prescribed: Mask, warnings: WarningLog) -> None:
+    """Raise ScenarioError for prescribed coordinates; warn of an estimate that diverges."""
+    settings, observer = scenario.observer, bind_observer(scenario, model)
+    if settings is None or observer is None or scenario.sampling is None:
+        return
+    if prescribed.any():
+        names = list_names([name for name, is_prescribed in zip(model.v_names, prescribed, strict=True) if is_prescribed], 4)
+        raise ScenarioError("observers do not support prescribed joints", place=settings.place, found=names,
+                            hint="a controller in Python can have its own observer")
+    if not observer.is_stable(scenario.sampling.interval):
+        warnings.add("observer-unstable", "the estimate of the observer diverges from the state near its first estimate: its "
+                     "gain is not that of a filter for this model and period (lqe with the period as its step)",
+                     place=settings.place)
+
+
+def _full_gain(settings: ObserverSettings, model: Model) -> tuple[Array, Array]:
+    """Return the gain (2 nv, measured) and the indices of the measured coordinates among q, then v."""
+    place, names = settings.place.at("gain"), [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
+    rows = [find_index(name, names, "row of the gain", place) for name in settings.rows]
+    columns = [find_index(name, names, "column of the gain", place) for name in settings.columns]
+    for axis, selected in (("row", rows), ("column", columns)):
+        if len(set(selected)) < len(selected):
+            raise ScenarioError(f"a {axis} of the gain is given twice", place=place)
+    gain = np.zeros((len(names), len(columns)))
+    gain[rows] = settings.gain
+    return gain, np.array(columns)
+
+
+def _initial(settings: ObserverSettings, model: Model) -> tuple[Array, Array]:
+    q, v = model.neutral(), np.zeros(model.nv)
+    rules = write_values(q, settings.initial_q, model, model.q_index)
+    write_values(v, settings.initial_v, model, model.v_index)
+    normalize_quaternions(q, rules, model)
+    return q, v
+

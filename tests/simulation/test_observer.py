@@ -1,0 +1,170 @@
+"""Observers of sampled laws: against the linear filter in discrete time, and as identities of runs."""
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import liedyn as ld
+from liedyn.cli.app import main
+from liedyn.io.scenarios.scenario_file import to_plain
+from liedyn.simulation.preparation import prepare
+from zoo import model_of
+
+PERIOD = 1 / 200
+K = {"tau.cart": {"q.cart": -4.34, "q.pole": -47.53, "v.cart": -6.1, "v.pole": -12.26}}
+L = {"q.cart": {"q.cart": 0.466}, "q.pole": {"q.pole": 0.467}, "v.cart": {"q.cart": 17.63}, "v.pole": {"q.pole": 17.72}}
+LAW = {"law": "state_feedback", "gain": K, "setpoint": {}}
+
+
+@pytest.fixture(scope="module")
+def cart_pole():
+    return ld.load("robots/cart_pole.yaml")
+
+
+def balance(model, pole=0.1, observer=None, **keys):
+    return ld.simulate(model, {"duration": 0.5, "output_step": PERIOD, "integrator": {"method": "rk4", "step": 1e-3},
+                               "initial": {"q": {"pole": pole}}, "sampling": {"rate": 200}, "control": LAW,
+                               "observer": {"gain": L, **(observer or {})}, **keys})
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.4 * PERIOD])
+def test_near_rest_it_is_the_linear_filter(cart_pole, delay):
+    system = ld.linearize(cart_pole, [0, 0], [0, 0], [0, 0], inputs="tau.cart", outputs="q.*")
+    A, B = system.discretize(PERIOD, delay)
+    gain = np.array([[L.get(row, {}).get(column, 0.0) for column in system.outputs] for row in system.states])
+    F = np.array([[K["tau.cart"][name] for name in system.states]])
+    small = 1e-5
+    run = balance(cart_pole, small, {"initial": {"q": {"pole": 0.5 * small}}}, sampling={"rate": 200, "delay": delay})
+    x, estimate, past, rows = np.array([0, small, 0, 0]), np.array([0, 0.5 * small, 0, 0]), np.zeros(A.shape[0] - 4), []
+    past[:] = -F @ estimate                                      # the first torque acts from the start
+    for _ in range(100):
+        rows.append(estimate)
+        u = -F @ estimate
+        extended = A @ np.concatenate([x, past]) + B @ u
+        predicted = A @ np.concatenate([estimate, past]) + B @ u
+        estimate = predicted[:4] + gain @ system.C @ (x - estimate)
+        x, past = extended[:4], extended[4:]
+    found = np.hstack([run.estimate.q, run.estimate.v])[:100]
+    np.testing.assert_allclose(found, rows, rtol=0, atol=1e-8 * small * 100)
+
+
+@pytest.mark.parametrize("case", ["delay", "first-order hold", "thrusts", "ball joints"])
+def test_with_the_model_and_state_of_the_robot_the_estimate_is_the_state(case):
+    """It remains the state within the error of the integrator, whatever the gain."""
+    keys = {"sampling": {"rate": 200, "delay": 2e-3} if case == "delay" else {"rate": 200, "hold": "first"} if
+            case == "first-order hold" else {"rate": 200}}
+    if case == "thrusts":
+        model = ld.load("robots/quadrotor.yaml")
+        names = [f"thrust.{actuator.name}" for actuator in model.description.actuators]
+        gain = {name: {"q.base.vz": 1.0, "v.base.wx": 0.02 * k, "v.base.vz": 0.5} for k, name in enumerate(names)}
+        keys["control"] = {"law": "state_feedback", "gain": gain, "setpoint": {}}
+        keys["joints"] = {"rotor*": {"prescribe": {"position": 0}}} if any(x.startswith("rotor") for x in model.v_names) else {}
+    elif case == "ball joints":
+        model, keys["passive"] = model_of("every kind, floating"), False
+        keys["control"] = {"law": "gravity_compensation", "joints": [model.joint_names[1]]}
+    else:
+        model = ld.load("robots/double_pendulum.yaml")
+        keys["joints"] = {"*": {"torque": {"pd": {"kp": 20, "kd": 2, "target": 0.4}}}}
+    if keys.get("joints", {}).get("rotor*"):
+        model = ld.fix_joints(model, {name: 0.0 for name in model.joint_names if name.startswith("rotor")})
+        keys.pop("joints")
+    rng = np.random.default_rng(1)
+    q, v = ld.random_configuration(model, rng), 0.5 * rng.standard_normal(model.nv)
+    start = {"q": {joint.name: q[joint.q].tolist() if len(q[joint.q]) > 1 else float(q[joint.q][0]) for joint in model.joints},
+             "v": {joint.name: v[joint.v].tolist() if len(v[joint.v]) > 1 else float(v[joint.v][0]) for joint in model.joints}}
+    name = model.v_names[-1]
+    observer = {"gain": {f"v.{name}": {f"q.{name}": 5.0}, f"q.{name}": {f"q.{name}": 0.3}}, "initial": start}
+    run = ld.simulate(model, {"duration": 0.1, "output_step": PERIOD, "integrator": {"method": "rk4", "step": PERIOD / 5},
+                              "initial": start, "observer": observer, **keys})
+    assert np.abs(ld.difference(model, run.q[:20], run.estimate.q[:20])).max() < 1e-6
+    assert np.abs(run.v[:20] - run.estimate.v[:20]).max() < 1e-5 and np.abs(run.tau).max() + np.abs(run.wrench).sum() > 0.01
+
+
+def test_the_estimate_is_in_the_columns_and_measurements_are_rounded(cart_pole):
+    run = balance(cart_pole, sampling={"rate": 50, "quantization": {"q": 0.01}})
+    columns = {name: x for name, _, x in run.columns}
+    held = np.append(np.repeat(run.estimate.v[:, 1], 4), run.estimate.v[-1, 1])     # no sample at the end
+    np.testing.assert_array_equal(columns["estimate.v.pole"], held)
+    exact = balance(cart_pole, sampling={"rate": 50})
+    assert run.estimate.q[0, 1] == 0.0 and not np.allclose(run.q[-1], exact.q[-1], rtol=0, atol=1e-4)
+    assert balance(cart_pole, output_step=0.1).estimate.t.size == 100
+
+
+def test_the_model_may_be_wrong(cart_pole):
+    right, wrong = balance(cart_pole), balance(cart_pole, observer={"model": {"mass.pole": 0.3}})
+    np.testing.assert_array_equal(balance(cart_pole, observer={"model": {}}).q, right.q)
+    assert 1e-4 < np.abs(wrong.q[-1] - right.q[-1]).max() < 0.1
+
+
+def test_a_resumed_controller_continues(cart_pole):
+    model, scenario = cart_pole, {"robot": "robots/cart_pole.yaml", "duration": 0.1, "sampling": {"rate": 200}, "control": LAW,
+                                  "observer": {"gain": L}}
+    first, second = (prepare(scenario, ()).hybrid_simulation.controller for _ in range(2))
+    assert first.observer is not None and second.observer is not None
+    first.observer.state_at(0.0)
+    first.observer.q = np.array([0.1, 0.2])
+    second.load_state_dict(first.state_dict())
+    np.testing.assert_array_equal(second.observer.q, [0.1, 0.2])
+    np.testing.assert_array_equal(second.observer.estimate.q, [model.neutral()])
+
+
+def test_the_keys_are_written_as_they_are_read(tmp_path):
+    scenario = prepare({"robot": "robots/cart_pole.yaml", "duration": 0.1, "sampling": {"rate": 200}, "control": LAW,
+                        "observer": {"gain": L, "initial": {"q": {"pole": 0.1}}, "model": {"mass.pole": 0.3}}}, ()).scenario
+    plain = to_plain(scenario)["observer"]
+    assert plain["gain"]["v.pole"] == {"q.cart": 0.0, "q.pole": 17.72} and plain["initial"] == {"q": {"pole": 0.1}}
+    assert plain["model"] == {"mass.pole": 0.3}
+
+
+def test_the_file_of_a_filter_is_its_gain(cart_pole, tmp_path):
+    system = ld.linearize(cart_pole, [0, 0], [0, 0], [0, 0], inputs="tau.cart", outputs="q.*")
+    gain = system.lqe({"v.*": 1e-5}, 2e-8, step=PERIOD)
+    gain.write(tmp_path / "filter.csv")
+    by_file = balance(cart_pole, observer={"gain": str(tmp_path / "filter.csv")})
+    np.testing.assert_array_equal(by_file.q, balance(cart_pole, observer={"gain": gain.by_name}).q)
+
+
+@pytest.mark.parametrize(("keys", "message"), [
+    ({"sampling": None}, "observer: an observer acts at sample times.*sampling"),
+    ({"observer": {"gain": [[0.1, 0.2]]}}, "observer.gain: .*names|observer.gain"),
+    ({"observer": {}}, "observer: the key gain is missing"),
+    ({"observer": {"gain": {"q.pol": {"q.pole": 1}}}}, r"observer.gain.*q\.pol"),
+    ({"observer": {"gain": {"q.pole": {"tau.cart": 1}}}}, "column of the gain"),
+    ({"observer": {"gain": {"q.pole": {"q.pole": 0.1}}, "initial": {"q": {"pile": 1}}}}, "pile"),
+    ({"observer": {"gain": {"q.pole": {"q.pole": 0.1}}, "initial": {"q": {"pole": [1, 2]}}}}, "wrong number of values"),
+    ({"observer": {"gain": {"q.pole": {"q.pole": 0.1}}, "model": {"mass.pile": 1}}}, r"observer.*mass\.pile"),
+    ({"joints": {"pole": {"prescribe": {"position": 0}}}}, "observers do not support prescribed joints"),
+    ({"observer": {"gain": {"q.pole": {"q.pole": 0.1}}, "gains": 1}}, "unknown key")])
+def test_wrong_observers_are_errors_with_their_place(cart_pole, keys, message):
+    with pytest.raises(ld.ScenarioError, match=message):
+        settings = {"duration": 0.1, "sampling": {"rate": 200}, "control": LAW, "observer": {"gain": L}, **keys}
+        ld.simulate(cart_pole, {key: value for key, value in settings.items() if value is not None})
+
+
+def test_loops_are_errors():
+    with pytest.raises(ld.ScenarioError, match="do not support robots with loops"):
+        ld.run_scenario("configs/four_bar.yaml", {"observer": {"gain": {"q.x": {"q.x": 1}}}, "sampling": {"rate": 100},
+                                                  "joints": {"*": {"torque": {"pd": {"kp": 1, "kd": 1, "target": 0}}}}})
+
+
+def test_a_gain_of_continuous_time_is_reported(cart_pole):
+    system = ld.linearize(cart_pole, [0, 0], [0, 0], [0, 0], inputs="tau.cart", outputs="q.*")
+    gain = system.lqe({"v.*": 1e-5}, 1e-12).by_name
+    prepared = prepare({"robot": "robots/cart_pole.yaml", "duration": 0.1, "sampling": {"rate": 200}, "control": LAW,
+                        "observer": {"gain": gain}}, ())
+    assert [warning.code for warning in prepared.warnings] == ["observer-unstable"]
+
+
+def test_sweeps_vary_the_model_of_the_observer(tmp_path):
+    (tmp_path / "sweep.yaml").write_text(f"scenario: {ld.__path__[0]}/../../configs/cart_pole_lqg.yaml\n"
+                                         "overrides: {duration: 0.2}\nparameters:\n"
+                                         "  - {key: observer.model.mass.pole, list: [0.05, 0.1]}\n"
+                                         "outputs: {error: max(abs(estimate.v.pole - v.pole))}\n")
+    done = CliRunner().invoke(main, ["batch", str(tmp_path / "sweep.yaml"), "-o", str(tmp_path / "runs"), "--csv"])
+    assert done.exit_code == 0, done.output
+    with (tmp_path / "runs/runs.csv").open(encoding="utf-8") as file:
+        errors = [row["error"] for row in csv.DictReader(file)]
+    assert len(set(errors)) == 2
