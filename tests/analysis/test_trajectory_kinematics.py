@@ -226,6 +226,17 @@ def test_what_is_derived_is_told_of(swinging):
         assert np.abs(x - exact[name])[INNER].max() < 1e-5 * max(1.0, np.abs(exact[name]).max()), name
 
 
+def test_errors_of_rates_that_cancel_are_relative_to_those_of_the_joints():
+    """The second link keeps its orientation: its angular velocity is the rounding of a sum of two."""
+    links = tuple(Link(name, 1.0, inertia=(0.1, 0, 0, 0.1, 0, 0.1)) for name in ("upper", "lower"))
+    joints = (Joint("q1", "revolute", "world", "upper", axes=((0, 1.0, 0),)),
+              Joint("q2", "revolute", "upper", "lower", Pose(translation=(0.4, 0, 0)), axes=((0, 1.0, 0),)))
+    model, t = ld.build(Robot("arm", links, joints)), np.linspace(0.0, 2.0, 101)
+    x = np.sin(3 * t) + 1e-9 * np.random.default_rng(5).standard_normal((2, len(t)))
+    along = kinematics_along(model, recorded(model, t, q=np.stack([x[0], -x[1]], axis=1)), ["lower"])
+    assert [warning.code for warning in along.warnings] == ["derived-motion", "negligible-error"]
+
+
 def test_too_many_columns_are_refused(monkeypatch):
     from liedyn.analysis import trajectory_kinematics as module
     monkeypatch.setattr(module, "LARGEST", 11)

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from liedyn.analysis.numerical_differentiation import error_warnings
+from liedyn.analysis.numerical_differentiation import error_warnings, term_sizes
 from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, header_along, motion_of_trajectory
 from liedyn.analysis.recording_checks import unit_warnings
 from liedyn.analysis.trajectory_derivatives import LARGEST, quotient
@@ -110,10 +110,15 @@ def kinematics_along(  # noqa: PLR0913 (independent options of the command)
         may_be_empty = np.array([name in MAY_BE_EMPTY for name, *_ in derived(columns)])
         return np.where(undefined[:, None] & may_be_empty, 0.0, x)
 
+    def terms(ends: int) -> Array:
+        parts = [values(_columns(model, request, _without(motion, joint.v))) for joint in model.joints]
+        is_sum = np.array([not name.startswith("zmp.") for name, *_ in derived(columns)])
+        return np.where(is_sum, term_sizes(values(columns), parts, ends), 0.0)
+
     names, units = zip(*((name, unit) for name, unit, _ in derived(columns)), strict=True)
     uncertainty = error_warnings(values(columns), motion.variants, lambda variant: values(_columns(model, request, variant)),
                                  names, units, model_scales(model).unit_scales(units),
-                                 None if model.nc else "liedyn inverse --smooth auto first")
+                                 None if model.nc else "liedyn inverse --smooth auto first", terms)
     loops = LiedynWarning("no-manipulability",
                           f"the manipulability is not computed, because {model.name} has constraints; Jacobians are with "
                           "respect to all joints of its tree")
@@ -150,6 +155,14 @@ def kinematics_request(model: Model, patterns: Sequence[str], point: Sequence[fl
             raise UsageError(f"the Jacobians would have {count} columns, at most {LARGEST} are written, in a header line of "
                              f"{LONGEST_LINE} characters: name fewer links")
     return KinematicsRequest(tuple(links), p, frame, jacobian, **whole)
+
+
+def _without(motion: SampledMotion, v: slice) -> SampledMotion:
+    """Return a motion in which a joint with these velocities does not move: its results lack the term of this joint."""
+    rates = {name: x.copy() for name, x in (("v", motion.v), ("a", motion.a_or_zero))}
+    for x in rates.values():
+        x[:, v] = 0.0
+    return replace(motion, **rates)
 
 
 def _columns(model: Model, request: KinematicsRequest, motion: SampledMotion) -> Columns:
