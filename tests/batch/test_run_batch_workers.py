@@ -2,6 +2,7 @@
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,6 +59,28 @@ def test_chunks_of_a_worker_that_ended_are_computed_by_another(tmp_path):
     assert executor.opened == 3
     assert store.write_table([chunk.name for chunk in chunks], False) == ({"complete": 40}, 0, (0, ""))
     assert without_seconds(tmp_path / "broken") == without_seconds(tmp_path / "alone")
+
+
+@pytest.mark.parametrize(("loading", "seconds", "expected"), [(30.0, 0.1, 0), (30.0, 1.0, 38), (0.1, 1.0, 38)])
+def test_processes_are_started_for_the_time_of_runs_without_that_of_loading_code(tmp_path, monkeypatch, loading, seconds, expected):
+    found, clock, elsewhere = batch(tmp_path, f"{DRAWN}samples: 40\n{OUTPUTS}", 2), SimpleNamespace(t=0.0), []
+
+    def write_chunk(evaluator, store, chunk, progress):
+        for run in range(chunk.first, chunk.until):
+            clock.t += seconds if run else loading + seconds
+            progress(1)
+
+    def in_processes(job, chunks, jobs):
+        elsewhere.extend(chunks)
+        return iter([2] * len(chunks))
+
+    monkeypatch.setattr(run_batch, "time", SimpleNamespace(perf_counter=lambda: clock.t))
+    monkeypatch.setattr(run_batch, "write_chunk", write_chunk)
+    monkeypatch.setattr(run_batch, "run_in_processes", in_processes)
+    monkeypatch.setattr(type(found.evaluator), "is_vectorized", False)
+    done = []
+    found._compute(run_batch.ResultStore(tmp_path, False), [found.chunk(k) for k in range(20)], 2, None, done.append)
+    assert 2 * len(elsewhere) == expected and sum(done) == 40
 
 
 def test_workers_that_end_again_and_again_are_told(tmp_path):

@@ -2,6 +2,7 @@
 import contextlib
 from types import SimpleNamespace
 
+from liedyn.batch import run_batch
 from liedyn.cli import batch
 
 
@@ -11,6 +12,7 @@ def texts_of(monkeypatch, calls) -> list[str]:
     console = SimpleNamespace(progress=SimpleNamespace(stage=lambda _name: contextlib.nullcontext(),
                                                        update=lambda _fraction, text: texts.append(text())))
     monkeypatch.setattr(batch, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(run_batch, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
 
     def run(_folder, progress):
         for clock[0], done, count in calls:

@@ -183,6 +183,23 @@ def _initialize_worker() -> None:
 
 _FORMAT = 1
 _MAX_SEQUENTIAL_SECONDS, _MAX_THREADED_SECONDS = 5.0, 20.0        # s: processes are not started for shorter computations
+_LOADING_SECONDS = 45.0          # s: the first run loads or compiles code for at most about this time
+
+
+class Pace:
+    """Speed of runs after the first one, which takes longer, since it loads or compiles code."""
+
+    def __init__(self) -> None:
+        self._first: tuple[float, int] | None = None          # time at which it ended, and number of finished runs then
+        self.runs_per_second: float | None = None
+
+    def update(self, done: int) -> None:
+        """Set `runs_per_second` when `done` runs are finished, for the first time when the first run has ended."""
+        t = time.perf_counter()
+        if self._first is None:
+            self._first = t, done
+        elif t > self._first[0]:
+            self.runs_per_second = (done - self._first[1]) / (t - self._first[0])
 
 
 @dataclass(frozen=True)
@@ -351,14 +368,23 @@ class PreparedSweep:
                 progress(runs)
             return
         max_seconds = _MAX_THREADED_SECONDS if self.evaluator.is_vectorized else _MAX_SEQUENTIAL_SECONDS
-        start = time.perf_counter()
+        start, pace, done, count = time.perf_counter(), Pace(), 0, sum(chunk.until - chunk.first for chunk in chunks)
+
+        def advance(runs: int) -> None:
+            nonlocal done
+            done += runs
+            pace.update(done)
+            progress(runs)
+
         for k, chunk in enumerate(chunks):
-            remaining_seconds = (time.perf_counter() - start) / max(k, 1) * (len(chunks) - k)
-            if jobs > 1 and k and remaining_seconds > max_seconds:
-                for runs in run_in_processes(job, chunks[k:], jobs):
-                    progress(runs)
-                return
-            write_chunk(self.evaluator, store, chunk, progress)
+            if jobs > 1 and k:
+                seconds = 1.0 / pace.runs_per_second if pace.runs_per_second else \
+                    max(0.0, time.perf_counter() - start - _LOADING_SECONDS) / done
+                if seconds * (count - done) > max_seconds:
+                    for runs in run_in_processes(job, chunks[k:], jobs):
+                        progress(runs)
+                    return
+            write_chunk(self.evaluator, store, chunk, advance)
 
     @property
     def _job(self) -> str:

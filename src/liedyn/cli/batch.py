@@ -92,22 +92,22 @@ def batch(sweep: str, output: str | None, overrides: tuple[str, ...], dry_run: b
 
 
 def _run(prepared: PreparedSweep, folder: Path, console: Console, **options: Any) -> SweepOutcome:
+    from liedyn.batch.run_batch import Pace
     from liedyn.numba_tools.compile_cache import FIRST_RUN_TIME
 
     at_start: int | None = None                             # number of finished runs before this call
-    first: tuple[float, int] | None = None                  # time and number of finished runs when the first run ended
+    pace = Pace()
 
     def report_progress(done: int, count: int) -> None:
-        nonlocal at_start, first
+        nonlocal at_start
         at_start = done if at_start is None else at_start
         t, forecast, seconds = time.monotonic(), "", None
         if done == at_start < count:
             forecast = f"; the first run loads or compiles code: {FIRST_RUN_TIME}"
-        elif first is None:                                 # the first run took longer, since it loaded code
-            first = t, done
-        elif t > first[0]:
-            rate = (done - first[1]) / (t - first[0])
-            forecast, seconds = f"; {rate:.3g} runs a second", (count - done) / rate
+        else:
+            pace.update(done)
+        if pace.runs_per_second:
+            forecast, seconds = f"; {pace.runs_per_second:.3g} runs a second", (count - done) / pace.runs_per_second
 
         def details() -> str:                               # the remaining time also changes while a chunk is running
             remaining = "" if seconds is None else f", {max(0.0, seconds - (time.monotonic() - t)):.0f} s left"
