@@ -32,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("-o", "--output", type=Path, default=Path(__file__).with_name("double_pendulum_lift.csv"))
     gain, tau = tracking_gain()
-    gain.write(parser.parse_args().output, tau)
+    gain.write(parser.parse_args().output, tau, force=True)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ NARROWER = {"arrays": set(), "warning_codes": set(), "errors": {"warning_codes"}
                    "model.element_values", "model.expression_parser", "model.force_element", "model.interpolation",
                    "model.link_tree", "model.links",
                    "model.mass_properties", "model.model", "model.model_builder", "model.model_joint", "model.spatial",
-                   "model.validate"}}
+                   "model.validate", "public_calls"}}
 # The model is plain data: it does without compiled code, except for the table of joint kinds.
 NARROWER["model"] = {"arrays", "errors", "immutable", "public_calls", "model.description"}
 ABOVE_ALL = {"__init__", "__main__"}                        # names of the package, and its command

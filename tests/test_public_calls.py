@@ -66,6 +66,7 @@ def test_unknown_keywords_name_the_nearest(name, robot):
     (lambda robot: ld.simulate(ld.build(robot), duraton=1), r"simulate has no argument 'duraton'; did you mean 'duration'\?"),
     (lambda robot: ld.simulate(ld.build(robot), duration=1, contatcs={}), "did you mean 'contacts'"),
     (lambda robot: ld.plan(ld.build(robot), "jacobian", lnk="arm"), r"jacobian has no argument 'lnk'; did you mean 'link'\?"),
+    (lambda robot: ld.linearize(ld.build(robot), [0], [0], [0]).lqr(1, 1, stpe=0.1), "lqr has no argument 'stpe'; did you"),
     (lambda robot: ld.build(robot).with_changes(mas={"arm": 2.0}), r"with_changes has no argument 'mas'; did you mean 'mass'\?"),
     (lambda robot: ld.build(robot.source), r"build: robot must be a Robot, got the path .* \(ld\.load_description\(path\)\)"),
     (lambda robot: ld.build(ld.build(robot)), r"build: robot must be a Robot, got Model \(model\.description\)"),
@@ -78,6 +79,15 @@ def test_unknown_keywords_name_the_nearest(name, robot):
 def test_messages_name_the_way(call, text, robot):
     with pytest.raises(ld.ArgumentError, match=text):
         call(robot)
+
+
+def test_methods_with_options_name_unknown_ones():
+    """As functions do: `run.plot("positions", agianst=other)` was a TypeError of Python, without the arguments."""
+    classes = [one for name in ld.__all__ if inspect.isclass(one := getattr(ld, name))]
+    bare = [f"{one.__name__}.{name}" for one in classes for name, method in vars(one).items()
+            if inspect.isfunction(method) and not name.startswith("_") and not hasattr(method, "__wrapped__")
+            and any(x.kind is x.KEYWORD_ONLY for x in inspect.signature(method).parameters.values())]
+    assert not bare
 
 
 def test_an_argument_error_is_a_type_error_and_of_the_family():

@@ -290,7 +290,7 @@ def test_a_gain_follows_the_units():
     ({"q.j7": 1}, 1, "no state matches 'q.j7'"),
     ({"q.j0": "1"}, 1, "Q: q.j0: expected a number, got '1'"),
     ({"q.j0": -1}, 1, "Q: q.j0: expected a number >= 0, got -1"),
-    (1, {"tau.j0": 1}, "R: tau.j1: expected a number > 0, got 0"),
+    (1, {"tau.j0": 1}, r"R: tau.j1: expected a number > 0, got 0 \(each input needs a weight; select the inputs to use\)"),
     (1, np.nan, "R: expected finite numbers, got nan"),
     ([[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], 1, "Q: expected a symmetric matrix, got one that differs"),
     (1, [[1, 2], [2, 1]], "R: expected a matrix with eigenvalues > 0, got -1"),

@@ -231,6 +231,8 @@ def scenario(file: Path, **keys) -> dict:
 def file(run, tmp_path):
     gain = ld.tvlqr(run, {"q.*": 100, "v.*": 1}, 0.1)
     gain.write(tmp_path / "K.csv", np.random.default_rng(0).standard_normal((12, 2)))
+    with pytest.raises(UsageError, match=r"K\.csv already exists"):
+        gain.write(tmp_path / "K.csv", np.zeros((12, 2)))
     return tmp_path / "K.csv"
 
 

@@ -16,6 +16,7 @@ from liedyn.arrays import Array, ArrayLike, ComplexArray, Mask, Patterns
 from liedyn.dynamics.scales import Scales
 from liedyn.errors import UsageError, list_names
 from liedyn.immutable import Immutable, read_only_property
+from liedyn.public_calls import explained
 from liedyn.simulation.name_binding import select
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class LinearSystem(Immutable):
         return (f"<LinearSystem, {self.stability or 'no modes'}: {len(self.states)} states {_few(self.states)}; "
                 f"{len(self.inputs)} inputs {_few(self.inputs)}; {len(self.outputs)} outputs {_few(self.outputs)}>")
 
+    @explained
     def discretize(self, h: float, delay: float = 0.0) -> tuple[Array, Array]:
         """Return Ad, Bd of x[k+1] = Ad x[k] + Bd u[k] for steps of h [s] with constant u (zero-order hold, exact).
 
@@ -129,6 +131,7 @@ class LinearSystem(Immutable):
         """
         return transmission_zeros(self)
 
+    @explained
     def lqr(self, Q: Weights, R: Weights, step: float | None = None) -> Gain:
         """Return the gain K of the regulator u = -K x that minimizes the integral of x^T Q x + u^T R u.
 
@@ -162,6 +165,7 @@ class LinearSystem(Immutable):
         from liedyn.analysis.optimal_gains import regulator
         return regulator(self, Q, R, step)
 
+    @explained
     def lqe(self, W: Weights, V: Weights, step: float | None = None) -> Gain:
         """Return the gain L of the Kalman filter dx/dt = A x + B u + L (y - C x - D u).
 
@@ -243,6 +247,7 @@ class LinearSystem(Immutable):
         size = self.scales.unit_scales(self.state_units)
         return self.A / size[:, None] * size, self.B / size[:, None], self.C * size
 
+    @explained
     def select(self, inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] = "*") -> LinearSystem:
         """Return the system with the inputs and outputs that match names or patterns, in the order of the system.
 

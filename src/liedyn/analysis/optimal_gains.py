@@ -13,10 +13,11 @@ import numpy as np
 from liedyn.analysis.modes import Mode, coordinate_shares, eigenvalue_text, main_coordinates, modes, reachable_basis
 from liedyn.analysis.transfer_function import zero_order_hold
 from liedyn.arrays import Array, ArrayLike, ComplexArray, Integers
-from liedyn.errors import ComputationError, ShapeError, UsageError, checked_flag, list_names
+from liedyn.errors import ComputationError, ShapeError, UsageError, list_names
 from liedyn.immutable import Immutable
 from liedyn.io.atomic_output import open_output
 from liedyn.io.csv_table import cell, write_table
+from liedyn.public_calls import explained
 from liedyn.simulation.name_binding import select
 
 if TYPE_CHECKING:
@@ -67,12 +68,12 @@ class Gain(Immutable):
         return {row: dict(zip(self.columns, map(float, values), strict=True))
                 for row, values in zip(self.rows, self.matrix, strict=True)}
 
+    @explained
     def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write a CSV with named rows and columns, which `gain` of a scenario reads.
 
         Raises UsageError if the file exists, unless `force` is true.
         """
-        force = checked_flag("write", "force", force)
         titles = [cell(f"{name}[{unit}]") for name, unit in zip(self.columns, self.column_units, strict=True)]
         rows = [f"{name}[{unit}]" for name, unit in zip(self.rows, self.row_units, strict=True)]
         with open_output(Path(path), force=force) as file:
@@ -154,7 +155,8 @@ def weight_matrix(weights: Weights, names: Sequence[str], argument: str, kind: s
     bad = diagonal <= 0.0 if positive else diagonal < 0.0
     if bad.any():
         k = int(np.argmax(bad))
-        raise UsageError(f"{argument}: {names[k]}: expected a number {bound}, got {diagonal[k]:g}")
+        hint = f" (each {kind} needs a weight; select the {kind}s to use)" if positive and isinstance(weights, Mapping) else ""
+        raise UsageError(f"{argument}: {names[k]}: expected a number {bound}, got {diagonal[k]:g}{hint}")
     if np.abs(matrix - matrix.T).max(initial=0.0) > _ROUNDING * size:
         raise UsageError(f"{argument}: expected a symmetric matrix, got one that differs from its transpose")
     lowest = float(np.linalg.eigvalsh(matrix).min(initial=np.inf))

@@ -15,7 +15,9 @@ from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError, ShapeError, UsageError, counted, list_names
 from liedyn.immutable import Immutable
+from liedyn.io.atomic_output import open_output
 from liedyn.io.csv_table import cell, write_table
+from liedyn.public_calls import explained
 from liedyn.rollouts.inputs import Feedback
 from liedyn.rollouts.rollout import LinearSteps, Rollout
 from liedyn.simulation.trajectory_columns import motion_columns
@@ -92,14 +94,15 @@ class TimeVaryingGain(Immutable):
             return u
         return law
 
-    def write(self, path: str | os.PathLike[str], tau: ArrayLike) -> None:
+    @explained
+    def write(self, path: str | os.PathLike[str], tau: ArrayLike, *, force: bool = False) -> None:
         """Write a CSV for `gain` and `setpoint: {csv: …}` of a scenario: times, motion, inputs of the rows, and gains row/column.
 
         A scenario interpolates linearly. Inputs and gains, which are constant in each step, count for the middle of the step.
 
         tau   (S, inputs) or (inputs,): inputs of the motion
 
-        Raises UsageError for several runs or an acceleration as input.
+        Raises UsageError for several runs, for an acceleration as input, and if the file exists, unless `force` is true.
         """
         self._check_forces()
         if self.matrix.ndim != 3:
@@ -112,7 +115,7 @@ class TimeVaryingGain(Immutable):
         columns += [(name, nominal[:, i]) for i, name in enumerate(self.rows)]
         columns += [(f"{row}/{column}", gains[:, i, j]) for i, row in enumerate(self.rows)
                     for j, column in enumerate(self.columns)]
-        with Path(path).open("w", encoding="utf-8", newline="") as file:
+        with open_output(Path(path), force=force) as file:
             write_table(file, [(cell(title), x) for title, x in columns])
 
     def _check_forces(self) -> None:

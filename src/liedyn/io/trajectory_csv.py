@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from liedyn.arrays import Array, Integers
-from liedyn.errors import ComputationError, LiedynWarning, Place, TrajectoryError, UsageError, checked_flag, warn
+from liedyn.errors import ComputationError, LiedynWarning, Place, TrajectoryError, UsageError, warn
 from liedyn.immutable import Immutable
 from liedyn.io.atomic_output import STDIO, check_output, open_output
 from liedyn.io.column_map import AppliedMap, BoundColumn, MapArgument, bind_map, columns_option, map_file, read_column_map
@@ -31,6 +31,7 @@ from liedyn.io.csv_table import CsvTable, column_title, read_table, title_cell, 
 from liedyn.io.recorded_paths import relative_path, text_digest
 from liedyn.io.ros_bag import BagTable, is_bag, read_bag
 from liedyn.io.units import unit_of
+from liedyn.public_calls import explained
 
 if TYPE_CHECKING:
     import pandas
@@ -105,6 +106,7 @@ class Trajectory(Immutable):
         """
         return data_frame(self.t, self._named)
 
+    @explained
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write a trajectory file, completely or not at all. `read_trajectory` returns the same numbers.
 
@@ -112,7 +114,7 @@ class Trajectory(Immutable):
         its file, its model is written next to it: `motion.model.yaml` for `motion.csv`. Raises UsageError if a file exists and
         `force` is not given, and ComputationError for a number that is not finite.
         """
-        force, path = checked_flag("save", "force", force), os.fspath(path)
+        path = os.fspath(path)
         header = self.header | self._paths(Path(path).absolute().parent)
         if not self.model:
             write_trajectory(path, header, self.t, self._named, force=force)

@@ -506,6 +506,7 @@ class Rollout(Immutable):
         columns = motion_columns(self.model, q=self.q, v=self.v, a=self.a, tau=self.tau)
         return data_frame(self.t, columns, self.ended_at.shape)
 
+    @explained
     def plot(self, what: str = "positions", *, width: float | None = None,
              style: Literal["screen", "paper"] = "screen") -> Figure:
         """Return a Matplotlib figure of all runs: positions, velocities, and with `forces` accelerations and torques.

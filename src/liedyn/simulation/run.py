@@ -235,6 +235,7 @@ class Result(Immutable):
         import liedyn
         liedyn.write_run(self, Path(folder), force=force, plots=plots)
 
+    @explained
     def plot(self, what: str = "positions", *, width: float | None = None, style: Literal["screen", "paper"] = "screen",
              joints: Sequence[str] = (), t: tuple[float, float] | None = None) -> Figure:
         """Return a Matplotlib figure. `what` is a plot of run folders: positions, velocities, torques, motion, …
