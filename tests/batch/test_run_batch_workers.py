@@ -62,7 +62,7 @@ def test_chunks_of_a_worker_that_ended_are_computed_by_another(tmp_path):
 
 
 @pytest.mark.parametrize(("loading", "seconds", "expected"), [(30.0, 0.1, 0), (30.0, 1.0, 38), (0.1, 1.0, 38)])
-def test_processes_are_started_for_the_time_of_runs_without_that_of_loading_code(tmp_path, monkeypatch, loading, seconds, expected):
+def test_processes_are_started_by_the_time_of_runs_without_loading_code(tmp_path, monkeypatch, loading, seconds, expected):
     found, clock, elsewhere = batch(tmp_path, f"{DRAWN}samples: 40\n{OUTPUTS}", 2), SimpleNamespace(t=0.0), []
 
     def write_chunk(evaluator, store, chunk, progress):
