@@ -159,10 +159,9 @@ def kinematics_request(model: Model, patterns: Sequence[str], point: Sequence[fl
 
 def _without(motion: SampledMotion, v: slice) -> SampledMotion:
     """Return a motion in which a joint with these velocities does not move: its results lack the term of this joint."""
-    rates = {name: x.copy() for name, x in (("v", motion.v), ("a", motion.a_or_zero))}
-    for x in rates.values():
-        x[:, v] = 0.0
-    return replace(motion, **rates)
+    moves = np.ones(motion.v.shape[1])
+    moves[v] = 0.0
+    return replace(motion, v=motion.v * moves, a=motion.a_or_zero * moves)
 
 
 def _columns(model: Model, request: KinematicsRequest, motion: SampledMotion) -> Columns:
