@@ -49,7 +49,6 @@ from liedyn.analysis.recording_checks import (
 )
 from liedyn.analysis.smoothing import Chain, derivations, knot_spacings
 from liedyn.arrays import Array, Criterion, Integers, Mask, Progress
-from liedyn.dynamics.batching.arrays import WORLD, wrenches_in_frame
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_hybrid_dynamics
 from liedyn.dynamics.constraints.constrained_inverse import actuated_mask, constrained_inverse_dynamics
 from liedyn.dynamics.constraints.constraints import (
@@ -62,14 +61,14 @@ from liedyn.dynamics.constraints.constraints import (
 )
 from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights, least_norm_solution, rate_magnitude
-from liedyn.dynamics.dynamics import forward_dynamics, hybrid_dynamics, inverse_dynamics, newton_euler_residual
-from liedyn.dynamics.kinematics import link_poses
+from liedyn.dynamics.dynamics import forward_dynamics, hybrid_dynamics, inverse_dynamics
 from liedyn.dynamics.scales import model_scales
 from liedyn.dynamics.time_derivatives import (
     higher_order_forward_dynamics,
     higher_order_hybrid_dynamics,
     higher_order_inverse_dynamics,
 )
+from liedyn.dynamics.transmitted_wrenches import transmitted_wrenches
 from liedyn.errors import (
     ComputationError,
     ConfigurationError,
@@ -214,44 +213,19 @@ def _check_closed(model: Model, trajectory: Trajectory, quantity: str, x: Array,
 
 # Wrenches that joints transmit, including fixed joints and the cut joints of loops, in selected axes.
 
-AXES = ("world", "link", "joint")
 _OF_JOINTS = {"world": "world axes", "link": "axes of the child link",
               "joint": "axes of the joint's frame, fixed in the parent link"}
 _OF_LOOPS = {"world": "world axes", "link": "axes of link b", "joint": "axes of frame b"}
 
 
 def joint_wrenches_along(model: Model, motion: SampledMotion, axes: str) -> dict[str, Array]:
-    """Return {joint: (N, 6)} wrenches [m; f] [N m | N] on the child link from the parent link, about the child link's origin.
-
-    All joints are included: fixed ones, and the free joint of a floating base. A joint transmits the inertial forces of the links
-    beyond it, minus the external wrenches and loop reactions on these links.
+    """Return the wrenches that all joints transmit, as `transmitted_wrenches`.
 
     motion  with q, v, a, f_ext and, for a robot with constraints, multipliers
-    axes    one of `AXES`
+    axes    "world", "link" or "joint"
     """
-    T = link_poses(model, motion.q)
-    wrench = newton_euler_residual(model, motion.q, motion.v, motion.a_or_zero)     # on each link, then also on those beyond
-    if motion.f_ext is not None:
-        wrench = wrench - wrenches_in_frame(WORLD, T, motion.f_ext)
-    if motion.multipliers is not None:
-        wrench = wrench - wrenches_in_frame(WORLD, T, constraint_wrenches(model, motion.q, motion.multipliers))
-    joints = {joint.name: (joint.parent, joint.child, pose(joint.origin)) for joint in model.description.joints}
-    joints |= {joint.name: (joint.parent, joint.child, joint.home) for joint in model.joints if joint.name not in joints}
-    out = {}
-    for name in _outermost_first(joints):
-        parent, child, home = joints[name]
-        k = model.link_index(child)
-        F, R, R_parent = wrench[:, k], T[:, k, :3, :3], np.eye(3)
-        if parent in model.link_names:
-            wrench[:, model.link_index(parent)] += F
-            R_parent = T[:, model.link_index(parent), :3, :3]
-        m, f = F[:, :3] - np.cross(T[:, k, :3, 3], F[:, 3:]), F[:, 3:]
-        if axes == "joint":
-            R = R_parent @ home[:3, :3]
-        if axes != "world":
-            m, f = (np.einsum("nji,nj->ni", np.broadcast_to(R, (len(m), 3, 3)), x) for x in (m, f))
-        out[name] = np.concatenate([m, f], axis=1)
-    return {name: out[name] for name in joints}
+    reactions = None if motion.multipliers is None else constraint_wrenches(model, motion.q, motion.multipliers)
+    return transmitted_wrenches(model, motion.q, motion.v, motion.a_or_zero, axes, f_ext=motion.f_ext, reactions=reactions)
 
 
 def reactions_along(model: Model, q: Array, multipliers: Array, axes: str) -> Array:
@@ -273,18 +247,6 @@ def wrench_comments(model: Model, axes: str) -> dict[str, str]:
     if model.description.loops:
         out["reaction"] = reaction_comment(_OF_LOOPS[axes])
     return out
-
-
-def _outermost_first(joints: dict[str, tuple[str, str, Array]]) -> list[str]:
-    """Return the names of joints {name: (parent, child, pose)}, each before the joint that moves its parent link."""
-    parents = {child: parent for parent, child, _ in joints.values()}
-
-    def depth(link: str) -> int:
-        count = 0
-        while link in parents:
-            link, count = parents[link], count + 1
-        return count
-    return sorted(joints, key=lambda name: -depth(joints[name][1]))
 
 
 # dynamics along a trajectory --------------------------------------------------------------------------------------------
