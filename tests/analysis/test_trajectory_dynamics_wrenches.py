@@ -46,3 +46,13 @@ def test_a_fixed_joint_transmits_what_a_locked_hinge_in_its_place_would():
     locked = ld.joint_wrenches(other, Q, V, A)[:, other.joint_names.index(weld.name)]
     got = joint_wrenches_along(model, SampledMotion(q, v, a, None, None, True, ()), "link")[weld.name]
     np.testing.assert_allclose(got, locked, rtol=0, atol=1e-12 * np.abs(locked).max())
+
+
+def test_force_elements_act_on_the_links_beyond_a_joint():
+    model = ld.load("robots/toggle_clamp.yaml")
+    q, v, a = model.neutral()[None], np.full((1, model.nv), 0.3), np.full((1, model.nv), -0.2)
+    multipliers = np.linspace(1.0, 2.0, model.nc)[None]
+    expected = ld.joint_wrenches(model, q, v, a, multipliers=multipliers)
+    got = joint_wrenches_along(model, SampledMotion(q, v, a, None, None, True, (), multipliers=multipliers), "link")
+    for k, name in enumerate(model.joint_names):
+        np.testing.assert_allclose(got[name], expected[:, k], rtol=0, atol=1e-12 * np.abs(expected).max(), err_msg=name)

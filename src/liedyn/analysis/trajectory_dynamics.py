@@ -225,7 +225,8 @@ def joint_wrenches_along(model: Model, motion: SampledMotion, axes: str) -> dict
     axes    "world", "link" or "joint"
     """
     reactions = None if motion.multipliers is None else constraint_wrenches(model, motion.q, motion.multipliers)
-    return transmitted_wrenches(model, motion.q, motion.v, motion.a_or_zero, axes, f_ext=motion.f_ext, reactions=reactions)
+    return transmitted_wrenches(model, motion.q, motion.v, motion.a_or_zero, axes, f_ext=motion.f_ext, reactions=reactions,
+                                passive=motion.passive)
 
 
 def reactions_along(model: Model, q: Array, multipliers: Array, axes: str) -> Array:

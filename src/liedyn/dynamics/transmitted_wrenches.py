@@ -6,13 +6,14 @@ import numpy as np
 from liedyn.arrays import Array
 from liedyn.dynamics.batching.arrays import WORLD, wrenches_in_frame
 from liedyn.dynamics.dynamics import newton_euler_residual
+from liedyn.dynamics.force_elements import element_wrenches
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
 
 
 def transmitted_wrenches(model: Model, q: Array, v: Array, a: Array, axes: str, *, f_ext: Array | None = None,
-                         reactions: Array | None = None) -> dict[str, Array]:
+                         reactions: Array | None = None, passive: bool = True) -> dict[str, Array]:
     """Return {joint: (N, 6)} wrenches [m; f] [N m | N] on the child link from the parent link, about the child link's origin.
 
     A joint transmits the inertial forces of the links beyond it, minus the other forces on these links.
@@ -21,10 +22,12 @@ def transmitted_wrenches(model: Model, q: Array, v: Array, a: Array, axes: str, 
     axes         world: of the world; link: of the child link; joint: of the joint's frame, which is fixed in the parent link
     f_ext        (N, n_links, 6) external wrenches, in link axes
     reactions    (N, n_links, 6) of constraints, in link axes
+    passive      whether force elements act
     """
     T = link_poses(model, q)
     wrench = newton_euler_residual(model, q, v, a)             # on each link, then also on those beyond
-    for others in (f_ext, reactions):
+    elements = element_wrenches(model, q, v) if passive and model.description.elements else None
+    for others in (f_ext, reactions, elements):
         if others is not None:
             wrench = wrench - wrenches_in_frame(WORLD, T, others)
     joints = {joint.name: (joint.parent, joint.child, pose(joint.origin)) for joint in model.description.joints}
