@@ -1,7 +1,6 @@
 """Bind the values of a sweep: return one run as a prepared scenario with its robot, or as a robot and a trajectory."""
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import warnings
@@ -30,6 +29,7 @@ from liedyn.robot_files import read_model
 from liedyn.simulation.control.control_model import bind_control_models
 from liedyn.simulation.name_binding import bind_rules
 from liedyn.simulation.preparation import PreparedRun, prepare_run
+from liedyn.simulation.random_streams import BITS, random_stream
 
 Run = TypeVar("Run")
 Value: TypeAlias = Any                              # of a parameter in one run: a number, text, a boolean or a tuple of numbers
@@ -37,9 +37,6 @@ Values: TypeAlias = Array | list[Value]             # of a parameter in several 
 ValueList: TypeAlias = tuple[Value, ...] | Array | Range
 
 # Values of each run of a sweep, as a function of its number -------------------------------------------------------------
-
-_BITS = 2.0**-53
-
 
 class Design:
     """Values of the runs of a sweep, which have the numbers 0 … count - 1.
@@ -79,7 +76,7 @@ class Design:
         """Return (runs, d) numbers in (0, 1)."""
         if self.sweep.sampling != "random":
             return self._low_discrepancy[first:until]
-        return np.stack([_random_stream(self.sweep.seed, parameter.key, first, until) for parameter in self.parameters], axis=1)
+        return np.stack([random_stream(self.sweep.seed, parameter.key, first, until) for parameter in self.parameters], axis=1)
 
     @cached_property
     def _low_discrepancy(self) -> Array:
@@ -91,15 +88,8 @@ class Design:
             u = kind(len(self.parameters), seed=np.random.default_rng(self.sweep.seed)).random(self.count)
         # independent of the order of the entries
         dimensions = np.argsort(np.argsort([parameter.key for parameter in self.parameters]))
-        ordered: Array = np.clip(u[:, dimensions], 0.5 * _BITS, 1.0 - _BITS)
+        ordered: Array = np.clip(u[:, dimensions], 0.5 * BITS, 1.0 - BITS)
         return ordered
-
-
-def _random_stream(seed: int, key: str, first: int, until: int) -> Array:
-    """Return the numbers first … until - 1 in (0, 1) of the stream of a parameter, which depends on the seed and its name."""
-    name = int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "little")
-    generator = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(name & 0xFFFFFFFF, name >> 32 & 0xFFFFFFFF)))
-    return np.asarray((generator.advance(first).random_raw(until - first) >> np.uint64(11)) + 0.5, dtype=float) * _BITS
 
 
 def _sample(parameter: SweepParameter, values: ValueList, u: Array) -> Values:
