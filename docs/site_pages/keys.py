@@ -9,7 +9,8 @@ from liedyn.io.file_schema import Boolean, Choice, Field, File, Integer, List, N
 from liedyn.io.schema_export import KINDS, meaning_markdown
 
 DOCS = Path(__file__).resolve().parents[1]
-_PAGES = {"scenario": ("scenarios", "scenarios/control", "scenarios/contact", "scenarios/events", "scenarios/integrators"),
+_PAGES = {"scenario": ("scenarios", "scenarios/control", "scenarios/contact", "scenarios/events", "scenarios/integrators",
+                       "scenarios/sensors"),
           "robot": ("files",), "loops": ("loops",), "sweep": ("batches",), "columns": ("files",)}
 
 

@@ -192,6 +192,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "log-times": (WARN, "Stamps of a ROS bag are not positive: times of the recorder are used. Set stamps in the publisher."),
     "repeated-messages": (WARN, "Repeated messages of a ROS bag are not read. Record each topic once."),
     "rows-omitted": (INFO, "Messages of a ROS bag outside of the common time of its topics are not read. Nothing to do."),
+    "rows-left-out": (
+        INFO, "Rows of a file with the comment `missing` lack a value of the motion and are left out. Nothing to do."),
     "interpolated": (WARN, "Topics of a ROS bag with other times were interpolated. Compare their rates with the motion."),
     "time-gaps": (WARN, "Messages of a ROS bag are missing. Do not rely on derived velocities and accelerations near a gap."),
     "time-jitter": (WARN, "Messages of a ROS bag have irregular times. Check that stamps are those of the measurement."),

@@ -108,3 +108,13 @@ def test_a_sweep_of_the_robot_does_not_change_the_model_of_its_controller(tmp_pa
         ld.save(robot.with_changes(mass={"lower": plant}), changed, force=True)
         run = ld.run_scenario(scenario | {"robot": str(changed), "control": control})
         np.testing.assert_allclose(outputs, [run.q[-1, 0], run.tau[-1, 0]], rtol=1e-10)
+
+
+def test_runs_with_sensors_are_sequential_and_have_other_noise_for_other_seeds(tmp_path):
+    (tmp_path / "gripper.yaml").write_text(GRIPPER)
+    sensors = "sensors: {e: {type: encoder, rate: 10, joints: [turn], noise: 0.1}}\n"
+    evaluator = batch(tmp_path, "parameters: [{key: seed, list: [1, 2, 1]}]\noutputs: {error: final(meas.q.turn - q.turn)}\n",
+                      scenario=f"robot: gripper.yaml\nduration: 0.2\noutput_step: 0.1\n{sensors}").evaluator
+    assert evaluator.sequential_reason == "sensors" and not evaluator.is_vectorized
+    first, second, again = evaluator.compute_chunk(0, 3).outputs[:, 0]
+    assert first == again and first != second and 0.0 < abs(first) < 0.5

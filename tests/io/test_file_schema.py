@@ -320,10 +320,10 @@ TABLES = [(f"docs/{page}.md", title) for page, titles in {
     "scenarios": ("scenario", "constraints", "external_force", "initial", "pose_motion", "waypoint", "table"),
     "scenarios/control": ("control", "sampling", "quantization", "motor", "gear_efficiency", "thermal", "controller"),
     "scenarios/contact": ("limit_stops", "friction"),
-    "scenarios/events": ("phase", "event"), "scenarios/integrators": ("integrator",),
+    "scenarios/events": ("phase", "event"), "scenarios/integrators": ("integrator",), "scenarios/sensors": ("sensor",),
     "files": ("link", "joint", "actuator", "include", "column_map"), "loops": ("loop", "coupling"),
     "elements": ("element", "one_sided"), "batches": ("sweep", "parameter", "trajectories")}.items() for title in titles]
-SCENARIO_PAGES = ["scenarios", *(f"scenarios/{page}" for page in ("contact", "control", "events", "integrators"))]
+SCENARIO_PAGES = ["scenarios", *(f"scenarios/{page}" for page in ("contact", "control", "events", "integrators", "sensors"))]
 
 
 @pytest.mark.parametrize("page, title", TABLES, ids=lambda x: x.rpartition("/")[2])
@@ -367,7 +367,7 @@ def test_mistyped_keys_are_recognized(title):
                 with pytest.raises(ScenarioError, match=r"unknown key.*\(did you mean ") as caught:
                     parse_yaml(f"{typo}: 1", error=ScenarioError).mapping(keys)
                 meant = caught.value.hint.removeprefix("did you mean ").removesuffix("?")
-                assert meant == name or {meant, name} in ({"axis", "axes"}, {"shape", "shapes"})
+                assert meant == name or {meant, name} in ({"axis", "axes"}, {"shape", "shapes"}, {"joint", "joints"})
 
 
 @pytest.mark.parametrize("kind, key, meant", [

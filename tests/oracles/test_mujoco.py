@@ -1,5 +1,6 @@
 """Random trees against MuJoCo: a small writer turns a description into MJCF (hinge, slide, ball and free joints; compound
 joints as several on one body; armature, damping, springs)."""
+import re
 from dataclasses import replace
 
 import mujoco
@@ -10,8 +11,10 @@ import liedyn as ld
 from bridge import relative
 from joint_forces import passive_force
 from liedyn.model.description import WORLD, Joint, Robot
+from liedyn.model.links import Pose
 from liedyn.model.model_joint import joint_screws
 from matrices import quaternion
+from measured_rows import exact, rows_of
 from mujoco_pair import MuJoCoPair
 from zoo import random_joint, random_link, random_robot
 
@@ -158,3 +161,28 @@ def test_several_free_bodies(worst):
     joints = (Joint("fly", "free", WORLD, "a"), Joint("soar", "free", WORLD, "b"),
               random_joint(rng, "elbow", "universal", "b", "arm"))
     compare(Pair(Robot("swarm", links, joints), 3), worst, "free bodies")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sensors(seed, worst):
+    """Gyros, accelerometers, and wrenches of all bodies on their parents, at sites with random poses."""
+    robot, rng = without_friction(random_robot(120 + seed, 6, types=KNOWN, massless=False)), np.random.default_rng(seed)
+    places = {link.name: (rng.uniform(-1, 1, 3), rng.uniform(-1, 1, 3)) for link in robot.links}
+    sites = "".join(f'<{kind} site="{name}"/>' for name in places for kind in ("gyro", "accelerometer", "torque", "force"))
+    written = mjcf(robot).replace("</mujoco>", f"<sensor>{sites}</sensor></mujoco>")
+    for name, (at, rpy) in places.items():
+        R = np.reshape(Pose.from_xyz_rpy(at, rpy).rotation, (3, 3))
+        x, y, z, w = quaternion(R)
+        site = f'<site name="{name}" pos="{text(at)}" quat="{text((w, x, y, z))}"/>'
+        written = re.sub(f'(<body name="{name}".*?>)', rf"\1{site}", written)
+    pair = MuJoCoPair(ld.build(robot), mujoco.MjModel.from_xml_string(written), seed,
+                      lambda joint: joint.name if joint.type in ("ball", "free") else f"{joint.name}.0")
+    a = pair.forward()
+    rows, theirs = rows_of(pair.model, pair.q[None], pair.v[None], a[None]), pair.data.sensordata.reshape(-1, 12)
+    joints = {joint.child: joint.name for joint in pair.model.description.joints}
+    for (name, (at, rpy)), expected in zip(places.items(), theirs, strict=True):
+        placed = {"at": tuple(at), "rpy": tuple(rpy)}
+        assert worst("MuJoCo: IMU", relative(exact(rows, type="imu", link=name, **placed)[0], expected[:6])) < PROMISED
+        if name in joints:
+            F = exact(rows, type="force_torque", joint=joints[name], **placed)[0]
+            assert worst("MuJoCo: force-torque sensor", relative(F, expected[6:])) < PROMISED

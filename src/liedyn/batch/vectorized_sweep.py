@@ -245,7 +245,7 @@ def sequential_reason(run: PreparedRun) -> str:
     reasons = {f"integrator {scenario.integrator.method}": scenario.integrator.method != "rk4", "events": bool(scenario.events),
                "hard stops": scenario.limits is not None and scenario.limits.mode == "hard",
                "rigid friction": bool(run.frictions),
-               "a sampled controller": problem.sampled is not None,
+               "a sampled controller": problem.sampled is not None, "sensors": bool(run.sensors),
                "loops, or couplings that are not eliminated": problem.solves_constraints,
                "mimic joints that move no inertia": bool(problem.transferred_armature.any())}
     return ", ".join(reason for reason, applies in reasons.items() if applies)

@@ -27,9 +27,9 @@ def transmitted_wrenches(model: Model, q: Array, v: Array, a: Array, axes: str, 
     T = link_poses(model, q)
     wrench = newton_euler_residual(model, q, v, a)             # on each link, then also on those beyond
     elements = element_wrenches(model, q, v) if passive and model.description.elements else None
-    for others in (f_ext, reactions, elements):
-        if others is not None:
-            wrench = wrench - wrenches_in_frame(WORLD, T, others)
+    for applied in (f_ext, reactions, elements):
+        if applied is not None:
+            wrench = wrench - wrenches_in_frame(WORLD, T, applied)
     joints = {joint.name: (joint.parent, joint.child, pose(joint.origin)) for joint in model.description.joints}
     joints |= {joint.name: (joint.parent, joint.child, joint.home) for joint in model.joints if joint.name not in joints}
     out = {}

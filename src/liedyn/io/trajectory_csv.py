@@ -23,10 +23,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from liedyn.arrays import Array, Integers
-from liedyn.errors import ComputationError, LiedynWarning, Place, TrajectoryError, UsageError, warn
+from liedyn.errors import ComputationError, LiedynWarning, Place, TrajectoryError, UsageError, list_names, warn
 from liedyn.immutable import Immutable
 from liedyn.io.atomic_output import STDIO, check_output, open_output
-from liedyn.io.column_map import AppliedMap, BoundColumn, MapArgument, bind_map, columns_option, map_file, read_column_map
+from liedyn.io.column_map import (
+    AppliedMap,
+    BoundColumn,
+    MapArgument,
+    bind_map,
+    columns_option,
+    is_motion_column,
+    map_file,
+    read_column_map,
+)
 from liedyn.io.csv_table import CsvTable, column_title, read_table, title_cell, write_table
 from liedyn.io.recorded_paths import relative_path, text_digest
 from liedyn.io.ros_bag import BagTable, is_bag, read_bag
@@ -40,7 +49,9 @@ LARGEST_TRAJECTORY = 1_000_000_000      # bytes: a million rows of 50 columns; r
 _EPOCH = 1e8                            # s, 3 years: larger times are those of a calendar
 _OPERATIONS = {"+": add, "-": sub, "*": mul, "/": truediv}
 MAY_BE_EMPTY = ("zmp.x", "zmp.y")       # columns that are not defined in some rows: NaN, and an empty cell of the file
-_MAY_BE_INFINITE = "mechanical_advantage."       # the same, of a driven coordinate at its dead centre
+# the same, of a driven coordinate at its dead centre, and of sensors without a sample
+MISSING = "missing"                     # comment of files with empty cells in columns of the motion
+_BEGIN_OF_MAY_BE_EMPTY = ("mechanical_advantage.", "meas.", "imu.", "force_torque.", "current.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +167,8 @@ def read_trajectory(path: str | Path, *, columns: MapArgument | None = None, top
     """Read a trajectory file or a ROS bag.
 
     Times of a calendar, such as 1700000000.25, become relative to the first row, whose time is the comment `start`. Time
-    increases strictly. If the comments have the key `events`, two rows may have one time, before and after an event.
+    increases strictly. If the comments have the key `events`, two rows may have one time, before and after an event. If they have
+    the key `missing`, rows without a value in a column of q, v, a, tau or fext are left out.
 
     Parameters
     ----------
@@ -220,7 +232,7 @@ def read_trajectory(path: str | Path, *, columns: MapArgument | None = None, top
                               hint=f"convert it with {columns_option({'t': 't'})}" if unit_of(time.unit) else None)
     if not len(table.lines):
         raise TrajectoryError("the file has column names but no rows", place=table.place())
-    may_be_empty = [] if mapping else list(filter(_may_be_empty, table.names))
+    may_be_empty = [] if mapping and MISSING not in header else [name for name in table.names if _may_be_empty(name, header)]
     values = table.parse_numbers(may_be_empty, {column.index for column in bound if column.index is not None}
                                  if mapping else None)
     t = time.values(values)
@@ -230,9 +242,25 @@ def read_trajectory(path: str | Path, *, columns: MapArgument | None = None, top
     _check_time(t, table.lines, table.file, "events" in header)
     series = [column for column in bound if column is not time]
     warn(warnings)
-    return Trajectory(header, t, {column.name: column.values(values) for column in series},
-                      {column.name: column.unit for column in series}, table.file, table.lines, mapping=mapping,
-                      warnings=warnings)
+    trajectory = Trajectory(header, t, {column.name: column.values(values) for column in series},
+                            {column.name: column.unit for column in series}, table.file, table.lines, mapping=mapping,
+                            warnings=warnings)
+    return _complete_rows(trajectory) if MISSING in header else trajectory
+
+
+def _complete_rows(trajectory: Trajectory) -> Trajectory:
+    """Return the rows with a value in each column of the motion."""
+    motion = {name: np.isnan(x) for name, x in trajectory.columns.items() if is_motion_column(name)}
+    incomplete = np.any([*motion.values()], axis=0) if motion else np.zeros(len(trajectory), dtype=bool)
+    if incomplete.all():
+        raise TrajectoryError("no row has a value in each column of the motion", place=Place(trajectory.source),
+                              found=f"{len(trajectory)} rows", expected=f"rows with {list_names(list(motion), 4)}")
+    warning = LiedynWarning("rows-left-out", f"{incomplete.sum()} of {len(trajectory)} rows are left out: they have no value in "
+                            f"{list_names([name for name, empty in motion.items() if empty.any()], 3)}")
+    header = {key: text for key, text in trajectory.header.items() if key != MISSING}
+    return replace(trajectory, header=header, t=trajectory.t[~incomplete], lines=trajectory.lines[~incomplete],
+                   columns={name: x[~incomplete] for name, x in trajectory.columns.items()},
+                   warnings=(*trajectory.warnings, warning))
 
 
 def _relative_times(table: CsvTable, time: BoundColumn, t: Array) -> tuple[Array, str]:
@@ -300,20 +328,20 @@ def write_trajectory(path: str | Path, header: Mapping[str, object], t: ArrayLik
     UsageError, ComputationError (a number that is not finite)
     """
     arrays = [(name, unit, np.asarray(values, dtype=float)) for name, unit, values in (("t", "s", t), *columns)]
-    _check_written(arrays)                                     # before anything is written, also to standard output
+    _check_written(arrays, header)                                     # before anything is written, also to standard output
     with open_output(path, force=force) as file:
         write_table(file, [(title_cell(name, unit), values) for name, unit, values in arrays], header)
 
 
-def _may_be_empty(name: str) -> bool:
-    return name in MAY_BE_EMPTY or name.startswith(_MAY_BE_INFINITE)
+def _may_be_empty(name: str, header: Mapping[str, object]) -> bool:
+    return name in MAY_BE_EMPTY or name.startswith(_BEGIN_OF_MAY_BE_EMPTY) or (MISSING in header and is_motion_column(name))
 
 
-def _check_written(columns: Sequence[tuple[str, str, Array]]) -> None:
+def _check_written(columns: Sequence[tuple[str, str, Array]], header: Mapping[str, object]) -> None:
     """Raise ComputationError for the first number, in order of time, that is not finite."""
     t, problems = columns[0][2], []
     for k, (name, _, values) in enumerate(columns):
-        bad = np.isinf(values) if _may_be_empty(name) else ~np.isfinite(values)
+        bad = np.isinf(values) if _may_be_empty(name, header) else ~np.isfinite(values)
         if bad.any():
             problems.append((int(bad.argmax()), k))
     if problems:

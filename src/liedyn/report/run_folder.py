@@ -8,7 +8,7 @@ import json
 import math
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -27,7 +27,7 @@ from liedyn.io.recorded_paths import text_digest
 from liedyn.io.ros_bag import BagOptions, is_bag
 from liedyn.io.scenarios.scenario import Pd, Scenario
 from liedyn.io.scenarios.scenario_file import to_plain
-from liedyn.io.trajectory_csv import Trajectory, read_trajectory, write_trajectory
+from liedyn.io.trajectory_csv import MISSING, Trajectory, read_trajectory, write_trajectory
 from liedyn.report.plots.drawing import PlotProcess
 from liedyn.report.plots.palette import PAPER_WIDTHS, SCREEN, Look
 from liedyn.report.plots.plot_data import (
@@ -51,12 +51,14 @@ from liedyn.report.sweep_report import transmission_angles_of
 from liedyn.robot_files import ReadingOptions, yaml_of
 from liedyn.rollouts.rollout import Rollout
 from liedyn.simulation.run import Result
+from liedyn.simulation.sensors import Measurements
 from liedyn.simulation.trajectory_columns import reaction_comment, trajectory_header
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARK = "run.json"                       # identifies a run folder
+EVENTS, MEASUREMENTS = "events.csv", "measurements.csv"
 MODEL = "model.yaml"                    # the simulated robot, which may differ from the robot file
 NARROWEST, WIDEST = 1.5, 40.0           # inches: of figures
 _MOST = 100_000                         # rows that are drawn; of longer runs every second, third, … row
@@ -108,9 +110,12 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
             header |= options_comment({"package_roots": result.scenario.package_roots}, os.path.abspath(folder))
         write_trajectory(part / "trajectory.csv", header | _comments(result), result.t, result.columns)
         if result.has_events:
-            write_events(part / "events.csv", result)
+            write_events(part / EVENTS, result)
+        if result.measurements is not None:
+            write_measurements(part / MEASUREMENTS, result.measurements, header | _comments(result))
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2) + "\n", encoding="utf-8", newline="\n")
-    written = SavedPlots([folder / "trajectory.csv", *([folder / "events.csv"] if result.has_events else []), folder / MARK])
+    optional = [EVENTS] * result.has_events + [MEASUREMENTS] * (result.measurements is not None)
+    written = SavedPlots([folder / name for name in ("trajectory.csv", *optional, MARK)])
     if not plots:
         return written
     draw = (plot_process or PlotProcess(idle=True)).save_figures
@@ -220,6 +225,13 @@ def write_events(path: Path, result: Result) -> None:
           for k, (name, unit) in enumerate(zip(model.tau_names, model.v_units, strict=True)))]
     with path.open("w", newline="", encoding="utf-8") as file:
         write_table(file, columns)
+
+
+def write_measurements(path: Path, measurements: Measurements, header: Mapping[str, str]) -> None:
+    """Write a trajectory file of the samples of all sensors. header: comments of the run."""
+    missing = {MISSING: f"{measurements.missing} of {len(measurements.t)} rows"} if measurements.missing else {}
+    comments = {key: text for key, text in header.items() if key != "events"} | missing
+    write_trajectory(path, comments, measurements.t, measurements.columns)
 
 
 def summary(result: Result, folder: str | Path | None = None) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from liedyn.simulation.joint_stops import limit_stops
 from liedyn.simulation.limits import start_within_limits, velocity_and_force_limits
 from liedyn.simulation.name_binding import bind_joints, bind_rules, continuous_pid
 from liedyn.simulation.segment_problems import with_open_loops
+from liedyn.simulation.sensors import BoundSensor, bind_sensors, motion_times
 from liedyn.simulation.trajectory_columns import coordinate_columns, current_names
 
 # Memory and disk space of the result, estimated before the run starts ---------------------------------------------------
@@ -115,6 +116,7 @@ class PreparedRun:
     hybrid_simulation   simulates the segments
     contact_names       names of the contacts
     frictions           rigid friction of `model`, which `problem` does not have
+    sensors             sensors of the scenario
     """
 
     scenario: Scenario
@@ -125,6 +127,7 @@ class PreparedRun:
     hybrid_simulation: HybridSimulation
     contact_names: tuple[str, ...] = ()
     frictions: tuple[JointFriction, ...] = ()
+    sensors: tuple[BoundSensor, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -137,6 +140,9 @@ class PreparedRun:
         integrator, between = self.scenario.integrator, self.scenario.output_step
         if not integrator.step_is_fixed:
             return None
+        if self.sensors:
+            intervals = np.diff(motion_times(output_times(self.scenario), self.sensors))
+            return int(np.ceil(intervals / integrator.step * (1 - 1e-9)).sum())
         last = self.scenario.duration - (self.rows - 2) * between
         each, few = (math.ceil(length / integrator.step * (1 - 1e-9)) for length in (between, last))
         return (self.rows - 2) * each + few
@@ -261,8 +267,10 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
     check_inertia(problem)
     integrator, integrator_reasons = choose_integrator(scenario, problem, scenario.output_step)
     check_supports_integrals(scenario, integrator.method)
+    sensors = bind_sensors(scenario, model)
     if not force_long:
-        check_resources(problem, int(scenario.duration / scenario.output_step) + 2, folder)
+        samples = sum(len(sensor.times) for sensor in sensors)
+        check_resources(problem, int(scenario.duration / scenario.output_step) + 2 + samples, folder)
     scenario = replace(scenario, integrator=integrator)
     observer_warnings = WarningLog()
     check_observer(scenario, model, problem.prescribed, observer_warnings)
@@ -279,7 +287,7 @@ def prepare_run(scenario: Scenario, model: Model, force_long: bool = False,
         for phase_problem in hybrid_simulation.problems.compiled:
             check_supported(phase_problem, np.zeros(model.nv), integrator.place.at("method"))
     return PreparedRun(scenario, model, problem, warnings, tuple(integrator_reasons), hybrid_simulation, contact_names,
-                       frictions)
+                       frictions, sensors)
 
 
 def output_times(scenario: Scenario) -> Array:

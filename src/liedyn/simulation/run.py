@@ -51,6 +51,7 @@ from liedyn.simulation.preparation import PreparedRun, output_times, prepare
 from liedyn.simulation.run_checks import inaccuracy_warnings
 from liedyn.simulation.run_recorder import RunRecorder
 from liedyn.simulation.segment_problems import RunSegment
+from liedyn.simulation.sensors import Measurements, measure, motion_times, output_segments
 from liedyn.simulation.trajectory_columns import (
     constraint_columns,
     element_columns,
@@ -100,6 +101,7 @@ class Result(Immutable):
     final_changes   joints that are locked and bodies that are attached by events at the end, as text; "" if there are none
     thrust_names, thrusts   thrusts (N, m) of actuators that the scenario drives, after limits [N]; None without such actuators
     estimate  states that the observer estimates at its samples (`simulation.control.observer.Estimate`); None without `observer`
+    measurements   samples of `sensors` (`simulation.sensors.Measurements`); None without `sensors`
 
     Examples
     --------
@@ -145,6 +147,7 @@ class Result(Immutable):
     thrust_names: tuple[str, ...] = ()
     thrusts: Array | None = None
     estimate: Estimate | None = None
+    measurements: Measurements | None = None
 
     def __repr__(self) -> str:
         m, s = self.model, self.statistics
@@ -215,6 +218,8 @@ class Result(Immutable):
             columns += [(f"friction.{each.name}", *forces[each.coordinate][1:]) for each in rigid_frictions(self.model)]
         if self.scenario.passive:
             columns += element_columns(self.model, self.q, self.v)
+        if self.measurements is not None:
+            columns += self.measurements.received(self.t)
         return columns + energy_columns(self.kinetic, self.potential, self.work)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -226,7 +231,7 @@ class Result(Immutable):
 
     @explained
     def save(self, folder: str | os.PathLike[str], *, force: bool = False, plots: bool = False) -> None:
-        """Write a run folder, as `liedyn simulate` does: trajectory.csv, run.json and events.csv.
+        """Write a run folder, as `liedyn simulate` does: trajectory.csv, run.json, events.csv and measurements.csv.
 
         With `plots`, also write plots and replay.html.
 
@@ -391,7 +396,7 @@ def simulate_prepared(prepared: PreparedRun, progress: Any, disk: Unfinished | N
         ended = None
         try:
             with accepting_signals(disk):
-                statistics = motion.run(output_times(scenario), options, progress.update, rows)
+                statistics = motion.run(motion_times(output_times(scenario), prepared.sensors), options, progress.update, rows)
         except (ComputationError, ScenarioError, Interrupted) as error:
             ended, statistics = error, motion.partial_statistics(rows.abort_segment())
         stop = time.perf_counter()
@@ -445,7 +450,11 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
     from liedyn.simulation.run_checks import SelfCheck
     began = time.perf_counter()
     scenario, model, problem, hybrid_simulation = prepared.scenario, prepared.model, prepared.problem, prepared.hybrid_simulation
-    record = rows.full_run_record(segments)
+    measurements = None
+    if prepared.sensors:
+        measurements = measure(prepared.sensors, scenario, model, segments)
+        segments = output_segments(segments, output_times(scenario))
+    record = rows.full_run_record(segments, selected=bool(prepared.sensors))
     checks = SelfCheck(prepared, rows, segments)
     check, loop_warnings = checks.values(statistics)
     wrench, thrusts = problem.split_wrench(record.wrench)
@@ -472,7 +481,7 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
                   multipliers, checks.reactions, drift, checks.tracking, checks.adaptation, checks.limits,
                   tuple(hybrid_simulation.occurred_events), checks.contacts, checks.stops, checks.friction, status, reason,
                   hybrid_simulation.problems.hybrid_state.changes, tuple(thrust_names(model)[j] for j in problem.thrusters),
-                  thrusts if len(problem.thrusters) else None, hybrid_simulation.estimate)
+                  thrusts if len(problem.thrusters) else None, hybrid_simulation.estimate, measurements)
 
 
 def _check_warnings(check: dict[str, float]) -> WarningLog:

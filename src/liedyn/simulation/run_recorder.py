@@ -146,9 +146,9 @@ class RunRecorder(RunObserver):
         return [RunSegment(problem, self._record(table[i:j]))
                 for (problem, _), (i, j) in zip(self._segment_starts, pairwise(firsts), strict=True)]
 
-    def full_run_record(self, segments: Sequence[RunSegment]) -> Record:
-        """Return one record of all rows of these segments, the first of the run."""
-        if (disk := self._open_disk) is not None:
+    def full_run_record(self, segments: Sequence[RunSegment], selected: bool = False) -> Record:
+        """Return one record of all rows of these segments, the first of the run. selected: whether they lack rows."""
+        if (disk := self._open_disk) is not None and not selected:
             return self._record(disk.table(self.width)[:sum(len(segment.record.t) for segment in segments)])
         return Record(*(np.concatenate(rows) for rows in zip(*(segment.record for segment in segments), strict=True)))
 

@@ -31,7 +31,7 @@ _WRENCH = (("mx", "N m"), ("my", "N m"), ("mz", "N m"), ("fx", "N"), ("fy", "N")
 WRENCH = tuple(part for part, _ in _WRENCH)
 _ORDER = ("q", "v", "a", "tau")
 _OTHER_KINDS = ("reaction", "reference", "link", "energy", "drift", "contact", "cop", "power", "stop", "friction",
-                "element", "motor", "thrust",                                             # kinds that only runs write
+                "element", "motor", "thrust", "meas", "imu", "force_torque", "current",   # kinds that only runs write
                 "measured", "wrench", "pose", "twist", "speed", "acceleration", "jacobian", "manipulability", "com", "momentum",
                 "zmp", "mechanical_advantage", "transmission_angle")
 

@@ -435,6 +435,7 @@ class Scenario:
     sampling: Sampling | None = None             # of the laws; None: they are continuous
     controller: PythonController | None = None   # is called at samples
     observer: ObserverSettings | None = None     # estimates the state that sampled laws use
+    sensors: tuple[Sensor, ...] = ()
     saturate: tuple[Rule, ...] = ()              # limits of generalized forces: ROBOT_LIMITS or a number
     motors: tuple[Rule, ...] = ()                # of joints: `Motor`
     friction: tuple[Rule, ...] = ()              # of joints: `Friction`
@@ -525,6 +526,48 @@ class Sampling(InputElement):
     def time(self, k: int) -> float:
         """Return the time of sample k [s]."""
         return k * self.interval if self.rate is None else k / self.rate
+
+
+# What is measured of a run: `sensors` of a scenario --------------------------------------------------------------------
+
+WRENCH_AXES = "link", "joint", "world"
+
+
+@dataclass(frozen=True, slots=True)
+class Sensor(InputElement):
+    """A sensor of a run, see `simulation.sensors`.
+
+    type       one of SENSORS
+    rate       [Hz]; None: at the output times
+    dropout    fraction of the samples that are lost
+    joints     of `encoder` and `torque`: names or patterns; none: all with one coordinate or several screws
+    noise, resolution, offset   of these by joint: standard deviation, step and constant error [rad | m, N m | N]
+    scale, torque_constant   of `torque` by joint: measured for true torque; torque for current [N m/A | N/A]
+    delay      of `torque` [s]
+    link       of `imu`
+    joint, frame   of `force_torque`: the wrench through the joint, along one of WRENCH_AXES
+    at, rpy    pose on the link, or on the child link of the joint [m, rad]
+    noises, biases   of `imu` and `force_torque`: of three components of the first quantity, then of the second
+    """
+
+    name: str
+    type: str
+    rate: float | None = None
+    dropout: float = 0.0
+    joints: tuple[Rule, ...] = ()
+    noise: tuple[Rule, ...] = ()
+    resolution: tuple[Rule, ...] = ()
+    offset: tuple[Rule, ...] = ()
+    scale: tuple[Rule, ...] = ()
+    torque_constant: tuple[Rule, ...] = ()
+    delay: float = 0.0
+    link: str = ""
+    joint: str = ""
+    frame: str = WRENCH_AXES[0]
+    at: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    noises: tuple[float, ...] = (0.0,) * 6
+    biases: tuple[float, ...] = (0.0,) * 6
 
 
 # What of which links touches which planes: `contacts` of a scenario -----------------------------------------------------

@@ -52,6 +52,7 @@ from liedyn.io.scenarios.scenario import (
     Stabilization,
     StartFrom,
 )
+from liedyn.io.scenarios.sensor_schema import SENSORS, read_sensors, sensor_to_dict
 from liedyn.io.scenarios.signal_schema import (
     DRIVES,
     MOTION,
@@ -158,7 +159,7 @@ SCENARIO = Schema("scenario", (
     Field("output_step", Number(above=0), "time between rows of the result [s]", "duration / 500", example=0.01, live=True),
     Field("integrator", INTEGRATOR, "method, steps and tolerances: see [integrators](#integrators)", live=True),
     Field("passive", Boolean(), "whether joint springs, damping and friction act", True, example=False),
-    Field("seed", Integer(minimum=0), "an integer that is copied to `run.json`", example=7),
+    Field("seed", Integer(minimum=0), "an integer on which the noise of `sensors` depends", 0, example=7),
     Field("initial", INITIAL, "the initial state; prescribed joints start on their motion", live=True),
     Field("joints", by_name(DRIVES, "joint*"), "motion or torque of each joint, by name or pattern: see [joints](#joints)",
         "no force", live=True,
@@ -173,6 +174,8 @@ SCENARIO = Schema("scenario", (
         "[observers](#observers)", "the laws use the state"),
     Field("sampling", SAMPLING, "when a sampled controller computes the laws: see [sampled controllers](#sampled-controllers)",
         "the laws are continuous", example={"rate": 1000}),
+    Field("sensors", SENSORS, "what is measured, by name: encoders, joint torques, IMUs and force-torque sensors: see "
+        "[sensors](#sensors)", "none", example={"encoders": {"type": "encoder", "rate": 500, "noise": 1e-4}}),
     Field("saturate", SATURATE, "enforced limits of joint torques and forces, and of thrusts, `true` for those of the robot file"
         ": see [saturation](#saturation)", "none", example=True),
     Field("motors", MOTORS, "gears, torque-speed curves and rotors of motors, by joint or pattern: see [motors](#motors)", "none",
@@ -266,6 +269,8 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
     values = {"duration": duration, "output_step": output_step, "integrator": integrator}
     if "sampling" in nodes:
         values["sampling"] = read_sampling(nodes["sampling"], duration, MOST_AT_ALL if long else MOST_STEPS)
+    if "sensors" in nodes:
+        values["sensors"] = read_sensors(nodes["sensors"], duration, MOST_AT_ALL if long else MOST_ROWS)
     if "phases" in nodes:
         values["phases"] = read_phases(nodes["phases"])
     if "events" in nodes:
@@ -349,6 +354,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
         "sampling": s.sampling and sampling_to_dict(s.sampling),
         "controller": s.controller and controller_to_dict(s.controller),
         "observer": s.observer and observer_to_dict(s.observer),
+        "sensors": {sensor.name: sensor_to_dict(sensor) for sensor in s.sensors} or None,
         "saturate": rules_to_dict(s.saturate) or None,
         "motors": rules_to_dict(s.motors, motor_to_dict) or None,
         "friction": rules_to_dict(s.friction, lambda friction: dict(friction.values)) or None,
