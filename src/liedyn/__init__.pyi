@@ -181,9 +181,10 @@ from liedyn.model.description import (
 from liedyn.model.force_element import ForceElement as ForceElement
 from liedyn.model.links import Link as Link, Pose as Pose, Shape as Shape
 from liedyn.model.model import Model as Model
+from liedyn.report.motion_plots import figure_of as figure_of
 from liedyn.report.replay.replay import replay_of as replay_of
 from liedyn.report.replay.view import view as view
-from liedyn.report.run_folder import figure_of as figure_of, write_run as write_run
+from liedyn.report.run_folder import write_run as write_run
 from liedyn.robot_files import (
     attach as attach,
     build as build,

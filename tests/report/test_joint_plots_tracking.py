@@ -7,10 +7,10 @@ import pytest
 from command_line import run
 from liedyn.errors import UsageError
 from liedyn.io.trajectory_csv import Trajectory
+from liedyn.report.motion_plots import PlotOptions, plot_trajectories
 from liedyn.report.plots.joint_plots import draw_tracking
 from liedyn.report.plots.plot_data import PlotData, TrackedReferences, followed_of
 from liedyn.report.plots.save_plots import figures
-from liedyn.report.run_folder import PlotOptions, plot_trajectories
 
 T = np.linspace(0.0, 2.0, 201)
 REFERENCE = np.sin(3 * T)

@@ -266,7 +266,7 @@ def test_a_missing_reader_is_named(tmp_path, monkeypatch):
 
 def test_run_folders_have_a_page_with_meshes(tmp_path, monkeypatch):
     """The page of `simulate` draws them if the packages that read them are installed, and states how to install these."""
-    from liedyn.report.plots.save_plots import SavedPlots
+    from liedyn.report.plots.saved_plots import SavedPlots
     from liedyn.report.run_folder import write_run
 
     class NoPlots:

@@ -8,6 +8,7 @@ import liedyn as ld
 from command_line import ok, run
 from liedyn.errors import UsageError
 from liedyn.report.plots import palette
+from liedyn.report.plots.palette import look_of
 from liedyn.report.plots.plot_data import (
     BasePath,
     Energy,
@@ -21,7 +22,6 @@ from liedyn.report.plots.plot_data import (
     select_times,
 )
 from liedyn.report.plots.save_plots import figures
-from liedyn.report.run_folder import look_of
 
 T = np.linspace(0.0, 2.0, 21)
 

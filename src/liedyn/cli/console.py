@@ -32,7 +32,7 @@ from liedyn.io.atomic_output import STDIO, open_output
 
 if TYPE_CHECKING:                       # NumPy takes a tenth of a second to import
     from liedyn.model.model import Model
-    from liedyn.report.plots.save_plots import SavedPlots
+    from liedyn.report.plots.saved_plots import SavedPlots
     from liedyn.simulation.run import Result
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]

@@ -30,7 +30,7 @@ from liedyn.cli.options import (
 if TYPE_CHECKING:                       # imports NumPy
     from liedyn.errors import LiedynWarning
     from liedyn.io.ros_bag import BagOptions
-    from liedyn.report.plots.save_plots import SavedPlots
+    from liedyn.report.plots.saved_plots import SavedPlots
     from liedyn.robot_files import ReadingOptions
 
 
@@ -98,15 +98,9 @@ def plot(trajectories: tuple[str, ...], robot: str | None, columns: str | None, 
       liedyn plot runs/soft runs/stiff -o figures
       liedyn plot runs/four_bar --plane xz --curve foot -f pdf -f dxf
     """
+    from liedyn.report.motion_plots import PlotOptions, check_no_plots, plot_trajectories, plots_folder, plotted_recording
+    from liedyn.report.plots.palette import look_of
     from liedyn.report.replay.sources import is_batch
-    from liedyn.report.run_folder import (
-        PlotOptions,
-        check_no_plots,
-        look_of,
-        plot_trajectories,
-        plots_folder,
-        plotted_recording,
-    )
 
     if (curves or "dxf" in formats) and plane is None:
         raise click.UsageError("--curve and -f dxf require --plane.")
@@ -310,7 +304,7 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
           # also K.csv, which `gain` of a scenario reads
     """
     from liedyn.io.atomic_output import check_folder, path_part, stem_of
-    from liedyn.report.run_folder import look_of
+    from liedyn.report.plots.palette import look_of
 
     look = look_of(style, width)
     overrides = (*overrides, *reading_overrides(reading), *((IGNORE_MIMIC,) if ignore_mimic else ()))

@@ -31,7 +31,8 @@ from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.report.plots import palette, style
 from liedyn.report.plots.bode_plot import check_bode, draw_bode, phases, response_units
 from liedyn.report.plots.plot_data import FORMATS
-from liedyn.report.plots.save_plots import SavedPlots, draw_beside, save_sheets
+from liedyn.report.plots.save_plots import save_sheets
+from liedyn.report.plots.saved_plots import SavedPlots, draw_beside
 from liedyn.report.robot_summary import WIDTH, table, wrapped
 
 MARK = "linear.json"                    # identifies such a folder

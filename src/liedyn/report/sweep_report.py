@@ -12,7 +12,8 @@ from liedyn.errors import LiedynWarning, ModelError
 from liedyn.io.atomic_output import STDIO
 from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.report.plots.plot_data import FORMATS
-from liedyn.report.plots.save_plots import SavedPlots, save_sheets
+from liedyn.report.plots.save_plots import save_sheets
+from liedyn.report.plots.saved_plots import SavedPlots
 from liedyn.report.plots.sweep_plot import draw_sweep
 from liedyn.simulation.trajectory_columns import motion_columns, trajectory_header
 

@@ -19,7 +19,8 @@ from liedyn.errors import LiedynError, LiedynWarning, UsageError, WarningLog
 from liedyn.io.atomic_output import translate_os_errors
 from liedyn.report.plots import palette, style
 from liedyn.report.plots.joint_plots import quantity_names
-from liedyn.report.plots.save_plots import SavedPlots, drawn_into, save_sheets
+from liedyn.report.plots.save_plots import save_sheets
+from liedyn.report.plots.saved_plots import SavedPlots, drawn_into
 
 _LEFT, _GAP = 0.85, 0.7  # before columns, between rows [inches]
 _POINTS = 3000           # in a panel, at most

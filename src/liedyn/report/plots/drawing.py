@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:                       # NumPy is imported later, while the process starts
     from liedyn.report.plots.plot_data import PlotData
-    from liedyn.report.plots.save_plots import SavedPlots
+    from liedyn.report.plots.saved_plots import SavedPlots
 
 
 class PlotProcess:
@@ -78,7 +78,8 @@ def _can_fork() -> bool:
 
 def _draw_in_two(recording: PlotData, folder: str | Path, formats: Sequence[str]) -> SavedPlots:
     """Draw every second kind of figure in a fork of this process, which has no threads."""
-    from liedyn.report.plots.save_plots import SavedPlots, save_share
+    from liedyn.report.plots.save_plots import save_share
+    from liedyn.report.plots.saved_plots import SavedPlots
 
     read, write = os.pipe()
     if os.fork() == 0:

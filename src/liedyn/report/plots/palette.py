@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from liedyn.errors import UsageError
+
 # Okabe and Ito's palette, told apart by colour-blind readers too; yellow is left out: too pale on white
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 AXES = {"x": VERMILLION, "y": GREEN, "z": BLUE}                           # components of vectors, directions of the world
@@ -14,6 +16,7 @@ COOL = (BLUE, GREEN, SKY, "#003F63", "#005C43", "#6B7F8E")                # what
 INK, FAINT, HATCHING, GRID, BAND = "#222222", "#777777", "#C4C4C4", "#E3E3E3", "#F3F3F3"
 
 PAPER_WIDTHS = (3.5, 7.0)               # inches: one and two columns of a page
+NARROWEST, WIDEST = 1.5, 40.0           # inches: of figures
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,17 @@ class Look:
 
 
 SCREEN = Look()
+
+
+def look_of(style: str, width: float | None = None) -> Look:
+    """Return the look of figures of a style and a width [inches]. Raise UsageError for one that does not exist."""
+    if style not in ("screen", "paper"):
+        raise UsageError(f"unknown style {style!r}: expected screen or paper")
+    if width is not None and not NARROWEST <= width <= WIDEST:
+        raise UsageError(f"the width of a figure must be {NARROWEST:g} to {WIDEST:g} inches, got {width!r}")
+    return Look(width if width is not None or style == "screen" else PAPER_WIDTHS[0], style == "paper")
+
+
 LINES = (("-", "—"), ((0, (5, 1.5)), "– –"), ((0, (1.2, 1.2)), "···"), ((0, (6, 1.5, 1.2, 1.5)), "– ·"),
          ((0, (2.5, 1.2)), "- -"), ((0, (6, 1.2, 1.2, 1.2, 1.2, 1.2)), "– ··"))        # patterns, and their signs in keys
 HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx")

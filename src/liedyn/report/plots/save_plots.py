@@ -4,86 +4,18 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from liedyn.errors import LiedynWarning, summarized
-from liedyn.io.atomic_output import open_output, scratch_folder
 from liedyn.report.plots.figure_files import save_figure, words_only
 from liedyn.report.plots.joint_plots import draw_energy, draw_group, draw_tracking
 from liedyn.report.plots.mechanism_drawing import draw_mechanism, save_dxf
 from liedyn.report.plots.plot_data import FORMATS, Group, PlotData, Series
+from liedyn.report.plots.saved_plots import SavedPlots, reason
 from liedyn.report.plots.spatial_plots import draw_base_path, draw_motion
-
-# Plots next to data: they are drawn after the data are written, and a plot that fails does not affect others -------------
-
-@summarized
-@dataclass(frozen=True)
-class SavedPlots:
-    """Written files, and texts about them.
-
-    failures  reasons of plots that could not be drawn: {plot: reason}
-    notes     what plots leave out: {plot: note}
-    warnings  messages about what was drawn
-    """
-
-    paths: list[Path] = field(default_factory=list)
-    failures: dict[str, str] = field(default_factory=dict)
-    notes: dict[str, str] = field(default_factory=dict)
-    warnings: tuple[LiedynWarning, ...] = ()
-
-    def __add__(self, other: SavedPlots) -> SavedPlots:
-        return SavedPlots(self.paths + other.paths, self.failures | other.failures, self.notes | other.notes,
-                          self.warnings + other.warnings)
-
-
-def reason(error: Exception) -> str:
-    """Return the type and message of an error."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def draw_beside(data: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
-    """Draw plots by `draw` into the folder `plots` next to the data."""
-    return _beside(data, "plots", "the plots are not drawn", lambda: drawn_into(data / "plots", draw))
-
-
-def page_beside(page: Path, make: Callable[[], tuple[str, tuple[LiedynWarning, ...]]]) -> SavedPlots:
-    """Write the page that `make` returns, with messages about it, next to the data."""
-    def write() -> SavedPlots:
-        text, warnings = make()
-        with open_output(page) as file:
-            file.write(text)
-        return SavedPlots([page], warnings=warnings)
-
-    return _beside(page.parent, page.name, f"{page.name} is not written", write)
-
-
-def _beside(data: Path, name: str, missing: str, write: Callable[[], SavedPlots]) -> SavedPlots:
-    """Run `write` and return errors as failures. An interrupt is raised, with a message about the data that exist."""
-    try:
-        return write()
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"the data are in {data}, {missing}") from None
-    except Exception as error:              # any error: the data are complete
-        return SavedPlots(failures={name: reason(error)})
-
-
-def drawn_into(folder: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
-    """Draw plots by `draw` into a temporary folder, and move them to `folder` when all are drawn."""
-    with scratch_folder(next(p for p in folder.absolute().parents if p.is_dir())) as part:
-        drawn = draw(part)
-        if drawn.paths:
-            folder.mkdir(parents=True, exist_ok=True)
-        for path in drawn.paths:
-            path.replace(folder / path.name)
-    return replace(drawn, paths=[folder / path.name for path in drawn.paths])
-
-
-# all plots -----------------------------------------------------------------------------------------------------------
 
 DXF = "dxf"                                             # a format of mechanisms only
 Draw = Callable[[], Figure | list[Figure]]              # returns a figure, or its pages

@@ -5,7 +5,7 @@ import pytest
 
 from command_line import run
 from liedyn.errors import ModelError, UsageError
-from liedyn.report.run_folder import check_no_plots, plot_trajectories, plots_folder
+from liedyn.report.motion_plots import check_no_plots, plot_trajectories, plots_folder
 
 ROBOT = """
 links: {bar: {mass: 1, com: [0, 0, -1], inertia: [1, 1, 1]}}
