@@ -167,6 +167,13 @@ def test_loading_a_robot_needs_no_compiler(tmp_path):
     assert loaded_by(f"import liedyn; model = liedyn.load({str(path)!r}); assert model.nv == 3, model") <= {"yaml"}
 
 
+def test_a_scenario_with_errors_needs_no_compiler_and_no_plots(tmp_path):
+    path = tmp_path / "scenario.yaml"
+    path.write_text("robot: arm.yaml\n", encoding="utf-8")
+    assert loaded_by(f"from liedyn.cli.app import main\ntry:\n    main(['simulate', {str(path)!r}])\n"
+                     "except SystemExit as end:\n    assert end.code == 3, end.code") == {"yaml"}
+
+
 def test_names_of_the_package_exist():
     import liedyn
     for name in liedyn.__all__:

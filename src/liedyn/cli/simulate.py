@@ -105,14 +105,18 @@ def simulate(scenario: str, output: str | None, overrides: tuple[str, ...], resu
         _dry_run(scenario, overrides, force_long, strict, folder, as_json, console)
         return
 
+    if not resume:
+        from liedyn.io.scenarios.scenario_file import scenario_of
+        scenario_of(scenario, overrides, force_long)           # errors, before the imports of a run and the process of the plots
+
     from liedyn.report.plots.drawing import PlotProcess
 
     with PlotProcess(idle=no_plots) as plot_process:         # before the slow imports
-        from liedyn.report.run_folder import write_run
-
         result, failure, disk = _simulate(scenario, list(overrides), console, strict, force_long, folder, resume)
         console.robot(result.model)
         with console.progress.stage("writing results"):
+            from liedyn.report.run_folder import write_run
+
             written = write_run(result, folder, force=force or resume, plots=not no_plots and result.status != "interrupted",
                                 plot_process=plot_process)
     disk.close(finished=result.status != "interrupted")
