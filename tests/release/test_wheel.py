@@ -122,7 +122,8 @@ def test_the_package_imports_only_what_its_metadata_requires():
     required = {re.match(r"[\w.-]+", text)[0].lower() for text in
                 (*PROJECT["dependencies"], *(text for name in extras if name not in ("test", "docs") for text in extras[name]))}
     sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    imported = set(re.findall(r"^ *(?:import|from) ([a-zA-Z_]\w*)(?= import |\.|$| as |,)", sources, re.MULTILINE))
+    statement = r"^ *(?:import (?=\w+(?:\.|$| as |,))|from (?=\w+(?: import |\.)))([a-zA-Z_]\w*)"
+    imported = set(re.findall(statement, sources, re.MULTILINE))
     imported -= {"liedyn", *sys.stdlib_module_names}
     owners = packages_distributions()
     packages = {name: {owner.lower() for owner in (*owners.get(name, []), name.replace("_", "-"))} for name in imported}
