@@ -7,6 +7,8 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import ScenarioError
+from liedyn.integrators.generalized_alpha import run_alpha
+from liedyn.integrators.variational import run_variational
 
 METHODS = "variational", "generalized_alpha"
 BALL = {"links": {"ball": {"mass": 1.0, "inertia": [0.01, 0.01, 0.01]}},
@@ -125,6 +127,8 @@ def test_switches_of_the_state_and_sampled_torques(scenario, method):
     assert_second_order(scenario, PENDULUM, method, duration=1.5, output_step=0.1, initial={"q": {"hinge": 1.0}},
                         sampling={"rate": 37, "delay": 0.003},
                         joints={"hinge": {"torque": {"pid": {"kp": 5, "ki": 2, "kd": 1, "target": 0.2}}}})
+    steps = {"generalized_alpha": run_alpha, "variational": run_variational}[method]
+    assert len(steps.overloads) == 1                        # with and without laws: a compilation takes ten seconds
 
 
 def test_an_impact_of_a_mechanism(scenario):

@@ -63,6 +63,7 @@ from liedyn.kernels.simulation.right_hand_side import (
     prescribe_loop_motion,
     set_prescribed_state,
     solve_and_check_state,
+    without_laws,
 )
 from liedyn.kernels.simulation.signals import InputSchedule, Signals
 from liedyn.lie.vectors import load_pose
@@ -411,7 +412,7 @@ def finish_state(tree, system, constraints, state, ws, method_ws):
             ws.tau[k] = method_ws.force[k]
     remove_friction(system.stops, ws)
     state.clock[POWER] = supplied_power(tree, system, method_ws.constraint_motion.size > 0, ws, method_ws)
-    if constraints is not None:
+    if constraints.constraint_ws.size:
         copy_array(method_ws.multipliers, constraints.multipliers)
         constraints.statistics[DRIFT] = max(constraints.statistics[DRIFT], max_abs(method_ws.position_residual))
         constraints.statistics[DRIFT_VELOCITY] = max(constraints.statistics[DRIFT_VELOCITY], max_abs(method_ws.velocity_residual))
@@ -419,6 +420,7 @@ def finish_state(tree, system, constraints, state, ws, method_ws):
 
 # generalized alpha ------------------------------------------------------------------------------------------------------
 
+NO_CONSTRAINTS = ConstrainedSystem(np.zeros(0), np.zeros(0, dtype=np.int64), *(np.zeros(0) for _ in range(4)))
 _CLOSURE_TOLERANCE = 1e-11     # of constraint residuals in a step: rad, or relative to the length of the loop
 _BALANCE_TOLERANCE = 1e-10     # of the force balance in a step, relative to the maximum force times lever arms
 _MIN_FORCE = 1e-12             # of a characteristic torque: lower bound of the force scale
@@ -431,7 +433,11 @@ def run_alpha(trial, index, constants, loop_index, loop_constants, system, sched
 
     Without steps, compute the accelerations at the start of a step, and store an output that is due.
 
-    trial: a `TrialCall` with the following arguments
+    Compiled once for all robots: `evaluate_trial` computes what depends on laws, contacts and constraints.
+
+    trial        a `TrialCall` with the following arguments
+    system       without laws and contacts
+    constraints  `NO_CONSTRAINTS` if there are none
     """
     tree, loops = tree_views(index, constants), constraint_views(loop_index, loop_constants)
     for _ in range(max(max_steps, 1)):
@@ -491,9 +497,7 @@ def initialize_alpha(trial, tree, system, schedule, signals, constraints, state,
 @inline_kernel
 def check_constraints(constraints, t, ws):
     """Check an accepted state for singular configurations and contradicting prescriptions. Return a code."""
-    if constraints is None:
-        return RUNNING
-    return solve_and_check_state(constraints, t, ws)
+    return solve_and_check_state(constraints, t, ws) if constraints.constraint_ws.size else RUNNING
 
 
 @inline_kernel
@@ -501,7 +505,7 @@ def record_state(constraints, state, record, ws, method_ws):
     """Store the state in ws as the next output."""
     i = state.count[NEXT_OUTPUT]
     store_evaluation(ws, state.y[2 * ws.v.size], record, i)
-    if constraints is not None:
+    if constraints.constraint_ws.size:
         copy_array(method_ws.multipliers, record.multipliers[i])
         copy_array(constraints.constraint_motion, record.constraint_motion[i])
         record.residual[i, 0], record.residual[i, 1] = max_abs(method_ws.position_residual), max_abs(method_ws.velocity_residual)
@@ -575,7 +579,9 @@ class GeneralizedAlphaStepper(ImplicitStepper):
         if self._call is None or any(x is not y for x, y in zip(arguments, self._call[1], strict=True)):
             address = address_for(evaluate_trial, arguments, 0.0, False, self.workspace, self.method_ws)
             self._call = TrialCall(address, packed_values(arguments)), arguments
-        code: int = run_alpha(self._call[0], *arguments, self.state, self.record, self.workspace, self.method_ws, max_steps)
+        code: int = run_alpha(self._call[0], index, constants, *self.loops, without_laws(self.system), schedule, signals,
+                              NO_CONSTRAINTS if self.constraints is None else self.constraints, self.state, self.record,
+                              self.workspace, self.method_ws, max_steps)
         return code
 
 

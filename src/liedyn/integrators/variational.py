@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy import int64
 
 from liedyn.arrays import ArrayLike
 from liedyn.errors import Place, ScenarioError, list_names
@@ -29,6 +30,7 @@ from liedyn.kernels.manifold import retract
 from liedyn.kernels.mass_matrix import CompositeWorkspace, composite_rigid_body
 from liedyn.kernels.newton_euler import NewtonEulerWorkspace, newton_euler
 from liedyn.kernels.simulation.joint_laws import remove_friction
+from liedyn.kernels.simulation.rate_evaluation import GenericArguments
 from liedyn.kernels.simulation.right_hand_side import (
     BAD_SIGNAL,
     FINISHED,
@@ -38,6 +40,7 @@ from liedyn.kernels.simulation.right_hand_side import (
     SINGULAR,
     apply_inputs,
     joint_power,
+    without_laws,
 )
 from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, InputSchedule, Signals
 from liedyn.lie.se3 import dexp_inv, dot, neg_dad
@@ -45,7 +48,16 @@ from liedyn.lie.so3 import dexp_inv3
 from liedyn.lie.vectors import clear, cross, load3, store3
 from liedyn.model.description import NV, ONE_DOF
 from liedyn.model.model import Model
-from liedyn.numba_tools.decorators import inline_kernel, internal_kernel, kernel
+from liedyn.numba_tools.decorators import (
+    address_for,
+    array_address,
+    call_with_values,
+    inline_kernel,
+    internal_kernel,
+    kernel,
+    packed_values,
+    value_at,
+)
 
 # variational ------------------------------------------------------------------------------------------------------------
 
@@ -97,8 +109,29 @@ class VariationalWorkspace(NamedTuple):
     composite: CompositeWorkspace
 
 
+class InputCall(NamedTuple):
+    """Address of `write_inputs`, and its packed arguments: `run_variational` is compiled once for all laws and contacts."""
+
+    address: int
+    arguments: np.ndarray
+
+
+@kernel
+def write_inputs(arguments, t, ws):
+    """Run `apply_inputs` at t for the state in ws. arguments: pointer to `GenericArguments`."""
+    index, constants, system, schedule, signals, _ = value_at(arguments)
+    apply_inputs(system, tree_views(index, constants), schedule, signals, t, ws)
+    return int64(0)
+
+
+@inline_kernel
+def call_write_inputs(inputs, t, ws):
+    """Call `write_inputs`."""
+    call_with_values(inputs.address, (array_address(inputs.arguments), t, ws))
+
+
 @internal_kernel
-def is_end_body(tree, system, schedule, signals, t, q, ws, method_ws):
+def is_end_body(tree, inputs, system, t, q, ws, method_ws):
     """Write method_ws.C and Phi + ad*_v (M v) (method_ws.force) at an end q of a step, for the velocity method_ws.v.
 
     ws gets q, v, the forces there, and a flag if a signal is not finite. Returns the power of motors, wrenches and passive forces
@@ -109,7 +142,7 @@ def is_end_body(tree, system, schedule, signals, t, q, ws, method_ws):
         ws.q[k] = q[k]
     for k in range(nv):
         ws.v[k] = method_ws.v[k]
-    apply_inputs(system, tree, schedule, signals, t, ws)
+    call_write_inputs(inputs, t, ws)
     newton_euler(tree, tree.J, ws.q, ws.v, method_ws.zero, ws.F, system.passive[0], method_ws.bias, method_ws.tree)
     clear(method_ws.C)
     coriolis(tree, ws.q, ws.v, method_ws.zero, 0.0, method_ws.C, method_ws.coriolis_ws)
@@ -176,7 +209,7 @@ def _column(j, first):
 
 
 @internal_kernel
-def variational_step(tree, system, schedule, signals, t, end, h, q0, ws, method_ws):
+def variational_step(tree, inputs, system, t, end, h, q0, ws, method_ws):
     """Advance from q0 and momentum method_ws.p over h: write q, v and p at the end of the step to method_ws.
 
     t, end: times at which the signals are evaluated at the beginning and at the end of the step.
@@ -190,7 +223,7 @@ def variational_step(tree, system, schedule, signals, t, end, h, q0, ws, method_
     for k in range(nv):
         method_ws.v[k] = 2.0 * method_ws.v[k] - method_ws.previous_v[k]
     for iteration in range(1, MAX_ITERATIONS + 1):
-        supplied = is_end_body(tree, system, schedule, signals, t, q0, ws, method_ws)
+        supplied = is_end_body(tree, inputs, system, t, q0, ws, method_ws)
         matvec(method_ws.M, method_ws.v, method_ws.momentum)
         subtract_joint_coadjoint(tree, method_ws.v, method_ws.momentum, method_ws.force)
         if ws.flag[0] >= 0.0 or not move_endpoint(tree, q0, h, method_ws):
@@ -211,7 +244,7 @@ def variational_step(tree, system, schedule, signals, t, end, h, q0, ws, method_
         if not change < np.inf:
             return 0.0, 0
         if change <= _ROUNDING * size or (change <= _STALL_TOLERANCE * size and change >= 0.5 * previous_change):
-            return 0.5 * h * (supplied + finish_step(tree, system, schedule, signals, end, q0, h, ws, method_ws)), iteration
+            return 0.5 * h * (supplied + finish_step(tree, inputs, system, end, q0, h, ws, method_ws)), iteration
         renew = iteration > 1 and change > _SLOW_CONVERGENCE * previous_change
         previous_change = change
     return 0.0, 0
@@ -257,11 +290,11 @@ def clear_locked(system, b):
 
 
 @inline_kernel
-def finish_step(tree, system, schedule, signals, end, q0, h, ws, method_ws):
+def finish_step(tree, inputs, system, end, q0, h, ws, method_ws):
     """Write method_ws.p at the end of the step from v. Return the power there."""
     matvec(method_ws.M, method_ws.v, method_ws.momentum)
     move_endpoint(tree, q0, h, method_ws)
-    power = is_end_body(tree, system, schedule, signals, end, method_ws.q, ws, method_ws)
+    power = is_end_body(tree, inputs, system, end, method_ws.q, ws, method_ws)
     matvec(method_ws.M_end, method_ws.v, method_ws.momentum)
     subtract_joint_coadjoint(tree, method_ws.v, method_ws.momentum, method_ws.force)
     for k in range(method_ws.v.size):
@@ -275,17 +308,20 @@ def finish_step(tree, system, schedule, signals, end, q0, h, ws, method_ws):
 # variational ------------------------------------------------------------------------------------------------------------
 
 @kernel
-def run_variational(index, constants, system, schedule, signals, state, record, ws, method_ws, step, max_steps):
+def run_variational(inputs, index, constants, system, schedule, state, record, ws, method_ws, step, max_steps):
     """Advance until the last output is stored or `max_steps` are done. Return a code of `right_hand_side`.
 
     Without steps, store an output that is due.
+
+    inputs  an `InputCall`
+    system  without laws and contacts
     """
     tree, nv = tree_views(index, constants), method_ws.v.size
     for _ in range(max(max_steps, 1)):
         if state.count[FIRST_RATE_KNOWN] == 0:
             begin_momentum(tree, state, method_ws)
         if output_is_due(state, record):
-            code = record_state(tree, system, schedule, signals, state, record, ws, method_ws)
+            code = record_state(tree, inputs, system, state, record, ws, method_ws)
             if code != RUNNING:
                 return code
         if state.count[NEXT_OUTPUT] == record.t.size:
@@ -294,8 +330,7 @@ def run_variational(index, constants, system, schedule, signals, state, record, 
             return RUNNING
         h, end, stop_time, before, _ = next_fixed_step(schedule, state, record, step)
         seen = before if end == stop_time else end
-        supplied, iterations = variational_step(tree, system, schedule, signals, state.clock[T_NOW], seen, h, state.q, ws,
-                                                method_ws)
+        supplied, iterations = variational_step(tree, inputs, system, state.clock[T_NOW], seen, h, state.q, ws, method_ws)
         if iterations <= 0:
             return BAD_SIGNAL if ws.flag[0] >= 0.0 else (SINGULAR if iterations < 0 else NOT_CONVERGED)
         copy_array(method_ws.q, state.q)
@@ -338,13 +373,13 @@ def solve_velocity(tree, system, q, method_ws):
 
 
 @inline_kernel
-def record_state(tree, system, schedule, signals, state, record, ws, method_ws):
+def record_state(tree, inputs, system, state, record, ws, method_ws):
     """Store the state and its forces. Return a code."""
     nv = method_ws.v.size
     copy_array(state.q, ws.q)
     for k in range(nv):
         ws.v[k] = state.y[nv + k]
-    apply_inputs(system, tree, schedule, signals, state.clock[T_NOW], ws)
+    call_write_inputs(inputs, state.clock[T_NOW], ws)
     inner = hybrid_workspace(ws.memory, tree.parent.size, nv)
     deficit = hybrid(tree, system.prescribed, ws.q, ws.v, ws.a, ws.tau, ws.F, system.passive[0], inner)
     if ws.flag[0] >= 0.0 or deficit > 0.0:
@@ -382,10 +417,16 @@ class VariationalStepper(ImplicitStepper):
         check_supported(problem, start.v)
         super().__init__(problem, start, times, options, controller, _make_workspace(problem.model), None)
         self.system = problem.system()
+        self._call: tuple[InputCall, GenericArguments] | None = None
 
     def run(self, schedule: InputSchedule, signals: Signals, max_steps: int) -> int:
         """Call `run_variational`."""
-        code: int = run_variational(*self.problem.model._arrays[:2], self.system, schedule, signals, self.state, self.record,
+        index, constants, *_ = self.problem.model._arrays
+        arguments = GenericArguments(index, constants, self.system, schedule, signals, None)
+        if self._call is None or any(x is not y for x, y in zip(arguments, self._call[1], strict=True)):
+            address = address_for(write_inputs, arguments, 0.0, self.workspace)
+            self._call = InputCall(address, packed_values(arguments)), arguments
+        code: int = run_variational(self._call[0], index, constants, without_laws(self.system), schedule, self.state, self.record,
                                     self.workspace, self.method_ws, self.step, max_steps)
         return code
 

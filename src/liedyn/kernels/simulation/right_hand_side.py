@@ -107,6 +107,11 @@ class SystemModel(NamedTuple):
     stops: Stops                     # stops at joint limits; may be empty
 
 
+def without_laws(system: SystemModel) -> SystemModel:
+    """Return the system for methods that call `apply_inputs` by its address: laws and contacts are not compiled with them."""
+    return system._replace(law=None, contacts=None, joint_laws=None)
+
+
 @inline_kernel
 def right_hand_side(tree, system, schedule, signals, t, q0, y, dy, ws):
     """Write the rates dy of an open tree, and q, v, a, tau and wrench of ws; return a code, as a float or SIMD number.
