@@ -21,6 +21,9 @@ ROBOTS = {f"{base} {seed}": (seed, base) for seed in range(4) for base in ("fixe
 EVERY = pytest.mark.parametrize("name", ROBOTS)
 EVERY_CODE = pytest.mark.parametrize("name, code", [(name, "generic") for name in ROBOTS]
                                      + [("fixed 0", "generated"), ("floating 1", "generated")], indirect=["code"])
+# A line for each mask and derivative of a robot of twenty coordinates takes seconds to compile: one robot, one mask.
+EVERY_CODE_OF_DERIVATIVES = pytest.mark.parametrize(
+    "name, code", [(name, "generic") for name in ROBOTS] + [("fixed 0", "generated")], indirect=["code"])
 CODES = pytest.mark.parametrize("code", ["generic", "generated"], indirect=True)
 SIZES = pytest.mark.parametrize("size", [(), (1,), (13,)], ids=["one", "batch of one", "batch"])
 
@@ -97,7 +100,7 @@ def test_hybrid_dynamics_satisfy_the_reduced_equations_for_each_mask(name, size,
         close((force - ld.inverse_dynamics(model.spanning_tree(), q, v, a)) @ G, np.zeros((*size, G.shape[1])), 1e-9)
 
 
-@EVERY_CODE
+@EVERY_CODE_OF_DERIVATIVES
 def test_derivatives_are_those_of_differences(name, code):
     model, G, _ = coupled(name)
     q, v, a, tau = coupled_state(model, G, 5)
@@ -134,12 +137,12 @@ def test_derivatives_are_those_of_differences(name, code):
           - ld.inverse_dynamics_second_derivatives(tree, q, v, a, passive=False).dvdv, N, N, N), 1e-9)
 
 
-@EVERY_CODE
+@EVERY_CODE_OF_DERIVATIVES
 def test_hybrid_derivatives_and_directions_are_those_of_differences(name, code):
     model, G, independent = coupled(name)
     q, v, a, tau = coupled_state(model, G, 6)
     dq, dv, da, dtau = coupled_state(model, G, 7)[1], *coupled_state(model, G, 8)[1:]
-    for mask in masks(model, G, independent):
+    for mask in masks(model, G, independent)[0 if code == "generic" else -1:]:
         def results(s, mask=mask):
             x, y = ld.hybrid_dynamics(model, ld.integrate(model, q, s * dq), v + s * dv, a + s * da, tau + s * dtau, mask,
                                       passive=False)
@@ -500,7 +503,7 @@ def parameters_of(model):
     return np.where([name.startswith(("damping.", "friction.")) for name in p.names], 0.0, p.values)
 
 
-@EVERY_CODE
+@EVERY_CODE_OF_DERIVATIVES
 def test_derivatives_with_respect_to_wrenches_are_those_of_differences(name, code):
     """Those of inverse dynamics were those of the open tree."""
     model, G, _ = coupled(name)
