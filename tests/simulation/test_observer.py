@@ -168,3 +168,45 @@ def test_sweeps_vary_the_model_of_the_observer(tmp_path):
     with (tmp_path / "runs/runs.csv").open(encoding="utf-8") as file:
         errors = [row["error"] for row in csv.DictReader(file)]
     assert len(set(errors)) == 2
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_noise_of_measurements_depends_on_the_seed_and_the_sample_only(seed):
+    """Of its deviation, white, the same for other steps and rows; quantized afterwards."""
+    seen = []
+
+    def controller(t, q, v):
+        seen.append((q, v))
+        return np.zeros(2)
+    keys = {"duration": 2.0, "seed": seed, "sampling": {"rate": 500, "noise": {"q": {"shoulder": 1e-3}, "v": 0.02}},
+            "integrator": {"method": "rk4", "step": 2e-3}, "output_step": 2e-3}
+    run = ld.run_scenario(
+        {"robot": "robots/double_pendulum.yaml", **keys}, controller=controller)
+    errors = np.array([q for q, _ in seen]) - run.q[:len(seen)], np.array([v for _, v in seen]) - run.v[:len(seen)]
+    assert np.abs(errors[0][:, 1]).max() == 0.0 and errors[0][:, 0].std() == pytest.approx(1e-3, rel=0.1)
+    np.testing.assert_allclose(errors[1].std(axis=0), 0.02, rtol=0.1)
+    assert np.abs(np.corrcoef(np.column_stack([errors[0][:-1, 0], errors[0][1:, 0], errors[1][:-1]]).T)
+                  - np.eye(4)).max() < 0.12
+    first, seen[:] = list(seen), []
+    ld.run_scenario({"robot": "robots/double_pendulum.yaml", **keys, "duration": 0.6, "output_step": 0.1}, controller=controller)
+    np.testing.assert_allclose(np.array([q for q, _ in seen]), [q for q, _ in first[:len(seen)]], rtol=0, atol=1e-12)
+    seen.clear()
+    coarse = keys["sampling"] | {"quantization": {"q": 0.01}}
+    ld.run_scenario({"robot": "robots/double_pendulum.yaml", **keys, "duration": 0.1, "sampling": coarse}, controller=controller)
+    multiples = np.array([q for q, _ in seen]) / 0.01
+    np.testing.assert_allclose(multiples, np.rint(multiples), atol=1e-9)
+
+
+@pytest.mark.parametrize(("noise", "message"), [
+    ({"q": -1}, "noise.q: out of range"), ({"q": {"elbw": 1}}, "elbw"), ({"tau": 1}, "unknown key")])
+def test_wrong_noise_is_an_error_with_its_place(noise, message):
+    with pytest.raises(ld.ScenarioError, match=message):
+        ld.run_scenario({"robot": "robots/double_pendulum.yaml", "duration": 0.1, "sampling": {"rate": 100, "noise": noise},
+                         "joints": {"elbow": {"torque": {"pd": {"kp": 1, "target": 0}}}}})
+
+
+def test_the_filter_estimates_better_than_differences_of_noisy_measurements(cart_pole):
+    run = balance(cart_pole, observer={"initial": {"q": {"pole": 0.1}}}, sampling={"rate": 200, "noise": {"q": 1e-4}}, duration=2)
+    late = slice(200, 400)
+    error = run.estimate.v[late] - run.v[late]
+    assert error.std(axis=0).max() < 0.3 * np.sqrt(2) * 1e-4 * 200

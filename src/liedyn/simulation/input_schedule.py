@@ -46,7 +46,7 @@ from liedyn.simulation.control.elastic_joint_control import bind_control, is_mot
 from liedyn.simulation.control.joint_control import bind_laws
 from liedyn.simulation.control.law_derivatives import law_jacobians
 from liedyn.simulation.control.rigid_joint_laws import check_joints_of_loop_laws
-from liedyn.simulation.control.sampled_control import SampledLaws
+from liedyn.simulation.control.sampled_control import MeasurementNoise, SampledLaws
 from liedyn.simulation.control.slotine_li_control import place_estimate
 from liedyn.simulation.control.thrusts import driven_actuators, thrust_wrench
 from liedyn.simulation.joint_friction import FrictionState
@@ -308,9 +308,19 @@ def _compile_sampled(scenario: Scenario, model: Model, rules: dict[str, Rule], s
                                                    first_order_hold=sampling.hold == "first")
     assert motion.joint_laws is not None                     # they hold the torques of controlled coordinates
     sampled = SampledLaws(law, controlled, motion.joint_laws.torque_signal, limit, _resolutions(sampling, model),
-                          not (scenario.phases or law.clocks))
+                          _measurement_noise(scenario, model), not (scenario.phases or law.clocks))
     motion = replace(motion, q=law.q, v=law.v, sampled=sampled, clocks=tuple(dict.fromkeys((*motion.clocks, *law.clocks))))
     return CompiledSchedule(motion, contact_names, tuple(WarningLog((*warnings, *more))))
+
+
+def _measurement_noise(scenario: Scenario, model: Model) -> MeasurementNoise:
+    sampling, deviations = scenario.sampling, np.zeros((2, model.nv))
+    assert sampling is not None
+    for values, rules in zip(deviations, (sampling.noise_q, sampling.noise_v), strict=True):
+        for name, rule in bind_joints(rules, model).items():
+            assert isinstance(rule.value, int | float)
+            values[model.v_index(name)] = rule.value
+    return MeasurementNoise(scenario.seed or 0, deviations)
 
 
 def _controlled_mask(laws: JointLaws | None, model: Model) -> Mask:

@@ -212,7 +212,8 @@ def identity(prepared: PreparedRun) -> dict[str, Any]:
              "friction": tuple(np.array([each.level, each.static, each.stribeck]) for each in prepared.frictions)}
     if p.sampled is not None:                                  # its laws are in another problem
         law = p.sampled.law
-        parts["sampled"] = (law.schedule, law.signals, law.joint_laws, p.sampled.limit, p.sampled.resolution)
+        parts["sampled"] = (law.schedule, law.signals, law.joint_laws, p.sampled.limit, p.sampled.resolution,
+                            np.append(p.sampled.noise.deviations, p.sampled.noise.seed))
     arrays, _ = split_arrays({name: arrays_of(x) for name, x in parts.items() if x is not None})
     for name, x in arrays.items():
         hashed.update(f"{name} {x.dtype} {x.shape}".encode() + np.ascontiguousarray(x).tobytes())

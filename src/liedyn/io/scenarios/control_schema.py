@@ -446,7 +446,8 @@ def read_sampling(node: Node, duration: float, maximum: int) -> Sampling:
     nodes = node.mapping(SAMPLING)
     chosen = only(node, nodes, RATE, "sampling", "neither", " and ", "rate: samples per second, or period: seconds")[1]
     values = SAMPLING.values(node)
-    sampling = Sampling(**values.pop("quantization", {}), **values, place=node.place)
+    noise = {f"noise_{key}": rules for key, rules in values.pop("noise", {}).items()}
+    sampling = Sampling(**values.pop("quantization", {}), **noise, **values, place=node.place)
     if duration / sampling.interval > maximum:
         bound = ("at most", maximum / duration, "Hz") if sampling.rate is not None else ("at least", duration / maximum, "s")
         raise too_many(chosen, "samples", duration / sampling.interval, maximum, *bound, hint=FORCE_LONG)
@@ -468,6 +469,11 @@ QUANTIZATION = Schema("quantization", (
     Field("v", _BY_JOINT, "resolution of measured velocities [rad/s or m/s]: a number, or by joint or pattern", 0, example=1e-3),
     Field("tau", _BY_JOINT, "resolution of the torques of the controller [N m or N]: a number, or by joint or pattern", 0,
         example=0.01)))
+NOISE = Schema("measurement_noise", (
+    Field("q", _BY_JOINT, "standard deviation of measured positions [rad or m]: a number, or by joint or pattern", 0,
+        example=1e-4),
+    Field("v", _BY_JOINT, "standard deviation of measured velocities [rad/s or m/s]: a number, or by joint or pattern", 0,
+        example=1e-3)))
 SAMPLING = Schema("sampling", (
     Field("rate", Number(above=0, maximum=1 / LEAST_PERIOD), "samples per second [Hz]", example=1000),
     Field("period", Number(minimum=LEAST_PERIOD), "instead of `rate`: time between samples [s]", example=1e-3),
@@ -475,14 +481,16 @@ SAMPLING = Schema("sampling", (
         "acts from the start", 0, example=5e-4),
     Field("hold", Choice(HOLDS), "torques between samples: `zero` keeps the last one, `first` continues the straight line "
         "through the last two", "zero", example="first"),
-    Field("quantization", QUANTIZATION, "resolutions of measurements and outputs", "none")), one_of=(RATE,))
+    Field("quantization", QUANTIZATION, "resolutions of measurements and outputs", "none"),
+    Field("noise", NOISE, "noise of the measurements, before they are rounded; it depends on `seed`", "none")), one_of=(RATE,))
 
 
 def sampling_to_dict(sampling: Sampling) -> dict[str, Any]:
     """Return the sampling as in a file."""
     resolutions = {key: rules_to_dict(getattr(sampling, key)) for key in MEASURED if getattr(sampling, key)}
+    noise = {key: rules_to_dict(rules) for key, rules in (("q", sampling.noise_q), ("v", sampling.noise_v)) if rules}
     return {"rate": sampling.rate, "period": sampling.period, "delay": sampling.delay, "hold": sampling.hold,
-            "quantization": resolutions or None}
+            "quantization": resolutions or None, "noise": noise or None}
 
 
 # The key `friction` of a scenario: friction of joints, as in robot files ---------------------------------------------------

@@ -498,6 +498,7 @@ class Sampling(InputElement):
     delay       from a sample to the torque that is computed from it [s]
     hold        of order `zero`: torques are constant between samples; `first`: they continue as between the last two
     q, v, tau   resolutions by joint of what is measured and put out [rad | m, their rates, N m | N]; without one it is exact
+    noise_q, noise_v   standard deviations by joint of what is measured [rad | m, their rates]; without one it is exact
     function    (t, q, v) -> torques, added to those of the laws; given from Python only
     """
 
@@ -508,6 +509,8 @@ class Sampling(InputElement):
     q: tuple[Rule, ...] = ()
     v: tuple[Rule, ...] = ()
     tau: tuple[Rule, ...] = ()
+    noise_q: tuple[Rule, ...] = ()
+    noise_v: tuple[Rule, ...] = ()
     function: Callable[..., Any] | None = field(default=None, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:

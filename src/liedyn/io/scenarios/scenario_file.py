@@ -159,7 +159,7 @@ SCENARIO = Schema("scenario", (
     Field("output_step", Number(above=0), "time between rows of the result [s]", "duration / 500", example=0.01, live=True),
     Field("integrator", INTEGRATOR, "method, steps and tolerances: see [integrators](#integrators)", live=True),
     Field("passive", Boolean(), "whether joint springs, damping and friction act", True, example=False),
-    Field("seed", Integer(minimum=0), "an integer on which the noise of `sensors` depends", 0, example=7),
+    Field("seed", Integer(minimum=0), "an integer on which the noise of `sensors` and of `sampling` depends", 0, example=7),
     Field("initial", INITIAL, "the initial state; prescribed joints start on their motion", live=True),
     Field("joints", by_name(DRIVES, "joint*"), "motion or torque of each joint, by name or pattern: see [joints](#joints)",
         "no force", live=True,

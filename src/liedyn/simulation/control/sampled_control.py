@@ -1,6 +1,6 @@
 """A controller that acts at sample times t_k = k T: it measures the state, computes torques by its laws, and holds them.
 
-    q_m, v_m = round(q / r_q) r_q, round(v / r_v) r_v        encoders of resolution r
+    q_m, v_m = round((q + e_q) / r_q) r_q, round((v + e_v) / r_v) r_v          encoders of resolution r, with noise e
     tau_k = law(t_k, q_m, v_m) + z_k + f(t_k, q_m, v_m)      z: integral of a pid law, f: a function of the user
     u_k = limited(round(tau_k / r_tau) r_tau)                acts from t_k + delay to t_(k+1) + delay; u_0 from the start
     z_(k+1) = z_k + k_i T (target - q_m)                     unless u_k is at its limit and the integral would grow further
@@ -22,6 +22,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Controller, Integers, Mask
 from liedyn.codegen.rhs import signal_instructions
+from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ComputationError
 from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import InitialValueProblem
@@ -33,8 +34,10 @@ from liedyn.model.model import Model
 from liedyn.simulation.control.joint_control import force_limits
 from liedyn.simulation.control.observer import Observer, Piece
 from liedyn.simulation.control.thrusts import input_name
+from liedyn.simulation.random_streams import random_stream
 from liedyn.simulation.trajectory_columns import thrust_names
 
+_NOISE_BLOCK = 256           # samples whose errors are computed at once
 State: TypeAlias = tuple[Array, Array]                        # q, v
 
 _EPS = np.finfo(float).eps
@@ -121,7 +124,7 @@ class SampledController:
         if self.observer is not None and problem.prescribed.any():
             raise ComputationError(f"a joint is prescribed or locked at t = {t:.9g} s, which observers do not support")
         estimate = None if self.observer is None else self.observer.state_at(taken)
-        measured, (q, v), torque = law.evaluate(t, q0, y, self.integral, estimate)
+        measured, (q, v), torque = law.evaluate(t, q0, y, self.integral, self.samples, estimate)
         torque = np.where(sampled.controlled, torque, 0.0) + 0.0         # 0, not -0
         if self.sampling.function is not None:
             values = self._user_torque(self.sampling.function, taken, q, v)
@@ -177,21 +180,27 @@ class _Law:
         self.thrusters = law.model.nv + law.thrusters
         self.measured, self.is_quantized = np.flatnonzero(self.q_resolution), bool(self.q_resolution.any()
                                                                                    or self.v_resolution.any())
+        self.is_measured, self.is_noisy = law.schedule.level == TORQUE, bool(sampled.noise.deviations.any())
+        self._first, self._block = -1, np.zeros(0)
         self.integral_rate = self.rates[0, 2 * law.model.nv:-1]
 
-    def evaluate(self, t: float, q0: Array, y: Array, integral: Array,
+    def evaluate(self, t: float, q0: Array, y: Array, integral: Array, sample: int,
                  estimate: State | None) -> tuple[State, State, Array]:
         """Return the measured q and v, those with which the laws compute, and their torques and thrusts (inputs,).
 
         integral   (nv,) integrals of pid laws
+        sample     its number, on which the noise depends
         estimate   of q and v, in place of what is measured
         """
-        nv, q, z = len(self.v_resolution), self.work.q, integral[self.integral]
+        nv, z = len(self.v_resolution), integral[self.integral]
         self._evaluate(t, q0, np.concatenate([y[:2 * nv], z, [0.0]]))
-        if self.is_quantized:
-            q, k = q.copy(), self.q_of_v[self.measured]
+        if self.is_quantized or self.is_noisy:
+            errors = self._errors(sample)
+            q, v, k = self.work.q.copy(), self.work.v + errors[1], self.q_of_v[self.measured]
+            if errors[0].any():
+                q = integrate(self.problem.model, q, errors[0])
             q[k] = _quantize(q[k], self.q_resolution[self.measured])
-            self._evaluate(t, q, np.concatenate([np.zeros(nv), _quantize(self.work.v, self.v_resolution), z, [0.0]]))
+            self._evaluate(t, q, np.concatenate([np.zeros(nv), _quantize(v, self.v_resolution), z, [0.0]]))
         measured = used = self.work.q.copy(), self.work.v.copy()
         if estimate is not None:
             used = estimate
@@ -199,6 +208,14 @@ class _Law:
         torque = np.zeros(len(self.sampled.controlled))
         torque[:nv], torque[self.thrusters] = self.work.tau, self.problem.split_wrench(self.work.wrench)[1]
         return measured, used, torque
+
+    def _errors(self, sample: int) -> Array:
+        """Return the noise (2, nv) of a sample."""
+        first = sample - sample % _NOISE_BLOCK
+        if first != self._first:
+            self._first, self._block = first, self.sampled.noise.block(first) * self.is_measured
+        errors: Array = self._block[sample - first]
+        return errors
 
     def _evaluate(self, t: float, q0: Array, y: Array) -> None:
         code = self.rhs.evaluate(t, q0, y, self.rates, 0, self.work)
@@ -234,6 +251,27 @@ def _torque_array(torques: ArrayLike | None, n: int, meaning: str) -> Array:
 # torques into the first.
 
 @dataclass(frozen=True, eq=False)
+class MeasurementNoise:
+    """Normally distributed errors of measured positions, tangent, and velocities. They depend on the seed and the sample only.
+
+    deviations   (2, nv) standard deviations; 0: exact
+    """
+
+    seed: int
+    deviations: Array
+
+    def block(self, first: int) -> Array:
+        """Return the errors (_NOISE_BLOCK, 2, nv) of the samples from `first` on."""
+        from scipy.special import ndtri
+
+        errors = np.zeros((_NOISE_BLOCK, *self.deviations.shape))
+        for i, k in zip(*np.nonzero(self.deviations), strict=True):
+            uniform = random_stream(self.seed, f"measurement of {'qv'[i]} {k}", first, first + _NOISE_BLOCK)
+            errors[:, i, k] = self.deviations[i, k] * ndtri(uniform)
+        return errors
+
+
+@dataclass(frozen=True, eq=False)
 class SampledLaws:
     """Laws of a sampled controller, bound to a model.
 
@@ -242,6 +280,7 @@ class SampledLaws:
     signal         (inputs,) int64: signals of its torques in the problem of the motion, constants or straight lines; -1: none
     limit          (inputs,) of the torque [N m | N]
     resolution     of q, v and tau, each (inputs,); 0: exact
+    noise          of q and v
     is_whole_run   whether the laws hold for the whole run, without phases
     """
 
@@ -250,6 +289,7 @@ class SampledLaws:
     signal: Integers
     limit: Array
     resolution: tuple[Array, Array, Array]
+    noise: MeasurementNoise
     is_whole_run: bool
 
     def restarted_at(self, start_times: Mapping[str, float]) -> SampledLaws:
