@@ -196,8 +196,8 @@ def test_functions_of_the_package_are_not_hidden_by_its_modules(before):
 
 # Modules that only commands call, and tables and programs that are no messages of functions.
 OF_COMMANDS = ("cli", "batch", "warning_codes", "analysis.trajectory_", "io.checkpoint_files", "io.schema_export",
-               "report.assembly_report", "report.motion_plots", "report.plots.batch", "report.replay", "report.result_summary",
-               "report.run_folder", "simulation.run_recorder")
+               "report.assembly_report", "report.identification_report", "report.motion_plots", "report.plots.batch",
+               "report.replay", "report.result_summary", "report.run_folder", "simulation.run_recorder")
 READ_AS_TEXT = re.compile(r"f?'--(q|v|sweep|constraint-motion)\b")    # by functions for the command alone
 
 

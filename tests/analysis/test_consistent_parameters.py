@@ -250,6 +250,22 @@ def test_offsets_are_told_and_deviations_are_those_of_the_minimum(chain):
     assert (np.linalg.eigvalsh(result.covariance) > -1e-12).all()
 
 
+def test_a_test_on_another_recording(chain):
+    """Offsets count, and forces that were not measured do not."""
+    true, offset = chain.with_changes(mass={"two": 4.0}), np.array([0.5, 0.0])
+    q, v, a = motion_of(chain)
+    tau = ld.inverse_dynamics(true, q, v, a) + offset + 0.01 * np.random.default_rng(1).standard_normal(v.shape)
+    result = ld.consistent_parameters(ld.identify(chain, T, q, tau, v=v, a=a))
+    q, v, a = q[::2], v[::2] * [1.2, 0.7], a[::2] * [0.8, 1.3]
+    tau = ld.inverse_dynamics(true, q, v, a) + offset
+    unmeasured = ld.trajectory_of(chain, T[::2], q, v, a, tau=tau)
+    del unmeasured.columns["tau.r"]
+    test = result.validate(unmeasured)
+    assert test.joints == ("p", "r") and test.rows == 201 and np.isnan([test.explained[1], test.residual[1]]).all()
+    assert test.residual[0] < 0.03 < test.residual_of_file[0] and test.explained[0] > 0.9999
+    assert test.explained_by_file[0] == pytest.approx(1.0 - test.residual_of_file[0]**2 / np.var(tau[:, 0]), rel=1e-9)
+
+
 def test_a_robot_file_that_contradicts_the_recording_is_told(chain):
     fit = fitted(chain, chain.with_changes(mass={"two": 9.0}), 0.01)
     with pytest.warns(ld.LiedynWarning, match=r"chi\^2 = .* the weight of the robot file, 1e\+06, is too large"):

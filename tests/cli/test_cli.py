@@ -14,7 +14,7 @@ from liedyn.cli import app
 from liedyn.errors import CheckFailed, ComputationError, ModelError, Place, UsageError
 
 COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "kinematics", "info", "check", "plot", "parameters",
-            "derivatives", "assemble", "export", "template", "schema", "warmup")
+            "identify", "derivatives", "assemble", "export", "template", "schema", "warmup")
 
 
 @pytest.fixture

@@ -161,6 +161,7 @@ def parameters(model: ld.Model, q: Array, v: Array, a: Array, tau: Array) -> Non
     fit = ld.identify(model, recorded)
     assert_type((fit.covariance, fit.root_information, fit.model), tuple[Array, Array, ld.Model])
     consistent: ld.ConsistentParameters = ld.consistent_parameters([fit], prior_weight=4.0, only=["hand"], total_mass=20.0)
+    assert_type((consistent.validate(recorded).explained, consistent.validate("motion.csv").rows), tuple[Array, int])
     assert_type((consistent.model, consistent.values, consistent.deviations), tuple[ld.Model, Array, Array])
     motion: ld.RecordedMotion = ld.motion_of(model, recorded)
     assert_type((motion.q, motion.v, motion.tau), tuple[Array, Array, Array | None])

@@ -8,20 +8,36 @@ infinite for a body that cannot exist.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag, null_space, qr, solve_triangular
 from scipy.optimize import nnls
 
-from liedyn.analysis.identification import Identification
+from liedyn.analysis.identification import (
+    Identification,
+    IdentificationOptions,
+    check_smooth,
+    prepared,
+    recorded_motion,
+)
+from liedyn.analysis.recorded_motion import naming
 from liedyn.arrays import Array, Mask
-from liedyn.dynamics.inertial_parameters import BaseParameters, InertialParameters
+from liedyn.dynamics.inertial_parameters import (
+    JOINT_PARAMETERS,
+    TOLERANCE,
+    BaseParameters,
+    InertialParameters,
+    inertial_parameters,
+)
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, LiedynWarning, UsageError, list_names, unknown_name, warn
 from liedyn.immutable import Immutable
+from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.model.model import Model
 from liedyn.model.name_patterns import matching_names
 from liedyn.model.spatial import body_of_inertia, inertia_of_pseudo_inertia, pseudo_inertia
@@ -61,6 +77,8 @@ class ConsistentParameters(Immutable):
     misfit       squared distance of the values from the estimates of the base parameters, in standard deviations: chi^2
     expected_misfit  number of base parameters in `misfit` that the recordings determine
     prior_weight weight of the robot file
+    changes      arguments of `Model.with_changes` with the parameters that were estimated, for the robot file, whose gravity and
+                 armatures may differ from those of a recording
     warnings     what a person should know before using the model
 
     Examples
@@ -83,6 +101,7 @@ class ConsistentParameters(Immutable):
     misfit: float
     expected_misfit: int
     prior_weight: float
+    changes: dict[str, Any]
     warnings: tuple[LiedynWarning, ...]
 
     @property
@@ -106,12 +125,71 @@ class ConsistentParameters(Immutable):
         deviations: Array = np.sqrt(np.diag(self.covariance))
         return deviations
 
+    def validate(self, recording: str | PathLike[str] | Trajectory, *, smooth: float | str | None = "auto") -> Validation:
+        """Compare measured forces of another recording with those of the parameters, and with those of the robot file.
+
+        Parameters
+        ----------
+        recording : path or Trajectory
+            With q and tau, as for `identify`; one that was not used for the fits.
+        smooth : "auto", float or None
+            As in `identify`.
+
+        Returns
+        -------
+        Validation
+
+        Raises
+        ------
+        TrajectoryError, UsageError
+        """
+        source = read_trajectory(os.fspath(recording)) if isinstance(recording, (str, PathLike)) else recording
+        kinds = tuple(kind for kind in JOINT_PARAMETERS if any(name.startswith(f"{kind}.") for name in self.names))
+        options = IdentificationOptions(kinds, offset=False, smooth=check_smooth(smooth), tolerance=TOLERANCE)
+        model, source, motion = recorded_motion(self.model, source, None, options)
+        with naming(source):
+            equations = prepared(model, source.t, motion, options, source)
+        rows, raw = equations.rows, equations.raw
+        current = inertial_parameters(model, passive=rows.motion.passive, joints=kinds).values
+        changes = rows.base.matrix @ np.stack([self.values - current, self.prior - current], axis=1)
+        residuals = raw[:, :, -1:] - raw[:, :, :-1] @ changes                              # (n, nv, 2)
+        tau = equations.tau[rows.samples.inner]
+        power, spread = np.mean(residuals**2, axis=0), np.var(tau, axis=0)[:, None]
+        explained = np.where(rows.used[:, None] & (spread > 0.0), 1.0 - power / np.where(spread > 0.0, spread, 1.0), np.nan)
+        residual = np.where(rows.used[:, None], np.sqrt(power), np.nan)
+        warn(equations.warnings)
+        return Validation(model.v_names, explained[:, 0], explained[:, 1], residual[:, 0], residual[:, 1], len(raw),
+                          equations.warnings)
+
     def __len__(self) -> int:
         return len(self.values)
 
     def __repr__(self) -> str:
         return (f"<ConsistentParameters of {self.model.name}: {len(self)}, {np.count_nonzero(self.data_share > 0.5)} mainly from "
                 f"the recordings; chi^2 {self.misfit:.3g} for {self.expected_misfit} base parameters>")
+
+
+@dataclass(frozen=True, eq=False)
+class Validation(Immutable):
+    """How well parameters predict the forces of a recording that they were not estimated from; NaN where none was measured.
+
+    joints            (nv,) names of the coordinates
+    explained         (nv,) part of the variance of the measured force that the parameters explain: 1 less the mean square of the
+                      residual relative to the variance. 1 is perfect; it is negative if a constant force would be better
+    explained_by_file (nv,) the same of the robot file
+    residual          (nv,) root mean square of the residual [N m | N]
+    residual_of_file  (nv,) the same of the robot file
+    rows              number of rows of the recording that were used
+    warnings          about the recording
+    """
+
+    joints: tuple[str, ...]
+    explained: Array
+    explained_by_file: Array
+    residual: Array
+    residual_of_file: Array
+    rows: int
+    warnings: tuple[LiedynWarning, ...]
 
 
 def consistent_parameters(fits: Identification | Sequence[Identification], *, prior_weight: float = 1.0,
@@ -183,10 +261,11 @@ def consistent_parameters(fits: Identification | Sequence[Identification], *, pr
     count = int(np.isfinite([fit.deviations for fit in fits]).any(axis=0).sum())
     warnings = [*prior.warnings, *_misfit_warnings(misfit, count, prior_weight),
                 *_offset_warnings(base.parameters.names, values, np.sqrt(variance))]
-    result = ConsistentParameters(prior.model_with(values),
+    changes = prior.changes(values)
+    result = ConsistentParameters(model.with_changes(**changes),
                                   InertialParameters(values, base.parameters.names, base.parameters.units),
                                   base.parameters.values, covariance, data_share, misfit, count, float(prior_weight),
-                                  tuple(warnings))
+                                  changes, tuple(warnings))
     warn(result.warnings)
     return result
 
@@ -310,8 +389,8 @@ class _Prior:
         lowest = float(np.r_[rates, step[positive] / u[positive]].min(initial=0.0))
         return -1.0 / lowest if lowest < 0.0 else math.inf
 
-    def model_with(self, values: Array) -> Model:
-        """Return the model with the values (P,)."""
+    def changes(self, values: Array) -> dict[str, Any]:
+        """Return the arguments of `Model.with_changes` for the values (P,)."""
         of_links: dict[str, dict[str, Any]] = {"mass": {}, "com": {}, "inertia": {}}
         for first in self.links:
             name = self.names[first].partition(".")[2]
@@ -326,8 +405,7 @@ class _Prior:
             elif kind == "preload":
                 stiffness = of_joints["stiffness"][owner]
                 of_joints.setdefault("rest", {})[owner] = value / stiffness if stiffness > 0.0 else 0.0
-        changes: dict[str, Any] = of_links | of_joints
-        return self.model.with_changes(**changes)
+        return {key: named for key, named in (of_links | of_joints).items() if named}
 
 
 def _prior_of(model: Model, base: BaseParameters, only: Sequence[str] | None) -> _Prior:

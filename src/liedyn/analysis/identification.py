@@ -275,7 +275,7 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     >>> ld.identify(model, t, q, tau, v=motion.v, a=motion.a).values.round(3)
     array([ 0.   , -1.5  ,  1.333,  0.   , -0.5  ,  0.333,  0.   ,  0.   ])
     """
-    options = _Options(joints, offset, _check_smooth(smooth), TOLERANCE if tolerance is None else tolerance)
+    options = IdentificationOptions(joints, offset, check_smooth(smooth), TOLERANCE if tolerance is None else tolerance)
     source = read_trajectory(os.fspath(t)) if isinstance(t, (str, PathLike)) else t
     if isinstance(source, Trajectory):
         if any(x is not None for x in (q, tau, v, a, f_ext)):
@@ -289,16 +289,23 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     return result
 
 
-def _identify_recording(model: Model, source: Trajectory, passive: bool | None, options: _Options) -> Identification:
+def _identify_recording(model: Model, source: Trajectory, passive: bool | None, options: IdentificationOptions) -> Identification:
     """Estimate the base parameters from a trajectory file. passive: None for that of the file."""
+    model, source, motion = recorded_motion(model, source, passive, options)
+    with naming(source):
+        return _identify(model, source.t, motion, options, source)
+
+
+def recorded_motion(model: Model, source: Trajectory, passive: bool | None,
+                    options: IdentificationOptions) -> tuple[Model, Trajectory, RecordedArrays]:
+    """Return the robot of a recording, the rows with increasing times, and their motion with forces. passive: as above."""
     model, differing = as_recorded(model, source)
     source, jumps = _without_jumps(model, source, options.smooth)
     motion = recorded_arrays(model, source)
     warnings = *motion.warnings, *differing, *attached_warnings(source), *unknown_warnings(model, source), *jumps
     motion = replace(motion, warnings=warnings, passive=motion.passive if passive is None else passive)
     require_columns(source, motion.tau, "tau", "the generalized forces")
-    with naming(source):
-        return _identify(model, source.t, motion, options, source)
+    return model, source, motion
 
 
 def _without_jumps(model: Model, source: Trajectory, smooth: float | str | None) -> tuple[Trajectory, list[LiedynWarning]]:
@@ -323,7 +330,7 @@ def _without_jumps(model: Model, source: Trajectory, smooth: float | str | None)
 
 
 @dataclass(frozen=True)
-class _Options:
+class IdentificationOptions:
     """Options of `identify`, checked."""
 
     joints: Sequence[str] | None
@@ -332,7 +339,7 @@ class _Options:
     tolerance: float
 
 
-def _check_smooth(smooth: float | str | None) -> float | str | None:
+def check_smooth(smooth: float | str | None) -> float | str | None:
     """Return the option, None for "none". Raise UsageError if it is not valid."""
     if smooth in (None, "none"):
         return None
@@ -341,9 +348,27 @@ def _check_smooth(smooth: float | str | None) -> float | str | None:
     raise UsageError(f"smooth is {smooth!r}: expected 'auto', a positive number of seconds, or None")
 
 
-def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options,
-              source: Trajectory | None = None) -> Identification:
-    """Estimate the base parameters from a motion at times t (N,) with generalized forces. source: what it was read from."""
+class PreparedEquations(NamedTuple):
+    """Equations of the base parameters along a motion.
+
+    kinds     kinds of joint parameters
+    rows      the equations as functions of noise and smoothing
+    raw       (n, nv, b + 1) equations; the last column is the force that the model does not explain
+    tau       (N, nv) measured forces
+    warnings  about the motion, and about forces that were not measured
+    """
+
+    kinds: tuple[str, ...]
+    rows: RegressorRows
+    raw: Array
+    tau: Array
+    motion: RecordedArrays
+    warnings: tuple[LiedynWarning, ...]
+
+
+def prepared(model: Model, t: Array, motion: RecordedArrays, options: IdentificationOptions,
+             source: Trajectory | None = None) -> PreparedEquations:
+    """Return the equations of a motion at times t (N,) with generalized forces. source: what it was read from."""
     kinds = joint_parameter_kinds(model, motion.passive, options.joints)
     inactive = [] if motion.passive else [kind for kind in kinds if kind in _PASSIVE]
     if inactive:
@@ -364,12 +389,20 @@ def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options,
         projection = model.elimination().projection
         tau, missing = tau @ projection, (missing @ np.abs(projection)) > 0.0
     samples, warnings = noisy_samples(model, t, motion, options.smooth)
-    rows = _RegressorRows(model, base, motion, tau, samples, columns, ~missing)
+    rows = RegressorRows(model, base, motion, tau, samples, columns, ~missing)
     raw = rows.equations()
     constant = _unlikely_constants(model, base, tau[samples.inner], raw, "offset" in columns) & ~missing
     used = ~(missing | constant)
     rows, raw = replace(rows, used=used), raw * used[:, None]
     warnings += _unmeasured_warnings(model, missing, constant)
+    return PreparedEquations(kinds, rows, raw, tau, motion, (*motion.warnings, *warnings))
+
+
+def _identify(model: Model, t: Array, recorded: RecordedArrays, options: IdentificationOptions,
+              source: Trajectory | None = None) -> Identification:
+    """Estimate the base parameters from a motion at times t (N,) with generalized forces. source: what it was read from."""
+    kinds, rows, raw, tau, motion, warnings = prepared(model, t, recorded, options, source)
+    base, samples, used = rows.base, rows.samples, rows.used
     W = rows.filtered(raw)
     if equation_count(raw) < len(base):
         raise TrajectoryError("the trajectory is too short for the number of parameters",
@@ -398,12 +431,12 @@ def _identify(model: Model, t: Array, motion: RecordedArrays, options: _Options,
                    zip(tested, used, raw[:, :, -1].T, expected.T, strict=True))
     residual, force = (np.where(used, np.sqrt(np.mean(x**2, axis=0)), np.nan) for x in (misfit, tau))
     scale = _scale_of_torques(base, raw, values, forces)
-    warnings = [*motion.warnings, *warnings, *_sign_warnings(model, tested, source),
+    warnings = (*warnings, *_sign_warnings(model, tested, source),
                 *_fit_warnings(model, tested, residual, force, kinds, motion.passive),
-                *_warnings(base, verdicts, misfits, remedy), *_unlike_warnings(base, values, sizes, verdicts, scale)]
+                *_warnings(base, verdicts, misfits, remedy), *_unlike_warnings(base, values, sizes, verdicts, scale))
     root_information = _root_information(W, solution, tested)
     return Identification(values, deviations, relative, verdicts, misfits, scale_errors, root_information, model, base,
-                          solution.condition, tested, scale, residual, force, len(raw), tuple(warnings))
+                          solution.condition, tested, scale, residual, force, len(raw), warnings)
 
 
 def _remedy(motion: RecordedArrays, smooth: float | str | None, explained: bool) -> str:
@@ -418,7 +451,7 @@ def _remedy(motion: RecordedArrays, smooth: float | str | None, explained: bool)
 
 
 @dataclass(frozen=True, eq=False)
-class _RegressorRows:
+class RegressorRows:
     """Equations for changes of the base parameters, from the rows of a motion.
 
     used  (nv,) bool: coordinates whose force was measured; the equations of others are zero
@@ -511,7 +544,7 @@ def _unmeasured_warnings(model: Model, missing: Mask, constant: Mask) -> list[Li
                           )] if reasons else []
 
 
-def _deviations(rows: _RegressorRows, equations: FilteredEquations, effect: StateNoiseEffect, tested: Sequence[JointFit],
+def _deviations(rows: RegressorRows, equations: FilteredEquations, effect: StateNoiseEffect, tested: Sequence[JointFit],
                 shifts: Array, sizes: Array) -> tuple[Array, Mask, tuple[str, ...]]:
     """Return the standard deviations, whether they and the values are reliable, and joints with a misfit that values depend on.
 

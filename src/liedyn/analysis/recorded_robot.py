@@ -80,7 +80,7 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: B
         warnings.add("model-missing",
                      f"{header['model']}, the model that {trajectory.source} was recorded with, is missing: {path} is used "
                      "instead")
-    base = base or _base(trajectory)
+    base = base or recorded_base(trajectory)
     loops = _named_file(trajectory, "loops", "loops file") if header.get("loops") and recorded is None else None
     ignored = ignore_mimic or ignores_mimic(trajectory)
     named: ReadingOptions = recorded_reading(trajectory) if robot is None else {}
@@ -323,7 +323,7 @@ def _named_file(trajectory: Trajectory, key: str, subject: str, hint: str | None
     return path
 
 
-def _base(trajectory: Trajectory) -> Base | None:
+def recorded_base(trajectory: Trajectory) -> Base | None:
     """Return the kind of base of the comment `# base:`; None without it."""
     match trajectory.header.get("base"):
         case "fixed":

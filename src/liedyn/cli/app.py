@@ -133,6 +133,7 @@ COMMANDS: dict[str, str | click.Command] = {
     "forward": "trajectory_commands", "hybrid": "trajectory_commands", "kinematics": "trajectory_commands",
     "view": "robot_commands", "info": "robot_commands", "check": "robot_commands", "convert": "robot_commands",
     "plot": "result_commands", "replay": "result_commands", "parameters": "trajectory_commands",
+    "identify": "trajectory_commands",
     "derivatives": "trajectory_commands", "assemble": "assembly", "ik": "inverse_kinematics",
     "move": "robot_commands", "export": "robot_commands",
     "template": "robot_commands", "schema": "robot_commands", "warmup": "robot_commands",

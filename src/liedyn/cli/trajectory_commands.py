@@ -1,6 +1,7 @@
-"""Commands along a trajectory: `inverse`, `forward`, `hybrid`, `kinematics`, `derivatives`; and `parameters`."""
+"""Commands along a trajectory: `inverse`, `forward`, `hybrid`, `kinematics`, `derivatives`; `parameters` and `identify`."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +22,7 @@ from liedyn.cli.options import (
     seconds_or,
     smooth_option,
     strict_option,
+    with_options,
 )
 
 if TYPE_CHECKING:                       # they import NumPy and Numba
@@ -211,22 +213,34 @@ def derivatives(model: Model, motion: Trajectory, function: str, prescribed: tup
 
 # parameters -------------------------------------------------------------------------------------------------------------
 
+def _fit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for recordings and for the parameters to estimate."""
+    return with_options(bag_options(with_options(command, _FIT_OPTIONS)), (columns_option,))
+
+
+_FIT_OPTIONS = (
+    click.option("--smooth", type=seconds_or("auto", "none"), metavar="auto|SECONDS|none",
+                 help="Knot spacing of the least-squares splines that give v and a if a recording has none. Default: auto, the "
+                      "spacing with the smallest estimated error. none: splines through every row."),
+    click.option("--with", "joints", multiple=True, type=click.Choice(["armature", "damping", "friction", "stiffness", "none"]),
+                 help="Joint parameters to include; may be repeated. Others keep the values of the robot file. Default: those "
+                      "that the robot file has."),
+    click.option("--offset/--no-offset", default=True, show_default=True,
+                 help="Also estimate a constant torque of each joint from recordings."),
+    click.option("--tolerance", type=click.FloatRange(0, 1, max_open=True), metavar="X",
+                 help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10."))
+
+
+def _check_joints(joints: tuple[str, ...]) -> None:
+    if "none" in joints and len(joints) > 1:
+        raise click.UsageError("--with none cannot be combined with another --with.")
+
+
 @click.command(short_help="List the identifiable parameters; estimate them from a recorded motion.")
 @robot_argument
 @click.option("--from", "trajectory", type=TRAJECTORY, metavar="TRAJECTORY",
               help="Estimate the parameters from this CSV or ROS bag of q and tau (and v and a, if present).")
-@columns_option
-@bag_options
-@click.option("--smooth", type=seconds_or("auto", "none"), metavar="auto|SECONDS|none",
-              help="Knot spacing of the least-squares splines that give v and a if TRAJECTORY has none. Default: auto, the "
-                   "spacing with the smallest estimated error. none: splines through every row.")
-@click.option("--with", "joints", multiple=True, type=click.Choice(["armature", "damping", "friction", "stiffness", "none"]),
-              help="Joint parameters to include; may be repeated. Others keep the values of the robot file. Default: those "
-                   "that the robot file has.")
-@click.option("--offset/--no-offset", default=True, show_default=True,
-              help="Also estimate a constant torque of each joint (with --from).")
-@click.option("--tolerance", type=click.FloatRange(0, 1, max_open=True), metavar="X",
-              help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10.")
+@_fit_options
 @click.option("-o", "--output", type=click.Path(), metavar="FILE",
               help="CSV to write in addition to the table (--quiet omits the table); `-` writes it to stdout instead.")
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
@@ -251,8 +265,7 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
     unused = [option.replace("topics", "topic") for option, value in of_recordings.items() if value and trajectory is None]
     if unused:
         raise click.UsageError(f"{unused[0]} requires --from.")
-    if "none" in joints and len(joints) > 1:
-        raise click.UsageError("--with none cannot be combined with another --with.")
+    _check_joints(joints)
     if as_json and output == "-":
         raise click.UsageError("--json and a CSV cannot both be written to stdout; name a file with -o.")
 
@@ -286,3 +299,70 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
         console.result(parameter_text(result.model, result.base, result.fit, whole=console.verbose))
     if output:
         console.file(output, f"{len(result.base)} base parameters")
+
+
+@click.command(short_help="Identify a robot from recordings: a robot file with consistent parameters.")
+@robot_argument
+@click.argument("recordings", nargs=-1, required=True, type=TRAJECTORY)
+@click.option("--validate", multiple=True, type=TRAJECTORY, metavar="RECORDING",
+              help="Test the parameters on this recording, which is not used for the estimate; may be repeated.")
+@click.option("--only", multiple=True, metavar="LINK", help="Estimate the inertia of these links only, such as a payload, by "
+              "name or pattern; may be repeated. Others keep the values of the robot file.")
+@click.option("--prior-weight", type=click.FloatRange(1e-6), default=1.0, show_default=True, metavar="W",
+              help="Weight of the robot file: its inertias are known to 0.5/sqrt(W), which is 50 % for 1 and 10 % for 25.")
+@click.option("--total-mass", type=click.FloatRange(0, min_open=True), metavar="KG", help="Mass of the whole robot.")
+@_fit_options
+@click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder for the identified robot file and "
+              "parameters.json. Default: the tables are printed only.")
+@with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
+def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...], only: tuple[str, ...],              # noqa: PLR0913
+             prior_weight: float, total_mass: float | None, columns: str | None, bag: BagOptions, smooth: float | str | None,
+             joints: tuple[str, ...], offset: bool, tolerance: float | None, output: str | None, base: Base | None,
+             ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
+    """Identify the masses, centres of mass, inertias and joint parameters of ROBOT from RECORDINGS of q and tau.
+
+    The first tables are those of `parameters --from`, for each recording. Then all parameters are estimated such that every link
+    is a body that can exist. The robot file decides on what the recordings do not determine.
+
+    \b
+    Examples:
+      liedyn simulate configs/ur5_excite.yaml
+      liedyn identify robots/ur5.yaml runs/ur5_excite/trajectory.csv \\
+          --with friction --with damping -o runs/ur5_identified
+          # writes identified.yaml and parameters.json
+      liedyn identify arm.urdf first.csv second.csv --validate third.csv \\
+          -o identified
+      liedyn identify arm.urdf with_payload.csv --only hand
+    """
+    from liedyn.io.atomic_output import check_folder
+    from liedyn.report.identification_report import MARK
+
+    _check_joints(joints)
+    if output == "-":
+        raise click.UsageError("The result is a folder; name one with -o, or use --json for a report on stdout.")
+
+    def check_arguments() -> None:
+        from liedyn.analysis.recorded_robot import robot_of
+        from liedyn.io.trajectory_csv import read_trajectory
+        for path in (*recordings, *validate):
+            robot_of(read_trajectory(path, columns=columns, **bag), robot, base=base, strict=strict, ignore_mimic=ignore_mimic,
+                     reading=reading)
+
+    if output:
+        with arguments_first(check_arguments):
+            check_folder(output, mark=MARK, force=force)
+
+    from liedyn.analysis.identified_robot import identified_robot
+    from liedyn.report.identification_report import identified_text, identified_to_dict, write_identified
+
+    with console.progress.stage("computing"):
+        result = identified_robot(robot, recordings, validate=validate, columns=columns, bag=bag, base=base, strict=strict,
+                                  ignore_mimic=ignore_mimic, reading=reading, joints=joints, offset=offset,
+                                  smooth=smooth or "auto", tolerance=tolerance, prior_weight=prior_weight, only=only or None,
+                                  total_mass=total_mass)
+    console.robot(result.model)
+    paths, losses = write_identified(result, output, force=force) if output else ([], ())
+    console.warn(*result.warnings, *losses)
+    if as_json or not (output and console.quiet):
+        console.report(as_json, identified_to_dict(result), identified_text(result, whole=console.verbose))
+    console.files(paths)

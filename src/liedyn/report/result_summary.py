@@ -43,8 +43,8 @@ def parameter_text(model: Model, base: BaseParameters, fit: Identification | Non
     head = ["parameter", "robot file", *of_fit, "unit", _REGROUPING]
     rows = [[base.names[k], *figures, base.units[k], base.regrouping(k)] for k, figures in enumerate(_figures(base, fit, whole))]
     parts = [[head, *rows], *([_joint_rows(model, fit)] if fit else [])]
-    printed = parts if whole else [_narrow(part) for part in parts]
-    tables = [table(part, [k for k, name in enumerate(part[0]) if name in _LEFT], _WIDEST) for part in printed]
+    printed = parts if whole else [narrow(part) for part in parts]
+    tables = [table_lines(part) for part in printed]
     notes = [f"without effect on the generalized forces: {_listed(base.unidentifiable, whole)}"] if base.unidentifiable else []
     if omitted := [name for part, narrow in zip(parts, printed, strict=True) for name in part[0] if name not in narrow[0]]:
         notes.append(f"--verbose also prints the columns {', '.join(omitted)}")
@@ -52,6 +52,11 @@ def parameter_text(model: Model, base: BaseParameters, fit: Identification | Non
     if fit:
         lines += [*_lines(_fit_head(fit), whole), *tables[1], *_lines(_fit_notes(fit, whole), whole)]
     return "\n".join(lines)
+
+
+def table_lines(rows: list[list[str]]) -> list[str]:
+    """Return the lines of a table with a head."""
+    return table(rows, [k for k, name in enumerate(rows[0]) if name in _LEFT], _WIDEST)
 
 
 def _lines(texts: Sequence[str], whole: bool) -> list[str]:
@@ -160,7 +165,7 @@ def _fit_notes(fit: Identification, whole: bool) -> list[str]:
     return lines
 
 
-def _narrow(rows: list[list[str]]) -> list[list[str]]:
+def narrow(rows: list[list[str]]) -> list[list[str]]:
     """Return a table of at most 80 columns, if possible: regroupings are shortened, and columns are left out."""
     columns = [list(column) for column in zip(*rows, strict=True)]
 

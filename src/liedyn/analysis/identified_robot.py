@@ -1,0 +1,69 @@
+"""Identification of a robot from recordings: fits, consistent parameters and their test, for the command `identify`."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from liedyn.analysis.consistent_parameters import ConsistentParameters, Validation, consistent_parameters
+from liedyn.analysis.identification import Identification, identify
+from liedyn.analysis.recorded_robot import recorded_base, robot_of
+from liedyn.arrays import Base
+from liedyn.dynamics.inertial_parameters import TOLERANCE
+from liedyn.errors import LiedynWarning, WarningLog
+from liedyn.io.ros_bag import BagOptions
+from liedyn.io.trajectory_csv import read_trajectory
+from liedyn.model.model import Model
+from liedyn.robot_files import ReadingOptions, read_model
+
+
+class IdentifiedRobot(NamedTuple):
+    """Result of the command `identify`.
+
+    model        the robot of the robot file with the estimated parameters
+    recordings   names of the files
+    fits         of each recording
+    consistent   parameters of all recordings
+    tested       names of the files of `validations`
+    validations  on recordings that were not used for the fits
+    """
+
+    model: Model
+    recordings: tuple[str, ...]
+    fits: tuple[Identification, ...]
+    consistent: ConsistentParameters
+    tested: tuple[str, ...]
+    validations: tuple[Validation, ...]
+    warnings: tuple[LiedynWarning, ...]
+
+
+def identified_robot(  # noqa: PLR0913 - options of the command
+        robot: str | Path, recordings: Sequence[str], *, validate: Sequence[str] = (), columns: str | None = None,
+        bag: BagOptions | None = None, base: Base | None = None, strict: bool = False, ignore_mimic: bool = False,
+        reading: ReadingOptions | None = None, joints: Sequence[str] = (), offset: bool = True,
+        smooth: float | str | None = "auto", tolerance: float | None = None, prior_weight: float = 1.0,
+        only: Sequence[str] | None = None, total_mass: float | None = None) -> IdentifiedRobot:
+    """Return the robot of a robot file with the parameters of one or several recordings.
+
+    columns, bag    map of the columns of the recordings, and how ROS bags are read, as in `read_trajectory`
+    joints          as in `base_parameters`; empty: those that the robot has; "none": none of them
+    offset, smooth  as in `identify`
+    prior_weight, only, total_mass  as in `consistent_parameters`
+    validate        recordings for the test
+    """
+    kinds = None if not joints else tuple(kind for kind in joints if kind != "none")
+    motions = [read_trajectory(path, columns=columns, **(bag or {})) for path in (*recordings, *validate)]
+    warnings, fits = WarningLog(), []
+    for motion in motions[:len(recordings)]:
+        model, messages = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic, reading=reading)
+        fits.append(identify(model, motion, joints=kinds, offset=offset, smooth=smooth,
+                             tolerance=TOLERANCE if tolerance is None else tolerance))
+        warnings.extend((*messages, *fits[-1].warnings))
+    consistent = consistent_parameters(fits, prior_weight=prior_weight, only=only, total_mass=total_mass)
+    warnings.extend(consistent.warnings)
+    validations = tuple(consistent.validate(motion, smooth=smooth) for motion in motions[len(recordings):])
+    for validation in validations:
+        warnings.extend(validation.warnings)
+    in_file = read_model(robot, base=base or recorded_base(motions[0]), ignore_mimic=ignore_mimic, **(reading or {}))
+    model = in_file.with_changes(**consistent.changes)
+    return IdentifiedRobot(model, tuple(recordings), tuple(fits), consistent, tuple(validate), validations, tuple(warnings))

@@ -1,0 +1,125 @@
+"""The robot of the command `identify`: tables, plain data, and a folder with the robot file and the parameters."""
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from liedyn.analysis.consistent_parameters import ConsistentParameters, Validation
+from liedyn.analysis.identified_robot import IdentifiedRobot
+from liedyn.arrays import Array
+from liedyn.errors import LiedynWarning
+from liedyn.io.atomic_output import open_folder
+from liedyn.model.model import Model
+from liedyn.report.result_summary import narrow, parameter_text, parameters_to_dict, table_lines
+from liedyn.robot_files import Conversion, convert, write
+
+MARK, ROBOT = "parameters.json", "identified"          # the file that marks a folder of results; name of the robot file
+_SECOND_MOMENTS = ("hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")     # only in the whole table
+
+
+def identified_text(result: IdentifiedRobot, *, whole: bool = False) -> str:
+    """Return the tables of `parameters --from` of each recording, of all parameters, and of the test.
+
+    whole: do not shorten tables.
+    """
+    parts = []
+    for name, fit in zip(result.recordings, result.fits, strict=True):
+        title = [f"{name}:"] if len(result.recordings) > 1 else []
+        parts.append("\n".join([*title, parameter_text(fit.model, fit.base, fit, whole=whole)]))
+    parts.append(_consistent_text(result.consistent, whole))
+    parts += [_validation_text(result.model, name, validation)
+              for name, validation in zip(result.tested, result.validations, strict=True)]
+    return "\n\n".join(parts)
+
+
+def _consistent_text(consistent: ConsistentParameters, whole: bool) -> str:
+    rows = [["parameter", "robot file", "identified", "deviation", "from data", "unit"]]
+    for name, x0, x, s, part, unit in zip(consistent.names, consistent.prior, consistent.values, consistent.deviations,
+                                          consistent.data_share, consistent.units, strict=True):
+        if whole or not name.startswith(tuple(f"{number}." for number in _SECOND_MOMENTS)):
+            fixed = s == 0.0
+            rows.append([name, f"{x0:.5g}", f"{x:.5g}", "fixed" if fixed else f"{s:.2g}",
+                         "" if fixed else f"{100.0 * part:.0f} %", unit])
+    head = (f"consistent parameters: chi^2 {consistent.misfit:.3g} for {consistent.expected_misfit} base parameters, weight of "
+            f"the robot file {consistent.prior_weight:g}")
+    printed = rows if whole else narrow(rows)
+    omitted = [name for name in rows[0] if name not in printed[0]]
+    columns = f", and the columns {', '.join(omitted)}" if omitted else ""
+    notes = [] if whole else [f"--verbose also prints first and second moments of mass{columns}"]
+    return "\n".join([head, *table_lines(printed), *notes])
+
+
+def _validation_text(model: Model, name: str, validation: Validation) -> str:
+    units = ["N m" if unit == "rad" else "N" for unit in model.v_units]
+    rows = [["joint", "explained", "by robot file", "residual", "of robot file"]]
+    rows += [[joint, _percent(x), _percent(y), _force(r, unit), _force(s, unit)] for joint, x, y, r, s, unit in zip(
+        validation.joints, validation.explained, validation.explained_by_file, validation.residual, validation.residual_of_file,
+        units, strict=True)]
+    return "\n".join([f"test on {name}, {validation.rows} rows: variance of the force that is explained", *table_lines(rows)])
+
+
+def _percent(x: float) -> str:
+    return f"{100.0 * x:.4g} %" if math.isfinite(x) else "not measured"
+
+
+def _force(x: float, unit: str) -> str:
+    return f"{x:.3g} {unit}" if math.isfinite(x) else ""
+
+
+def identified_to_dict(result: IdentifiedRobot) -> dict[str, Any]:
+    """Return plain data for JSON, at full precision: parameters with their covariance, fits, and tests."""
+    consistent = result.consistent
+    listed = [{"name": name, "unit": unit, "value": x, "deviation": s, "robot_file": x0, "data_share": part}
+              for name, unit, x, s, x0, part in zip(consistent.names, consistent.units, *map(np.ndarray.tolist, (
+                  consistent.values, consistent.deviations, consistent.prior, consistent.data_share)), strict=True)]
+    return {"robot": result.model.name, "base": result.model.base, "recordings": list(result.recordings),
+            "prior_weight": consistent.prior_weight, "misfit": consistent.misfit, "expected_misfit": consistent.expected_misfit,
+            "parameters": listed, "covariance": consistent.covariance.tolist(),
+            "fits": [parameters_to_dict(fit.model, fit.base, fit) for fit in result.fits],
+            "validations": [_validation_to_dict(name, validation)
+                            for name, validation in zip(result.tested, result.validations, strict=True)],
+            "warnings": [warning.to_dict() for warning in result.warnings]}
+
+
+def _validation_to_dict(name: str, validation: Validation) -> dict[str, Any]:
+    def by_joint(x: Array) -> dict[str, float | None]:
+        return dict(zip(validation.joints, (float(value) if math.isfinite(value) else None for value in x), strict=True))
+
+    return {"recording": name, "rows": validation.rows, "explained": by_joint(validation.explained),
+            "explained_by_file": by_joint(validation.explained_by_file), "residual": by_joint(validation.residual),
+            "residual_of_file": by_joint(validation.residual_of_file)}
+
+
+def write_identified(result: IdentifiedRobot, folder: str | Path, *,
+                     force: bool = False) -> tuple[list[Path], tuple[LiedynWarning, ...]]:
+    """Write the robot file and parameters.json. Return the paths, and warnings about what the format cannot describe.
+
+    The robot file is a URDF if the robot was read from one and URDF can describe it, else a robot YAML.
+    """
+    folder = Path(folder)
+    converted, name, warnings = _converted(result.model, folder)
+    with open_folder(folder, mark=MARK, force=force) as part:
+        paths = write(converted, part / name)
+        (part / MARK).write_text(json.dumps(identified_to_dict(result), indent=2, allow_nan=False) + "\n", encoding="utf-8",
+                                 newline="\n")
+    return [*(folder / path.name for path in paths), folder / MARK], warnings
+
+
+def _converted(model: Model, folder: Path) -> tuple[Conversion, str, tuple[LiedynWarning, ...]]:
+    """Return the text of the robot, its file name, and warnings."""
+    source = (model.source or "").lower()
+    if source.endswith((".urdf", ".xacro")):
+        name = f"{ROBOT}.urdf"
+        converted = convert(model, "urdf", name, folder)
+        lost = [str(loss) for loss in converted.losses if loss.dynamics]
+        if not lost:
+            return converted, name, converted.warnings
+        other = convert(model, "yaml", f"{ROBOT}.yaml", folder)
+        message = f"the identified robot is written as robot YAML, since a URDF cannot describe {lost[0]}"
+        return other, f"{ROBOT}.yaml", (LiedynWarning("written-differently", message), *other.warnings)
+    converted = convert(model, "yaml", f"{ROBOT}.yaml", folder)
+    return converted, f"{ROBOT}.yaml", converted.warnings

@@ -1,0 +1,107 @@
+"""The command `liedyn identify`, end to end on small robots: tables, folder, formats, tests on other recordings, and errors."""
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from command_line import ok, run
+
+ROBOTS = Path(__file__).parents[2] / "robots"
+ROBOT = """
+name: bars
+links:
+  upper: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
+  lower: {mass: 2, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
+joints:
+  hip: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], limits: {lower: -9, upper: 9}, damping: 0.1}
+  knee: {type: continuous, parent: upper, child: lower, axis: [0, 1, 0], origin: {xyz: [0, 0, -0.4]}}
+"""
+
+
+def record(name, model, seed, **changes):
+    """Write a recording of the robot: two sines of each joint, and noise of 0.01 N m."""
+    true, rng, t = model.with_changes(**changes), np.random.default_rng(seed), np.linspace(0.0, 3.0, 301)
+    w, size, phase = rng.uniform(1.0, 6.0, (2, 2)), rng.uniform(0.3, 0.6, (2, 2)), rng.uniform(0.0, 6.0, (2, 2))
+    angles = w * t[:, None, None] + phase
+    q, v, a = (np.sum(x, axis=1) for x in (size * np.sin(angles), size * w * np.cos(angles), -size * w * w * np.sin(angles)))
+    tau = ld.inverse_dynamics(true, q, v, a) + 0.01 * rng.standard_normal(q.shape)
+    ld.trajectory_of(model, t, q, v, a, tau=tau).save(name)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Three recordings of a robot whose lower link is heavier than in its file, with gravity of Mars."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bars.yaml").write_text(ROBOT)
+    model = ld.load("bars.yaml").with_changes(gravity=[0, 0, -3.7])
+    for seed, name in enumerate(("first.csv", "second.csv", "third.csv")):
+        record(name, model, seed, mass={"lower": 3.0}, inertia={"lower": [0.05, 0.04, 0.02]}, damping={"hip": 0.4})
+    return tmp_path
+
+
+def test_a_robot_from_two_recordings_and_a_test_on_a_third(folder):
+    result = ok("identify", "bars.yaml", "first.csv", "second.csv", "--validate", "third.csv", "-o", "out")
+    assert result.stdout.count("bars: 10 base parameters of 24, fixed base") == 2 and "first.csv:\n" in result.stdout
+    table, _, test = result.stdout.partition("consistent parameters: ")[2].partition("test on third.csv, ")
+    rows = {line.split()[0]: line.split() for line in table.splitlines()[2:] if line}
+    assert rows["damping.hip"][1] == "0.1" and float(rows["damping.hip"][2]) == pytest.approx(0.4, abs=0.02)
+    assert "hx.upper" not in table and "--verbose also prints first and second moments of mass" in table
+    assert test.splitlines()[1].split() == ["joint", "explained", "by", "robot", "file", "residual", "of", "robot", "file"]
+    assert "wrote out/identified.yaml" in result.stderr and "out/parameters.json" in result.stderr
+    report = json.loads(Path("out/parameters.json").read_text())
+    assert report["recordings"] == ["first.csv", "second.csv"] and len(report["fits"]) == 2
+    test = report["validations"][0]
+    assert test["rows"] == 301 and all(x > 0.99 for x in test["explained"].values())
+    assert all(test["explained"][name] > test["explained_by_file"][name] for name in ("hip", "knee"))
+    assert all(x == pytest.approx(0.01, rel=0.3) for x in test["residual"].values())
+    deviations = [one["deviation"] for one in report["parameters"]]
+    np.testing.assert_allclose(np.sqrt(np.diag(report["covariance"])), deviations, rtol=1e-12)
+    robot = ld.load("out/identified.yaml")
+    assert robot.gravity[2] == -9.81                                 # of the robot file
+    hip = robot.description.joints[0].coordinate_parameters[0]
+    assert hip.damping == next(one["value"] for one in report["parameters"] if one["name"] == "damping.hip")
+    expected = dict(zip(ld.base_parameters(robot).names, ld.base_parameters(robot).values, strict=True))
+    true = ld.base_parameters(ld.load("bars.yaml").with_changes(mass={"lower": 3.0}, inertia={"lower": [0.05, 0.04, 0.02]}))
+    np.testing.assert_allclose([expected[name] for name in true.names], true.values, rtol=0, atol=0.05)
+
+
+def test_only_a_link_its_weight_and_the_mass_of_the_robot(folder):
+    options = ("--only", "low*", "--prior-weight", "0.01", "--total-mass", "4.0", "--with", "none", "--no-offset", "--json")
+    report = json.loads(ok("identify", "bars.yaml", "first.csv", *options).stdout)
+    values = {one["name"]: one for one in report["parameters"]}
+    assert values["mass.upper"]["value"] == 1.0 and values["mass.upper"]["deviation"] == 0.0
+    assert values["mass.lower"]["value"] == pytest.approx(3.0) and report["prior_weight"] == 0.01
+    assert "fixed" in ok("identify", "bars.yaml", "first.csv", "--only", "lower", "-v").stdout
+    assert not list(folder.glob("*/parameters.json"))
+
+
+def test_a_urdf_keeps_its_text(folder):
+    text = (ROBOTS / "double_pendulum.urdf").read_text()
+    Path("arm.urdf").write_text(text)
+    model = ld.load("arm.urdf")
+    record("arm.csv", model, 1, mass={model.link_names[-2]: 1.7})
+    ok("identify", "arm.urdf", "arm.csv", "-o", "out")
+    written = Path("out/identified.urdf").read_text()
+    comments = [line for line in text.splitlines() if "<!--" in line]
+    assert comments and all(line in written for line in comments) and written != text
+    assert len(written.splitlines()) == len(text.splitlines())
+    result = ok("identify", "arm.urdf", "arm.csv", "--with", "armature", "-o", "other")
+    assert "is written as robot YAML, since a URDF cannot describe" in result.stderr and Path("other/identified.yaml").is_file()
+
+
+def test_errors_come_before_the_computation(folder):
+    assert not ok("identify", "bars.yaml", "first.csv", "-o", "out", "-q").stdout
+    for arguments, message in ((["first.csv", "-o", "out"], "out already exists"),
+                               (["first.csv", "-o", "-"], "The result is a folder"),
+                               ([], "Missing argument 'RECORDINGS...'"),
+                               (["first.csv", "--prior-weight", "0"], "0.0 is not in the range x>=1e-06"),
+                               (["first.csv", "--total-mass", "0"], "0.0 is not in the range x>0"),
+                               (["first.csv", "--total-mass", "0.5", "--only", "lower"], "expected more than 1 kg"),
+                               (["first.csv", "--only", "lover"], "no moving link 'lover'; did you mean 'lower'?"),
+                               (["first.csv", "--with", "none", "--with", "damping"], "--with none cannot be combined"),
+                               (["first.csv", "--validate", "fourth.csv"], "fourth.csv")):
+        result = run("identify", "bars.yaml", *arguments)
+        assert result.exit_code in (2, 3) and message in " ".join(result.stderr.split()), (arguments, result.stderr)
+    ok("identify", "bars.yaml", "first.csv", "-o", "out", "--force", "-q")
