@@ -114,6 +114,27 @@ def test_tables_and_motors(relation):
     assert {warning.code for warning in run.warnings} == {"motor-limited"}, run.warnings
 
 
+@pytest.mark.parametrize("relation", TRANSFORMATIONS)
+def test_sensors(relation):
+    """An IMU on a link, and a force-torque sensor at a joint, about a point and along axes of its child link."""
+    robot, by = limited_chain(), TRANSFORMATIONS[relation]
+    old, new = ld.build(robot), ld.build(by.change(robot))
+    maps, q, v = by.maps(old, new), np.array([0.2, -0.2]), np.array([1.0, -0.8])
+
+    def sensors(rename, length, time):
+        placed = {"at": [0.2 * length, 0.1 * length, -0.3 * length], "rpy": [0.4, -0.7, 1.1], "rate": 60.0 / time}
+        return {"imu": {"type": "imu", "link": rename("b"), **placed},
+                "wrist": {"type": "force_torque", "joint": rename("r"), **placed}}
+    run = simulate(old, q, v, 1.0, sensors=sensors(str, 1.0, 1.0))
+    other = simulate(new, maps.configuration(q), maps.matrices["v"] @ v / by.time, by.time,
+                     sensors=sensors(by.name, by.length, by.time))
+    compare(maps, run, other)
+    acceleration = by.length / by.time**2
+    units = np.repeat([1.0 / by.time, acceleration, by.mass * by.length * acceleration, by.mass * acceleration], 3)
+    np.testing.assert_allclose(other.measurements.t, by.time * run.measurements.t, rtol=1e-12)
+    np.testing.assert_allclose(other.measurements.values / units, run.measurements.values, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("relation", MOVED)
 def test_contacts_with_tilted_planes(relation):
     """One ball slides, another bounces in a corner of two planes; planes are in another order."""

@@ -67,6 +67,27 @@ def test_sensors_of_a_spinning_disc_have_their_closed_forms(tmp_path):
     assert world[0, 5] == pytest.approx(m * g, abs=1e-12)
 
 
+@pytest.mark.parametrize(("robot", "keys"), [
+    ("robots/quadrotor.yaml", {"actuators": {"*": "2 + sin(9*t)"}}),
+    ("robots/quadruped.yaml", {"contacts": {"links": {"*_foot": {"point": [0, 0, 0]}}, "sink": 0.01},
+                               "initial": {"q": {"base": [0, 0, 0.3, 0, 0, 0, 1]}}})])
+def test_the_free_joint_of_a_floating_base_transmits_nothing_under_thrusts_and_contacts(robot, keys, monkeypatch):
+    """Wrong or missing wrenches of thrusts and contacts would show as the wrench through this joint."""
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
+    m = ld.run_scenario({"robot": robot, "duration": 0.01, "output_step": 0.005, **keys, "sensors": {
+        "f": {"type": "force_torque", "joint": ld.load(robot).joint_names[0]},
+        "i": {"type": "imu", "link": ld.load(robot).link_names[0]}}}).measurements
+    assert np.abs(m.values[:, :6]).max() < 1e-10
+    assert np.abs(m.values[:, 9:]).max() > 1.0                                 # it does not fall freely
+
+
+def test_an_attached_body_hangs_on_the_sensor():
+    run = swing({"f": {"type": "force_torque", "joint": "elbow"}, "m": {"type": "torque"}}, gravity=[0, 0, -10.0],
+                initial={"q": {"shoulder": 0.0}}, events={"load": {"at": 0.1, "do": {"attach": {"link": "lower", "mass": 2.0}}}})
+    force = run.measurements["force_torque.f.fz"]
+    assert force[5] - force[4] == pytest.approx(20.0, abs=1e-9)
+
+
 def test_a_force_torque_sensor_has_the_wrench_of_its_joint_and_external_wrenches_act(monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", "generic")
     model = ld.build(random_robot(31, 7))
