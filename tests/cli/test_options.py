@@ -65,7 +65,8 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(folder):
 
 
 @pytest.mark.parametrize("overrides", [(), ("duration=0.95", "output_step=0.1", "integrator={step: 0.03}"),
-                                       ("duration=0.3", "output_step=0.1", "integrator={method: rk4, step: 0.1}")])
+                                       ("duration=0.3", "output_step=0.1", "integrator={method: rk4, step: 0.1}"),
+                                       ("duration=0.3", "output_step=0.1", "sensors={e: {type: encoder, rate: 70}}")])
 def test_a_dry_run_counts_the_rows_and_steps_of_the_run(folder, overrides):
     fixed = ("external_forces=[]", "joints={}", "integrator={step: 1e-2}")
     arguments = [part for text in (*fixed, *overrides) for part in ("-S", text)]
@@ -73,6 +74,9 @@ def test_a_dry_run_counts_the_rows_and_steps_of_the_run(folder, overrides):
     result = ld.run_scenario("swing.yaml", [*fixed, *overrides])
     assert (plan["rows"], plan["steps"]) == (len(result.t), result.statistics.steps)
     assert plan["joints"] == {"prescribed": [], "given_force": [], "driven": [], "free": ["shoulder", "elbow"], "law": None}
+    if plan["samples"]:
+        assert plan["samples"] == {"e": 22} and len(result.measurements.t) == 22
+        assert "sensors     e (22 samples)\n" in ok("simulate", "swing.yaml", "--dry-run", *arguments).stdout
 
 
 def test_a_dry_run_names_what_a_law_drives_and_events_that_are_late(folder):

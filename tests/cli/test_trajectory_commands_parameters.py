@@ -115,6 +115,20 @@ def test_from_a_motion_the_true_robot_comes_out(motion):
     assert "noise and kinks" in head and "independent fraction" in head and hip.startswith("hip") and hip.count(" N m") == 2
 
 
+def test_from_measurements_the_true_robot_comes_out_and_a_wrong_torque_constant_is_named(motion):
+    sensors = ("sensors={e: {type: encoder, rate: 100, noise: 1e-5, dropout: 0.02}, "
+               "m: {type: torque, rate: 100, noise: 0.01, scale: {knee: %s}}}")
+    for scale in (1.0, 1.2):
+        ok("simulate", "swing.yaml", "--no-plots", "--force", "-S", sensors % scale)
+        result = ok("parameters", "guess.yaml", "--from", "runs/swing/measurements.csv")
+        assert "rows-left-out" in result.stderr
+        assert ("a wrong scale of the torque" in result.stdout) is (scale != 1.0)
+        lines = [line.split()[:4] for line in result.stdout.splitlines() if scale == 1.0 and " reliable " in line]
+        assert len(lines) == (8 if scale == 1.0 else 0)
+        for name, _, estimate, deviation in lines:
+            assert abs(float(estimate) - dict(zip(NAMES, VALUES, strict=True)).get(name, 0)) < 4 * float(deviation), name
+
+
 def test_the_gravity_of_the_recording_counts_and_another_file_is_told(motion):
     result = ok("parameters", "guess.yaml", "--from", motion)
     assert "guess.yaml differs from the robot file that runs/swing/trajectory.csv was recorded with" in result.stderr

@@ -216,6 +216,8 @@ def plan_text(plan: dict[str, Any]) -> str:
             ["size", f"about {size_text(size['memory'])} of memory, {size_text(size['disk'])} of disk"]]
     if plan["events"]:
         rows.insert(2, ["events", ", ".join(plan["events"])])
+    if plan["samples"]:
+        rows.insert(-2, ["sensors", ", ".join(f"{name} ({count} samples)" for name, count in plan["samples"].items())])
     if plan["folder"] is not None:
         rows.append(["folder", f"{plan['folder']} would be written"])
     return "\n".join(table(rows, range(2)))

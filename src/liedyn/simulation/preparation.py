@@ -163,7 +163,9 @@ class PreparedRun:
                 "joints": {"prescribed": prescribed, "given_force": [name for name in rules if name not in prescribed],
                            "driven": driven, "free": [name for name in model.joint_names if name not in (*rules, *driven)],
                            "law": scenario.control and scenario.control.law},
-                "events": [event.name for event in scenario.events], "duration": scenario.duration, "rows": self.rows,
+                "events": [event.name for event in scenario.events],
+                "samples": {sensor.sensor.name: len(sensor.times) for sensor in self.sensors},
+                "duration": scenario.duration, "rows": self.rows,
                 "integrator": {"method": integrator.method, **options}, "why": why, "steps": self.steps,
                 "bytes": {"memory": memory, "disk": disk}, "folder": None if folder is None else os.fspath(folder),
                 "warnings": [warning.to_dict() for warning in self.warnings]}
