@@ -79,6 +79,53 @@ def test_runs_of_robots_with_mimic_joints_are_vectorized(tmp_path, joints, reaso
     assert list(together.status) == ["complete"] * 4
 
 
+DRIVEN = f"""\
+robot: {Path(__file__).parents[2] / "robots/double_pendulum.yaml"}
+duration: 0.3
+output_step: 0.1
+initial: {{q: {{shoulder: 0.3}}}}
+integrator: {{method: rk4, step: 1.0e-3}}
+joints:
+  shoulder: {{torque: {{table: {{of: q(shoulder), points: [[-1, 3], [0, 0.5], [1, -4]]}}}}}}
+  elbow: {{torque: "3*sin(9*t)"}}
+"""
+MOTOR = """\
+motors: {elbow: {gear: 20, curve: [[0, 0.1], [60, 0.1], [200, -0.05]], gear_efficiency: 0.8}}
+"""
+THRUSTS = f"""\
+robot: {Path(__file__).parents[2] / "robots/quadrotor.yaml"}
+duration: 0.3
+output_step: 0.1
+integrator: {{method: rk4, step: 1.0e-3}}
+initial: {{v: {{base: [0, 0, 0, 0, 0, 1]}}}}
+control:
+  law: state_feedback
+  gain: {{thrust.rotor1: {{v.base.vz: 0.5}}, thrust.rotor2: {{v.base.vz: 0.4}}, thrust.rotor3: {{v.base.vz: 0.5}},
+         thrust.rotor4: {{v.base.vz: 0.4}}}}
+  setpoint: {{}}
+"""
+
+
+@pytest.mark.parametrize(("scenario", "key", "values", "output", "reason"), [
+    (DRIVEN, "joints.shoulder.torque.table.points.0.1", [2.0, 3.0], "final(q.shoulder)", ""),
+    (DRIVEN + MOTOR, "motors.elbow.gear", [10, 30], "max(abs(tau.elbow))",
+     "forces that switch with the state, such as at a limit"),
+    (THRUSTS, "control.gain.thrust.rotor1.v.base.vz", [0.3, 0.8], "max(abs(v.base.wx))", "")])
+def test_runs_with_tables_motors_and_thrusts(tmp_path, scenario, key, values, output, reason):
+    """Each run of a batch is the run alone, also where it is computed with others."""
+    sweep = f"parameters: [{{key: {key}, list: {values}}}]\noutputs: {{x: {output}}}\n"
+    evaluator = batch(tmp_path, sweep, scenario=scenario).evaluator
+    assert evaluator.sequential_reason == reason
+    together = evaluator.compute_chunk(0, 2)
+    for k, value in enumerate(values):
+        run = evaluator.simulate(evaluator.binding.bind([value]))
+        columns = {name: x for name, _, x in run.columns}
+        x = {"final(q.shoulder)": run.q[-1, 0], "max(abs(tau.elbow))": np.abs(run.tau[:, 1]).max(),
+             "max(abs(v.base.wx))": np.abs(columns.get("v.base.wx", run.v[:, 0])).max()}[output]
+        assert together.outputs[k][0] == pytest.approx(x, rel=1e-10)
+    assert together.outputs[0][0] != together.outputs[1][0]
+
+
 CONTROLLED = f"""\
 robot: {Path(__file__).parents[2] / "robots/double_pendulum.yaml"}
 duration: 0.4
