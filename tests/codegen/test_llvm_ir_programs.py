@@ -1,4 +1,6 @@
 """Steps whose right-hand side is a line that they call, against steps that repeat it; in segments, and for other registers."""
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -39,9 +41,16 @@ def rolled(name, monkeypatch, called=0, **options):
     return np.concatenate([found.q, found.v, found.a, found.tau], axis=-1)
 
 
-@pytest.mark.parametrize("name", ["every kind", "every kind, floating", "ball", "robots/four_bar.yaml"])
-def test_a_called_line_gives_what_a_repeated_one_gives(name, monkeypatch, worst):
-    found, expected = (rolled(name, monkeypatch, called) for called in (0, NEVER))
+@cache
+def whole(name, called):
+    """Return `rolled` without other changes, compiled once for all tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        return rolled(name, patch, called)
+
+
+@pytest.mark.parametrize("name", ["every kind, floating", "ball", "robots/four_bar.yaml"])
+def test_a_called_line_gives_what_a_repeated_one_gives(name, worst):
+    found, expected = (whole(name, called) for called in (0, NEVER))
     assert worst("rollout: called lines", relative(found, expected), name) < 1e-13
 
 
@@ -57,18 +66,21 @@ def test_programs_are_those_of_the_robots(monkeypatch):
     assert sum(line.size for line in made[0].traces) == made[0].size < 4 * made[0].calls[1][0].size
 
 
-@pytest.mark.parametrize("called", [0, NEVER])
-def test_programs_of_several_segments(called, monkeypatch, worst):
+@pytest.mark.parametrize("called, name, size", [(0, "every kind, floating", 700), (NEVER, "ball", 200)])
+def test_programs_of_several_segments(called, name, size, monkeypatch, worst):
     """Numbers that a step reads are written at its end only."""
-    expected = rolled("every kind, floating", monkeypatch, called)
-    monkeypatch.setattr(llvm_ir, "MAX_SEGMENT_OPERATIONS", 700)
-    found = rolled("every kind, floating", monkeypatch, called)
+    expected, cut = whole(name, called), []
+    monkeypatch.setattr(llvm_ir, "MAX_SEGMENT_OPERATIONS", size)
+    segments = llvm_ir.segments
+    monkeypatch.setattr(llvm_ir, "segments", lambda *arguments, **late: cut.append(segments(*arguments, **late)) or cut[-1])
+    found = rolled(name, monkeypatch, called)
+    assert max(map(len, cut)) > 4
     assert worst("rollout: segments", relative(found, expected), f"called from {called} on") < 1e-13
 
 
 @pytest.mark.parametrize("width", [4, 8])
 def test_registers_of_any_width(width, monkeypatch, worst):
-    expected = rolled("every kind, floating", monkeypatch)
+    expected = whole("every kind, floating", 0)
     for module in (specialize, batch_step, batch_integrator):
         monkeypatch.setattr(module, "simd_width", lambda: width)
     found = rolled("every kind, floating", monkeypatch)

@@ -47,9 +47,10 @@ def arrays_of(trace, **given):
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 33, 70])
-@pytest.mark.parametrize("name", ["every kind", "free"])
-def test_segments_give_what_the_whole_line_gives(name, count):
-    (trace, one), (_, cut) = (line_in(ld.forward_dynamics_derivatives, name, parts) for parts in (1, 5))
+@pytest.mark.parametrize("function, name", [(ld.forward_dynamics, "every kind"), (ld.forward_dynamics_derivatives, "ball")],
+                         ids=["every kind", "derivatives"])
+def test_segments_give_what_the_whole_line_gives(function, name, count):
+    (trace, one), (_, cut) = (line_in(function, name, parts) for parts in (1, 4))
     q, v, _, tau = state(model_of(name), 1, (count,))
     good, whole = run(trace, arrays_of(trace, q=q, v=v, tau=tau), one)
     also_good, found = run(trace, arrays_of(trace, q=q, v=v, tau=tau), cut)
