@@ -1,5 +1,6 @@
 """The command `liedyn identify`, end to end on small robots: tables, folder, formats, tests on other recordings, and errors."""
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -49,9 +50,15 @@ def test_a_robot_from_two_recordings_and_a_test_on_a_third(folder):
     assert rows["damping.hip"][1] == "0.1" and float(rows["damping.hip"][2]) == pytest.approx(0.4, abs=0.02)
     assert "hx.upper" not in table and "--verbose also prints first and second moments of mass" in table
     assert test.splitlines()[1].split() == ["joint", "explained", "by", "robot", "file", "residual", "of", "robot", "file"]
-    assert "wrote out/identified.yaml" in result.stderr and "out/parameters.json" in result.stderr
+    assert result.stdout.count("fit to ") == 2 and "fit to second.csv, 301 rows" in result.stdout
+    assert all(name in result.stderr for name in ("wrote out/identified.yaml", "out/parameters.json", "out/report.html"))
+    page = Path("out/report.html").read_text()
+    assert page.count("<svg") == page.count("</svg>") == 3 and "Forces of third.csv, not used for the fit" in page
+    assert "mass.lower" in page and "mass.lower" in page.partition("<pre>")[2] and "hx.lower" in page
+    assert not re.search(r"(src|href)=.http|<script|<!DOCTYPE svg", page)      # one file, for use without a network
     report = json.loads(Path("out/parameters.json").read_text())
     assert report["recordings"] == ["first.csv", "second.csv"] and len(report["fits"]) == 2
+    assert [one["used"] for one in report["validations"]] == [False, True, True]
     test = report["validations"][0]
     assert test["rows"] == 301 and all(x > 0.99 for x in test["explained"].values())
     assert all(test["explained"][name] > test["explained_by_file"][name] for name in ("hip", "knee"))

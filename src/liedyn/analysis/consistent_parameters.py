@@ -41,6 +41,7 @@ from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.model.model import Model
 from liedyn.model.name_patterns import matching_names
 from liedyn.model.spatial import body_of_inertia, inertia_of_pseudo_inertia, pseudo_inertia
+from liedyn.public_calls import explained
 
 _NONNEGATIVE = ("armature", "damping", "friction", "stiffness")
 _THIN = 1e-4          # of a link's mean second moment: the prior of a link that is thinner in a direction is this thick in it
@@ -125,6 +126,7 @@ class ConsistentParameters(Immutable):
         deviations: Array = np.sqrt(np.diag(self.covariance))
         return deviations
 
+    @explained
     def validate(self, recording: str | PathLike[str] | Trajectory, *, smooth: float | str | None = "auto") -> Validation:
         """Compare measured forces of another recording with those of the parameters, and with those of the robot file.
 
@@ -158,7 +160,9 @@ class ConsistentParameters(Immutable):
         explained = np.where(rows.used[:, None] & (spread > 0.0), 1.0 - power / np.where(spread > 0.0, spread, 1.0), np.nan)
         residual = np.where(rows.used[:, None], np.sqrt(power), np.nan)
         warn(equations.warnings)
-        return Validation(model.v_names, explained[:, 0], explained[:, 1], residual[:, 0], residual[:, 1], len(raw),
+        force = np.where(rows.used, tau, np.nan)
+        return Validation(model.v_names, explained[:, 0], explained[:, 1], residual[:, 0], residual[:, 1],
+                          source.t[rows.samples.inner], force, force - residuals[:, :, 0], force - residuals[:, :, 1],
                           equations.warnings)
 
     def __len__(self) -> int:
@@ -179,7 +183,10 @@ class Validation(Immutable):
     explained_by_file (nv,) the same of the robot file
     residual          (nv,) root mean square of the residual [N m | N]
     residual_of_file  (nv,) the same of the robot file
-    rows              number of rows of the recording that were used
+    t                 (n,) times of the rows that were used [s]
+    force             (n, nv) measured forces
+    predicted         (n, nv) forces of the parameters
+    predicted_by_file (n, nv) the same of the robot file
     warnings          about the recording
     """
 
@@ -188,8 +195,16 @@ class Validation(Immutable):
     explained_by_file: Array
     residual: Array
     residual_of_file: Array
-    rows: int
+    t: Array
+    force: Array
+    predicted: Array
+    predicted_by_file: Array
     warnings: tuple[LiedynWarning, ...]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the recording that were used."""
+        return len(self.t)
 
 
 def consistent_parameters(fits: Identification | Sequence[Identification], *, prior_weight: float = 1.0,

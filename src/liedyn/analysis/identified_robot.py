@@ -24,8 +24,8 @@ class IdentifiedRobot(NamedTuple):
     recordings   names of the files
     fits         of each recording
     consistent   parameters of all recordings
-    tested       names of the files of `validations`
-    validations  on recordings that were not used for the fits
+    tested       names of the files of `validations`: further recordings, which were not used for the fits, and `recordings`
+    validations  forces of the parameters on these files
     """
 
     model: Model
@@ -61,9 +61,11 @@ def identified_robot(  # noqa: PLR0913 - options of the command
         warnings.extend((*messages, *fits[-1].warnings))
     consistent = consistent_parameters(fits, prior_weight=prior_weight, only=only, total_mass=total_mass)
     warnings.extend(consistent.warnings)
-    validations = tuple(consistent.validate(motion, smooth=smooth) for motion in motions[len(recordings):])
+    tested = (*validate, *recordings)
+    validations = tuple(consistent.validate(motion, smooth=smooth)
+                        for motion in (*motions[len(recordings):], *motions[:len(recordings)]))
     for validation in validations:
         warnings.extend(validation.warnings)
     in_file = read_model(robot, base=base or recorded_base(motions[0]), ignore_mimic=ignore_mimic, **(reading or {}))
     model = in_file.with_changes(**consistent.changes)
-    return IdentifiedRobot(model, tuple(recordings), tuple(fits), consistent, tuple(validate), validations, tuple(warnings))
+    return IdentifiedRobot(model, tuple(recordings), tuple(fits), consistent, tested, validations, tuple(warnings))

@@ -312,8 +312,8 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
               help="Weight of the robot file: its inertias are known to 0.5/sqrt(W), which is 50 % for 1 and 10 % for 25.")
 @click.option("--total-mass", type=click.FloatRange(0, min_open=True), metavar="KG", help="Mass of the whole robot.")
 @_fit_options
-@click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder for the identified robot file and "
-              "parameters.json. Default: the tables are printed only.")
+@click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder for the identified robot file, "
+              "parameters.json and report.html. Default: the tables are printed only.")
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...], only: tuple[str, ...],              # noqa: PLR0913
              prior_weight: float, total_mass: float | None, columns: str | None, bag: BagOptions, smooth: float | str | None,
@@ -329,13 +329,12 @@ def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...],
       liedyn simulate configs/ur5_excite.yaml
       liedyn identify robots/ur5.yaml runs/ur5_excite/trajectory.csv \\
           --with friction --with damping -o runs/ur5_identified
-          # writes identified.yaml and parameters.json
+          # writes identified.yaml, parameters.json and report.html
       liedyn identify arm.urdf first.csv second.csv --validate third.csv \\
           -o identified
       liedyn identify arm.urdf with_payload.csv --only hand
     """
     from liedyn.io.atomic_output import check_folder
-    from liedyn.report.identification_report import MARK
 
     _check_joints(joints)
     if output == "-":
@@ -350,7 +349,7 @@ def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...],
 
     if output:
         with arguments_first(check_arguments):
-            check_folder(output, mark=MARK, force=force)
+            check_folder(output, mark="parameters.json", force=force)
 
     from liedyn.analysis.identified_robot import identified_robot
     from liedyn.report.identification_report import identified_text, identified_to_dict, write_identified

@@ -1,8 +1,10 @@
 """The robot of the command `identify`: tables, plain data, and a folder with the robot file and the parameters."""
 from __future__ import annotations
 
+import io
 import json
 import math
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,15 @@ import numpy as np
 from liedyn.analysis.consistent_parameters import ConsistentParameters, Validation
 from liedyn.analysis.identified_robot import IdentifiedRobot
 from liedyn.arrays import Array
-from liedyn.errors import LiedynWarning
+from liedyn.errors import LiedynWarning, escape_nonprintable
 from liedyn.io.atomic_output import open_folder
 from liedyn.model.model import Model
+from liedyn.report.plots.figure_files import PlotFigure, save_figure, words_only
+from liedyn.report.plots.force_plot import draw_forces
 from liedyn.report.result_summary import narrow, parameter_text, parameters_to_dict, table_lines
 from liedyn.robot_files import Conversion, convert, write
 
-MARK, ROBOT = "parameters.json", "identified"          # the file that marks a folder of results; name of the robot file
+MARK, ROBOT, REPORT = "parameters.json", "identified", "report.html"          # MARK identifies a folder of results
 _SECOND_MOMENTS = ("hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")     # only in the whole table
 
 
@@ -31,7 +35,7 @@ def identified_text(result: IdentifiedRobot, *, whole: bool = False) -> str:
         title = [f"{name}:"] if len(result.recordings) > 1 else []
         parts.append("\n".join([*title, parameter_text(fit.model, fit.base, fit, whole=whole)]))
     parts.append(_consistent_text(result.consistent, whole))
-    parts += [_validation_text(result.model, name, validation)
+    parts += [_validation_text(result, name, validation)
               for name, validation in zip(result.tested, result.validations, strict=True)]
     return "\n\n".join(parts)
 
@@ -53,13 +57,19 @@ def _consistent_text(consistent: ConsistentParameters, whole: bool) -> str:
     return "\n".join([head, *table_lines(printed), *notes])
 
 
-def _validation_text(model: Model, name: str, validation: Validation) -> str:
-    units = ["N m" if unit == "rad" else "N" for unit in model.v_units]
+def _validation_text(result: IdentifiedRobot, name: str, validation: Validation) -> str:
+    units = force_units(result.model)
     rows = [["joint", "explained", "by robot file", "residual", "of robot file"]]
     rows += [[joint, _percent(x), _percent(y), _force(r, unit), _force(s, unit)] for joint, x, y, r, s, unit in zip(
         validation.joints, validation.explained, validation.explained_by_file, validation.residual, validation.residual_of_file,
         units, strict=True)]
-    return "\n".join([f"test on {name}, {validation.rows} rows: variance of the force that is explained", *table_lines(rows)])
+    kind = "fit to" if name in result.recordings else "test on"
+    return "\n".join([f"{kind} {name}, {validation.rows} rows: variance of the force that is explained", *table_lines(rows)])
+
+
+def force_units(model: Model) -> list[str]:
+    """Return the unit of the force of each coordinate."""
+    return ["N m" if unit == "rad" else "N" for unit in model.v_units]
 
 
 def _percent(x: float) -> str:
@@ -80,7 +90,7 @@ def identified_to_dict(result: IdentifiedRobot) -> dict[str, Any]:
             "prior_weight": consistent.prior_weight, "misfit": consistent.misfit, "expected_misfit": consistent.expected_misfit,
             "parameters": listed, "covariance": consistent.covariance.tolist(),
             "fits": [parameters_to_dict(fit.model, fit.base, fit) for fit in result.fits],
-            "validations": [_validation_to_dict(name, validation)
+            "validations": [_validation_to_dict(name, validation) | {"used": name in result.recordings}
                             for name, validation in zip(result.tested, result.validations, strict=True)],
             "warnings": [warning.to_dict() for warning in result.warnings]}
 
@@ -96,7 +106,7 @@ def _validation_to_dict(name: str, validation: Validation) -> dict[str, Any]:
 
 def write_identified(result: IdentifiedRobot, folder: str | Path, *,
                      force: bool = False) -> tuple[list[Path], tuple[LiedynWarning, ...]]:
-    """Write the robot file and parameters.json. Return the paths, and warnings about what the format cannot describe.
+    """Write the robot file, parameters.json and report.html. Return the paths, and warnings about what the robot file lacks.
 
     The robot file is a URDF if the robot was read from one and URDF can describe it, else a robot YAML.
     """
@@ -106,7 +116,55 @@ def write_identified(result: IdentifiedRobot, folder: str | Path, *,
         paths = write(converted, part / name)
         (part / MARK).write_text(json.dumps(identified_to_dict(result), indent=2, allow_nan=False) + "\n", encoding="utf-8",
                                  newline="\n")
-    return [*(folder / path.name for path in paths), folder / MARK], warnings
+        (part / REPORT).write_text(report_page(result), encoding="utf-8", newline="\n")
+    return [*(folder / path.name for path in paths), folder / MARK, folder / REPORT], warnings
+
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+<style>
+body {{ font: 15px/1.45 system-ui, sans-serif; color: #222; max-width: 1100px; margin: 2em auto; padding: 0 1em }}
+pre {{ font-size: 12px; line-height: 1.35; overflow-x: auto; background: #f6f6f6; padding: 0.8em }}
+svg {{ max-width: 100%; height: auto }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+{body}
+</body>
+</html>
+"""
+
+
+def report_page(result: IdentifiedRobot) -> str:
+    """Return a page with verdicts, warnings, measured and predicted forces, and all tables. It needs no other file."""
+    lines = [f"{name}: {fit.verdict}" for name, fit in zip(result.recordings, result.fits, strict=True)]
+    body = [_list_of("Verdict", lines), _list_of("Warnings", [str(warning) for warning in result.warnings])]
+    for name, validation in zip(result.tested, result.validations, strict=True):
+        kind = "used for the fit" if name in result.recordings else "not used for the fit"
+        body.append(f"<h2>Forces of {escape(name)}, {kind}</h2>\n{_svg(draw_forces(validation, force_units(result.model)))}")
+    tables = "\n".join(map(escape_nonprintable, identified_text(result, whole=True).split("\n")))
+    body.append(f"<h2>Parameters</h2>\n<pre>{escape(tables)}</pre>")
+    return _PAGE.format(title=escape(f"Identification of {result.model.name}"), body="\n".join(body))
+
+
+def _list_of(title: str, lines: list[str]) -> str:
+    if not lines:
+        return ""
+    items = "\n".join(f"<li>{escape(escape_nonprintable(line))}</li>" for line in lines)
+    return f"<h2>{title}</h2>\n<ul>\n{items}\n</ul>"
+
+
+def _svg(figure: PlotFigure) -> str:
+    """Return a figure as an element of a page."""
+    file = io.BytesIO()
+    with words_only():
+        save_figure(figure, file, "svg")
+    text = file.getvalue().decode("utf-8")
+    return text[text.index("<svg"):]
 
 
 def _converted(model: Model, folder: Path) -> tuple[Conversion, str, tuple[LiedynWarning, ...]]:
