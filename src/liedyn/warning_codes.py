@@ -41,7 +41,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "negative-inertia": (
         WARN, "The inertia of a welded link is not positive semidefinite, but that of the combined body is. Correct it."),
     "inertia-far-off": (WARN, "The inertia of a body is implausible for its mass. Check its units."),
-    "point-mass": (WARN, "A moving body has mass and no rotational inertia. Give it an inertia."),
+    "point-mass": (WARN, "A body that can turn has mass and no rotational inertia. Give it an inertia."),
     "no-inertia": (
         WARN, "A joint moves no inertia, so its torque does not determine its acceleration. Prescribe its motion, or give the "
         "link inertia."),

@@ -312,6 +312,7 @@ elements:
     ("type: gas_spring, a: world, b: b, force: 1, extended_length: 1, stroke: 2, progression: 2", "stroke is not shorter"),
     ("type: gas_spring, a: world, b: b, force: 1, extended_length: 1, stroke: 0.5", "progression.*a number above 1"),
     ("type: bushing, a: world, b: b, stiffness: [1, 2, 3]", "6 numbers or rows"),
+    ("type: spring, a: world, b: b, stiffness: 1, damping: [5, 9]", "a number, or a mapping with compression and extension;"),
     ("type: bushing, a: world, b: b, stiffness: [1, 1, 1, 1, 1, -1]", "not positive semidefinite"),
     ("type: torsion, a: world, b: b, stiffness: 1, axis: [0, 0, 0]", "the axis is the zero vector"),
 ])

@@ -2,8 +2,8 @@
 import numpy as np
 import pytest
 
-from liedyn.errors import InputError
-from liedyn.io.csv_table import cell, title_cell, write_table
+from liedyn.errors import InputError, ScenarioError
+from liedyn.io.csv_table import cell, read_table, title_cell, write_table
 from liedyn.io.scenarios.control_schema import read_gain_matrix
 from liedyn.io.sweep_file import read_sweep
 from liedyn.io.trajectory_csv import read_trajectory
@@ -89,6 +89,17 @@ def test_refused(file, read, kind):
     with pytest.raises(InputError, match=message) as caught:
         read(file)
     assert "table.csv" in str(caught.value) and "\n" not in str(caught.value) and len(str(caught.value)) < 400
+
+
+def points(file):
+    return read_table(str(file), ScenarioError).parse_numbers()
+
+
+@pytest.mark.parametrize("read", [trajectory, gain, sweep, points], ids=lambda read: read.__name__)
+def test_semicolons(file, read):
+    file.write_text(content(trajectory if read is points else read, 1, 2).replace(",", ";"))
+    with pytest.raises(InputError, match=r"\(columns are separated by commas, not semicolons\)"):
+        read(file)
 
 
 @pytest.mark.parametrize("read", [trajectory, gain, sweep], ids=lambda read: read.__name__)

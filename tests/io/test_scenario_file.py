@@ -189,6 +189,8 @@ def test_an_override_replaces_the_keys_that_cannot_stand_next_to_it_and_no_other
 def test_an_override_of_a_parameter_of_the_robot_names_the_command(folder):
     with pytest.raises(ScenarioError, match=r"robot: a value has no keys: got .* \(`liedyn batch` varies parameters of"):
         read_scenario(folder / "s.yaml", ["robot.mass.hand=2"])
+    with pytest.raises(ScenarioError, match=r"control\.gain: a value has no keys: got K\.csv \(write the gain in the scenario"):
+        read_scenario(folder / "s.yaml", ["control={law: state_feedback, gain: K.csv}", "control.gain.tau.cart=-50"])
 
 
 def test_the_later_override_counts(folder):

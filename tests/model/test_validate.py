@@ -78,6 +78,7 @@ def test_validation_twice_changes_nothing():
     (with_link(inertia=(1, 0, 0, 1, 0, math.nan)), 'link "c", inertia: not a finite number in the inertia'),
     (with_link(inertia=(1, 0, 0, 1, 0, -1e-6)),
      'link "c", inertia: the inertia is not positive semidefinite … got [-1e-06, 1.0, 1.0]'),
+    (with_link(inertia=(0.1, 0.2, 0.2, 0, 0, 0)), "(six numbers are xx, xy, xz, yy, yz, zz)"),
     (with_link(name="b"), 'link "b": two links are called "b"'),
     (with_link(name=""), 'link "": a link needs a name'),
     (with_joint(name="j"), 'joint "j": two joints are called "j"'),
@@ -174,6 +175,16 @@ def test_a_link_that_does_not_move_is_not_doubted_unless_the_base_floats():
     robot = replace(CHAIN, links=(replace(A, inertia=(0,) * 6), B, C))
     assert found(robot) == []
     assert found(replace(robot, base="floating")) == [("point-mass", "a")]
+
+
+def test_a_point_mass_that_cannot_turn_is_not_doubted():
+    points = tuple(replace(link, inertia=(0,) * 6) for link in CHAIN.links)
+    slides = tuple(replace(joint, type="prismatic", axes=((0, 0, 1.0),)) for joint in CHAIN.joints)
+    turning = {1: ["c"], 0: ["b", "c"]}
+    assert "point-mass" not in dict(found(replace(CHAIN, links=points, joints=slides)))
+    for k, names in turning.items():
+        joints = tuple(joint if i == k else slide for i, (joint, slide) in enumerate(zip(CHAIN.joints, slides, strict=True)))
+        assert [name for code, name in found(replace(CHAIN, links=points, joints=joints)) if code == "point-mass"] == names
 
 
 def test_welded_links_are_judged_as_one_body():

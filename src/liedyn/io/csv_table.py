@@ -140,7 +140,7 @@ class CsvTable:
 
     def number(self, line: int, column: str, cell: str) -> float:
         """Return the finite number in a cell."""
-        number = number_in_cell(cell, self.place(line, column), self.error)
+        number = number_in_cell(cell, self.place(line, column), self.error, self.separator_hint)
         if not math.isfinite(number):
             raise self._not_finite(line, column, cell)
         return number

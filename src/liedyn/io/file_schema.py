@@ -277,8 +277,7 @@ class Schema:
 
     def nodes(self, node: Node) -> dict[str, Node]:
         """Return the nodes of a mapping by key. Raise for unknown keys, keys of other kinds, and missing required keys."""
-        if node.key and node.kind not in ("mapping", "null"):
-            raise node.wrong(f"a mapping (key: value) with keys such as {', '.join(list(self)[:3])}")
+        self._check_mapping(node)
         kind = self._kind_of(node, self.kind) if self.kind else None
         if kind:
             self._check_kind(node, kind)
@@ -289,6 +288,10 @@ class Schema:
         if self.empty:
             return {name: child for name, child in nodes.items() if child.kind != "null" or self[name].required}
         return nodes
+
+    def _check_mapping(self, node: Node) -> None:
+        if node.key and node.kind not in ("mapping", "null"):
+            raise node.wrong(f"a mapping (key: value) with keys such as {', '.join(list(self)[:3])}")
 
     def _kind_of(self, node: Node, name: str) -> str:
         key = self[name]
@@ -314,10 +317,11 @@ class Schema:
             return (replace(declared, **bounds) if bounds else declared).read(nodes[name])
         except InputError as error:
             key = (error.place.key or "").rpartition(".")[2] if error.place else ""
-            if error.message != UNKNOWN_KEY or error.hint or key not in self:
+            siblings = [sibling.name for sibling in self.keys if isinstance(sibling.value, Schema) and key in sibling.value]
+            if error.message != UNKNOWN_KEY or error.hint or not (key in self or siblings):
                 raise
-            raise type(error)(error.message, place=error.place, expected=error.expected,
-                              hint=f"{key} belongs next to {name}, not in it") from None
+            hint = f"{key} belongs next to {name}, not in it" if key in self else f"{key} is a key of {' and '.join(siblings)}"
+            raise type(error)(error.message, place=error.place, expected=error.expected, hint=hint) from None
 
     def values(self, node: Node) -> dict[str, Any]:
         """Return the given values by name."""
@@ -330,8 +334,10 @@ class Schema:
 
     def only(self, node: Node, subject: str) -> tuple[str, Any]:
         """Return the only key of a mapping that takes one key, and its value."""
-        name, child = only(node, node.mapping(self), self, subject)
-        return name, self[name].value.read(child)
+        self._check_mapping(node)
+        nodes = node.mapping(self)
+        name, _ = only(node, nodes, self, subject)
+        return name, self.value(nodes, name)
 
 
 Value = Number | Integer | Boolean | Text | File | Choice | List | Vector | OneOf | Named | Schema

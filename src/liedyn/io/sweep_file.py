@@ -231,7 +231,7 @@ def _column(file: str, column: str, place: Place) -> tuple[float, ...]:
         raise ScenarioError("two columns have the same name", place=table.place(column=column))
     if column not in table.titles:
         raise ScenarioError("no such column", place=place, found=column, expected=f"a name in line {table.title_line} of {file}",
-                            hint=nearest(column, table.titles))     # other names are not shown: it may be any file
+                            hint=table.separator_hint or nearest(column, table.titles))     # names of any file are not shown
     if not table.rows:
         raise ScenarioError("the file has no rows", place=Place(file), expected="rows of numbers")
     index, values = table.titles.index(column), []
@@ -337,8 +337,8 @@ PARAMETER = Schema("parameter", (
     Field("log_uniform", Vector(2), "`[low, high]`: uniform in the logarithm", example=[0.01, 1]),
     Field("normal", NORMAL, "normal distribution `{mean, std}`, truncated at `low` and `high` if given"),
     Field("log_normal", LOG_NORMAL, "log-normal distribution `{median, sigma}`, truncated at `low` and `high` if given"),
-    Field("scale", Choice(SCALES), "`relative`: the values are factors of the value in the scenario or robot", "absolute",
-        example="relative")), one_of=(SOURCES,), reader=_varied)
+    Field("scale", Choice(SCALES), "`relative`: the values are factors of the value in the scenario or robot, and the table "
+        "has the product", "absolute", example="relative")), one_of=(SOURCES,), reader=_varied)
 TRAJECTORIES = Schema("trajectories", (
     Field("every", Integer(minimum=1), "store every n-th row, and the last", default_of(StoredTrajectories, "every"), example=10),
     Field("columns", List(Text(), 1, words="names"), "names or patterns of columns", "all", example=["q.*"])))

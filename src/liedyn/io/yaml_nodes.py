@@ -86,14 +86,14 @@ def read_text(path: str | os.PathLike[str], error: type[InputError]) -> str:
     return text
 
 
-def number_in_cell(cell: str, place: Place, error: type[InputError]) -> float:
-    """Return the number in a cell of a table; it may be infinite or NaN."""
+def number_in_cell(cell: str, place: Place, error: type[InputError], hint: str | None = None) -> float:
+    """Return the number in a cell of a table; it may be infinite or NaN. `hint` is for the error of other text."""
     try:
         if "_" in cell or not cell.isascii():              # Python's float takes 1_000 and other scripts' digits
             raise ValueError
         return float(cell)
     except ValueError:
-        raise error("not a number" if cell.strip() else "a value is missing", place=place, found=cell) from None
+        raise error("not a number" if cell.strip() else "a value is missing", place=place, found=cell, hint=hint) from None
 
 
 # yaml text --------------------------------------------------------------------------------------------------------------

@@ -120,6 +120,10 @@ def _make_room(node: Node, part: str | int, declared: Iterable[Value]) -> list[s
     return [_key(node, key) for key in sorted(excluded_keys(declared, str(part))) if node.value.pop(key, None)]
 
 
+_IN_FILES = {"robot": "`liedyn batch` varies parameters of a robot",
+             "control.gain": "write the gain in the scenario, such as gain: {tau.cart: {q.pole: -50}}, to vary its values"}
+
+
 def _enter(node: Node, part: str, file: str) -> Node:
     """Return the child `part`. If there is none, add an empty mapping."""
     node, entry = _entry(node, part, file)
@@ -131,7 +135,7 @@ def _enter(node: Node, part: str, file: str) -> Node:
         child.kind, child.value = "mapping", {}
     if child.kind not in ("mapping", "list"):
         raise node.error("a value has no keys", place=Place(file, None, child.key), found=child.excerpt(),
-                         hint="`liedyn batch` varies parameters of a robot" if child.key == "robot" else None)
+                         hint=_IN_FILES.get(child.key))
     result: Node = child
     return result
 

@@ -18,6 +18,7 @@ MAX_DEPTH = 50                   # operations nested in one another; a sum or pr
 CONSTANTS = {"pi": math.pi, "e": math.e}
 OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 
+_BY_COORDINATE = ("q", "v", "tau")          # columns q.elbow, …; in expressions q(elbow)
 _FORBIDDEN = re.compile(r"[^\x20-\x7e]|[\"'`\\#$;]")
 _NOT_SUPPORTED = {
     ast.Attribute: ("attribute access", None), ast.Subscript: ("a subscript", None), ast.Lambda: ("a lambda", None),
@@ -82,6 +83,8 @@ class ExpressionParser:
     def not_supported(self, node: ast.expr, part: ast.AST, otherwise: str | None = None) -> InputError:
         """Return the error for Python syntax that is not part of expressions."""
         name, hint = _NOT_SUPPORTED.get(type(part), (otherwise or type(part).__name__, None))
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id in _BY_COORDINATE:
+            hint = f"write {part.value.id}({part.attr})"
         return self.error(f"{name} is not allowed in an expression", node, hint=hint)
 
     def _too_deep(self) -> InputError:

@@ -408,8 +408,11 @@ def _check_inertia(links: list[Link], body: Body) -> None:
     if is_not_semidefinite(body.inertia, body.mass):
         link = min(links, key=lambda link: principal_inertias(symmetric_matrix(link.inertia))[0])
         values = [float(f"{x:.4g}") for x in principal_inertias(symmetric_matrix(link.inertia))]
+        xx, yy, zz, xy, xz, yz = link.inertia
+        reordered = principal_inertias(symmetric_matrix((xx, xy, xz, yy, yz, zz)))[0] >= 0.0
         raise ModelError("the inertia is not positive semidefinite", place=element_location(link, "inertia"),
-                         found=values, expected="principal inertias >= 0")
+                         found=values, expected="principal inertias >= 0",
+                         hint="six numbers are xx, xy, xz, yy, yz, zz" if reordered else None)
 
 
 def _validate_joint(joint: Joint) -> Joint:

@@ -31,13 +31,16 @@ UNIT_ROUNDING = 1e-5                 # of an axis's length: rounding of a printe
 
 def robot_warnings(robot: Robot, tree: LinkTree, bodies: dict[str, Body]) -> Iterator[LiedynWarning]:
     """Yield the warnings of a robot without errors. Its axes must not be normalized yet."""
+    turns = {tree.root: robot.base == "floating"}
+    for joint in tree.joints:
+        turns[joint.child] = turns.get(joint.parent, False) or joint.type not in ("fixed", "prismatic")
     for first, links in links_by_body(tree).items():
         if len(links) > 1:
             for link in links:
                 if is_not_semidefinite(symmetric_matrix(link.inertia), link.mass):
                     yield _warning("negative-inertia", link, "its own inertia is not positive semidefinite", "inertia")
         if first in tree.links and (first != tree.root or robot.base == "floating"):
-            yield from _body_warnings(tree.links[first], bodies[first], len(links))
+            yield from _body_warnings(tree.links[first], bodies[first], len(links), turns[first])
     followers = {coupling.terms[0][0] for coupling in robot.couplings if coupling.function is not None}
     for joint in robot.joints:
         yield from _joint_warnings(joint, followers)
@@ -58,7 +61,7 @@ def _warning(code: str, element: Element, message: str, part: str | None = None)
     return LiedynWarning(code, message, place=Place(place.file, place.line, element.name))
 
 
-def _body_warnings(link: Link, body: Body, count: int) -> Iterator[LiedynWarning]:
+def _body_warnings(link: Link, body: Body, count: int, turns: bool) -> Iterator[LiedynWarning]:
     of = "" if count == 1 else f" ({count} links welded together)"
     negligible = NO_INERTIA * body.mass
     small, middle, large = map(float, principal_inertias(body.inertia))
@@ -66,7 +69,8 @@ def _body_warnings(link: Link, body: Body, count: int) -> Iterator[LiedynWarning
         yield _warning("triangle-inequality", link, f"the body{of} has principal inertias {small:.4g}, {middle:.4g}, {large:.4g} "
                        "kg m^2: the maximum exceeds the sum of the others", "inertia")
     if body.mass > 0 and large <= negligible:
-        yield _warning("point-mass", link, f"the body{of} has mass {body.mass:.4g} kg and no rotational inertia", "inertia")
+        if turns:
+            yield _warning("point-mass", link, f"the body{of} has mass {body.mass:.4g} kg and no rotational inertia", "inertia")
     elif body.mass > 0 and not GYRATION[0] <= (radius := math.sqrt(large / body.mass)) <= GYRATION[1]:
         yield _warning("inertia-far-off", link, f"the body{of} of {body.mass:.4g} kg has a radius of gyration of {radius:.3g} m",
                        "inertia")

@@ -208,7 +208,14 @@ def _passive(name: str, meaning: str, kinds: Sequence[str], example: float) -> F
 
 def _friction(node: Node) -> Any:
     """Return the friction of the coordinates: numbers, or the keys of a mapping by their names."""
-    return FRICTION.values(node) if node.kind == "mapping" else EACH_COORDINATE.read(node)
+    return FRICTION.values(node) if node.kind == "mapping" else friction_level(node)
+
+
+def friction_level(node: Node) -> Any:
+    """Return the friction of the coordinates that is not given by a mapping."""
+    if node.kind == "text":
+        raise node.wrong("a number, or a mapping with keys such as model and level")
+    return EACH_COORDINATE.read(node)
 
 
 def friction_of_coordinates(node: Node, count: int) -> dict[str, tuple[float, ...]]:
@@ -354,12 +361,14 @@ def _damping(node: Node) -> tuple[float, ...]:
     if node.kind == "mapping":
         values = ONE_SIDED.values(node)
         return values.get("compression", 0.0), values.get("extension", 0.0)
-    return _stiffness(node)
+    return _stiffness(node, "a number, or a mapping with compression and extension")
 
 
-def _stiffness(node: Node) -> tuple[float, ...]:
+def _stiffness(node: Node, of_others: str = "a number") -> tuple[float, ...]:
     if node.kind != "list":
         return (node.number(),)
+    if len(node.value) != 6:
+        raise node.wrong(f"{of_others}; of a bushing, a list of 6 numbers or rows")
     rows = _ROWS.read(node)
     return tuple(x for row in rows for x in (row if isinstance(row, tuple) else (row,)))
 

@@ -26,7 +26,7 @@ from liedyn.io.file_schema import (
     only,
     too_many,
 )
-from liedyn.io.robots.robot_schema import EACH_COORDINATE, FRICTION
+from liedyn.io.robots.robot_schema import EACH_COORDINATE, FRICTION, friction_level
 from liedyn.io.scenarios.scenario import (
     FORCE_LONG,
     HOLDS,
@@ -244,7 +244,8 @@ def read_gain_matrix(file: str) -> tuple[tuple[tuple[float, ...], ...], tuple[st
         raise ScenarioError("the matrix is empty", place=Place(file), expected="rows of numbers between commas")
     for line, cells in body:
         table.check_length(line, cells)                        # cells are not shown: a file without names may be any file
-    gain = tuple(tuple(_finite(cell, table.place(line, f"cell {k}")) for k, cell in enumerate(cells[named:], 1 + named))
+    gain = tuple(tuple(_finite(cell, table.place(line, f"cell {k}"), table.separator_hint)
+                       for k, cell in enumerate(cells[named:], 1 + named))
                  for line, cells in body)
     if not named:
         return gain, (), ()
@@ -259,11 +260,11 @@ def read_gain_matrix(file: str) -> tuple[tuple[tuple[float, ...], ...], tuple[st
     return gain, tuple(rows), tuple(columns)
 
 
-def _finite(cell: str, place: Place) -> float:
+def _finite(cell: str, place: Place, hint: str | None) -> float:
     try:
         value = float(cell)
     except ValueError:
-        raise ScenarioError("not a number", place=place, expected=_ROW) from None
+        raise ScenarioError("not a number", place=place, expected=_ROW, hint=hint) from None
     if not math.isfinite(value):
         raise ScenarioError("not a finite number", place=place, expected=_ROW)
     return value
@@ -497,7 +498,7 @@ def sampling_to_dict(sampling: Sampling) -> dict[str, Any]:
 
 def _friction(node: Node) -> Friction:
     if node.kind != "mapping":
-        return Friction((("model", FRICTION_MODELS[0]), ("level", EACH_COORDINATE.read(node))))
+        return Friction((("model", FRICTION_MODELS[0]), ("level", friction_level(node))))
     return Friction(tuple(FRICTION.values(node).items()))
 
 

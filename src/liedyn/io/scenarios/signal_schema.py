@@ -291,8 +291,8 @@ def _position(node: Node) -> Signal | tuple[Signal, ...] | Motion | Waypoints:
 def _torque(node: Node) -> Torque | Pd:
     if node.kind == "mapping" and node.value.keys() & {"pd", "pid"}:
         kinds = TORQUES.one_of[0]
-        key, child = only(node, node.mapping(kinds), kinds, "torque")
-        pd = TORQUES[key].value.read(child)
+        nodes = node.mapping(kinds)
+        pd = TORQUES.value(nodes, only(node, nodes, kinds, "torque")[0])
         assert isinstance(pd, Pd)
         return pd
     if node.kind == "mapping" and "move" in node.value:
