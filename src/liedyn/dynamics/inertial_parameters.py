@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers, OnError
-from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
+from liedyn.dynamics.batching.calls import evaluate, handle_failed_states, raise_for_code, run
 from liedyn.dynamics.constraints.couplings import follow_couplings, reduced_model
 from liedyn.dynamics.force_elements import check_without_elements
 from liedyn.dynamics.scales import Scales, model_scales
@@ -16,6 +16,8 @@ from liedyn.errors import ComputationError, NameLookupError, summarized
 from liedyn.immutable import Immutable
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.regressor import (
+    contraction_workspace_size,
+    contractions,
     energy_momentum_regressors,
     regressor_workspace_size,
     regressors,
@@ -158,6 +160,24 @@ def inertial_regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, p
     columns, plan = _column_plan(model, passive, joints)
     return evaluate(model, ("regressor", *_cache_key(passive, joints)), regressors, _memory(model.nv * columns),
                     {"q": q, "v": v, "a": a}, (model.nv, columns), static_arguments=(plan,))
+
+
+def contracted_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, weights: Array, passive: bool,
+                           joints: Sequence[str] | None) -> tuple[Array, Array, Array]:
+    """Return the derivatives (N, nv) of ``sum(weights * regressor)`` of each state with respect to q, tangent, v and a.
+
+    weights  (N, nv, P) entries like those of the regressor
+
+    One sweep of O(n depth) for all of them: see `kernels.regressor`.
+    """
+    columns, plan = _column_plan(model, passive, joints)
+    arrays = [np.ascontiguousarray(x, dtype=float) for x in (q, v, a)]
+    G = np.ascontiguousarray(weights.reshape(len(weights), model.nv * columns))
+    size = contraction_workspace_size(model.n_bodies, model.nq, model.nv, model.nv * columns)
+    of_q, of_v, of_a = np.empty((3, len(G), model.nv))
+    code = run(contractions, model, size, (plan,), (*arrays, G, of_q, of_v, of_a), len(G))
+    raise_for_code(model, code, q=arrays[0], v=arrays[1], a=arrays[2])
+    return of_q, of_v, of_a
 
 
 def slotine_li_regressor(model: Model, q: ArrayLike, v: ArrayLike, v_r: ArrayLike, a_r: ArrayLike, *, passive: bool = False,

@@ -7,14 +7,33 @@ dV = (dw, dv) and the acceleration alpha = dv + w x v of the link's origin, the 
 
 With a reference velocity it is that of `kernels.slotine_li`: tau = Y(q, v, v_r, a_r) pi.
 """
+from typing import NamedTuple
+
+import numpy as np
+
 from liedyn.joints.joint_model import joint_column, tree_views
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_motion, load_state, store_block
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_block, load_motion, load_state, store_block
 from liedyn.kernels.kinematics import TWISTS, kinematics, kinematics_workspace
 from liedyn.kernels.newton_euler import BodyMotion, body_motions, store_ground
 from liedyn.kernels.slotine_li import ReferenceMotion, load_reference, reference_motions, reference_vectors
-from liedyn.lie.se3 import Ad_inv, compose, identity, unit6
+from liedyn.lie.inertia import coriolis, coriolis_transposed, momentum
+from liedyn.lie.se3 import Ad_inv, ad, add, add_ad, compose, dAd_inv, dot, identity, neg_dad, sub, sub_dad, unit6, zero6
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, sqrt, store
-from liedyn.lie.vectors import add_cross, clear, cross, dot3, load3, load_pose, load_twist, rotate_back
+from liedyn.lie.vectors import (
+    add3,
+    add_cross,
+    clear,
+    cross,
+    dot3,
+    load3,
+    load6,
+    load_pose,
+    load_twist,
+    rotate,
+    rotate_back,
+    store3,
+    store_twist,
+)
 from liedyn.model.description import NV
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
 from liedyn.numba_tools.numba_internals import split_workspace
@@ -155,6 +174,109 @@ def energy_momentum_regressor(tree, layout, q, v, y, ws):
             store_parameter(layout, LOAD, k, nv, y, columns, -z)
 
 
+# Derivatives of the sum of all products of entries of Y and of weights G, an array like Y -------------------------------
+#
+# Row k of G is a set of inertial parameters, with which coordinate k has the force tau_k(G_k): the sum is that of these forces,
+# and each has the derivatives of `kernels.inverse_dynamics_derivatives`, with a body I_k for every coordinate k between it and
+# the ground. P and g there become P = sum I_k s_k and g = sum B_k^T s_k. So one sweep gives the gradient, O(n depth):
+#
+#     d/dq_l = zeta_l^T P + psi_l^T g + s_l^T R_l        d/dv_l = phi_l^T P + s_l^T g        d/da_l = s_l^T P
+#
+# R_l = sum of ad*_{s_k} F_k over the coordinates k of the joints above l, which q_l turns relative to the bodies beyond it.
+
+class ContractionWorkspace(NamedTuple):
+    """Motion of the bodies, and sums over their descendants."""
+
+    T: np.ndarray        # (12n,) pose in the parent
+    V: np.ndarray        # (6n,) twist
+    dV: np.ndarray       # (6n,) its component-wise rate, gravity included
+    P: np.ndarray        # (6n,)
+    g: np.ndarray        # (3n,)
+    R: np.ndarray        # (6nv,) ad*_{s_k} F_k of a link
+
+
+@kernel
+def contraction_derivatives(tree, layout, q, v, a, G, Gq, Gv, Ga, ws):
+    """Write the derivatives (nv each) of sum(G Y) with respect to q, tangent, v and a. G (nv P, by rows)."""
+    zero = number_like(q, 0.0)
+    for x in (ws.P, ws.g, Gq, Gv, Ga):
+        clear(x)
+    store_ground(tree, q, ws.V, ws.dV)
+    body_motions(tree, q, v, a, ws)
+    for j in range(layout[1]):
+        add_link_contraction(tree, layout, j, zero, G, Gq, ws)
+    for i in range(tree.parent.size - 1, 0, -1):                           # children first
+        P, g, T, p = load_twist(ws.P, i), load3(ws.g, 3 * i), load_pose(ws.T, i), tree.parent[i]
+        Vp, dVp, V = Ad_inv(T, load_twist(ws.V, p)), Ad_inv(T, load_twist(ws.dV, p)), load_twist(ws.V, i)
+        for c in range(NV[tree.kind[i]]):
+            k, s = tree.iv[i] + c, joint_column(tree, i, c, zero)
+            psi = ad(Vp, s)
+            zeta, phi = add_ad(ad(dVp, s), Vp, psi), add_ad(psi, V, s)
+            store(Gq, k, load(Gq, k) + dot(P, zeta) + dot3(g, psi[0]))
+            store(Gv, k, dot(P, phi) + dot3(g, s[0]))
+            store(Ga, k, dot(P, s))
+        store_twist(ws.P, p, add(load_twist(ws.P, p), dAd_inv(T, P)))
+        store3(ws.g, 3 * p, add3(load3(ws.g, 3 * p), rotate(T[0], g)))
+    add_joint_contraction(tree, layout, v, G, Gq, Gv, Ga)
+
+
+@inline_kernel
+def add_link_contraction(tree, layout, j, zero, G, Gq, ws):
+    """Add P and g of link j of the layout to its body, and s^T R to Gq."""
+    link = layout[2 + j]
+    i = tree.link_body[link]
+    X = compose(identity(zero), load_pose(tree.link_pose, link))              # of the link in body i
+    V, dV = Ad_inv(X, load_twist(ws.V, i)), Ad_inv(X, load_twist(ws.dV, i))
+    P, g, R = zero6(zero), (zero, zero, zero), zero6(zero)
+    T, b = X, i
+    while b > 0:
+        for c in range(NV[tree.kind[b]]):
+            k, s = tree.iv[b] + c, Ad_inv(T, joint_column(tree, b, c, zero))
+            I = load_parameters(G, k * layout[0] + 10 * j)
+            p = momentum(I, V)
+            P, g = add(P, momentum(I, s)), add3(g, coriolis_transposed(coriolis(I, V, p[1]), s))
+            R_k = neg_dad(s, sub_dad(momentum(I, dV), V, p))
+            R = sub(R, R_k)
+            store_twist(ws.R, k, R_k)
+        T, b = compose(load_pose(ws.T, b), T), tree.parent[b]
+    store_twist(ws.P, i, add(load_twist(ws.P, i), dAd_inv(X, P)))
+    store3(ws.g, 3 * i, add3(load3(ws.g, 3 * i), rotate(X[0], g)))
+    T, b = X, i
+    while b > 0:
+        for c in range(NV[tree.kind[b]]):
+            R = add(R, load_twist(ws.R, tree.iv[b] + c))
+        for c in range(NV[tree.kind[b]]):
+            k, s = tree.iv[b] + c, Ad_inv(T, joint_column(tree, b, c, zero))
+            store(Gq, k, load(Gq, k) + dot(R, s))
+        T, b = compose(load_pose(ws.T, b), T), tree.parent[b]
+
+
+@inline_kernel
+def load_parameters(G, first):
+    """Return ten numbers of an array as a body (m, h, A)."""
+    return load(G, first), load3(G, first + 1), load6(G, first + 4)
+
+
+@inline_kernel
+def load_parameter(layout, parameter, k, nv, G, row, zero):
+    """Return the entry of G in the column of a joint parameter of coordinate k; zero if it has none."""
+    column = layout[2 + layout[1] + parameter * nv + k]
+    return load(G, row + column) if column >= 0 else zero
+
+
+@inline_kernel
+def add_joint_contraction(tree, layout, v, G, Gq, Gv, Ga):
+    """Add the derivatives of the columns of `joint_columns`."""
+    nv, zero = tree.armature.shape[0], number_like(v, 0.0)
+    for k in range(nv):
+        row, x, s = k * layout[0], load(v, k), load(tree.friction_speed, k)
+        r = 1.0 / (x * x + s * s)
+        friction = load_parameter(layout, FRICTION, k, nv, G, row, zero) * (s * s * r * sqrt(r))
+        store(Ga, k, load(Ga, k) + load_parameter(layout, ARMATURE, k, nv, G, row, zero))
+        store(Gv, k, load(Gv, k) + load_parameter(layout, DAMPING, k, nv, G, row, zero) + friction)
+        store(Gq, k, load(Gq, k) + load_parameter(layout, STIFFNESS, k, nv, G, row, zero))
+
+
 # batches ----------------------------------------------------------------------------------------------------------------
 def regressor_workspace_size(n, nq, nv, size):
     """Return the size (numbers) of the workspace of a regressor with `size` entries for one state (see `Model.sizes`)."""
@@ -194,6 +316,31 @@ def slotine_li_regressors(index, constants, memory, layout, q, v, v_r, a_r, Y, f
             return code
         slotine_li_regressor(tree, layout, Q, v1, v_r1, a_r1, block, ws)
         if not store_block(block, Y, k):
+            return BAD_RESULT
+    return OK
+
+
+def contraction_workspace_size(n, nq, nv, size):
+    """Return the size (numbers) of the workspace of weights of `size` entries for one state (see `Model.sizes`)."""
+    return 33 * n + nq + 11 * nv + size
+
+
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], "
+             "f8[:,::1], i8, i8)", nogil=True)
+def contractions(index, constants, memory, layout, q, v, a, G, Gq, Gv, Ga, first, last):
+    """Write the derivatives Gq, Gv and Ga (N, nv) of sum(G Y), G (N, nv P), of states first … last - 1; return a code."""
+    n, nq, nv = index[0], index[1], index[2]
+    sizes = nq, nv, nv, nv, nv, nv, G.shape[1], 12 * n, 6 * n, 6 * n, 6 * n, 3 * n, 6 * nv
+    tree, views = tree_views(index, constants), split_workspace(memory, sizes)
+    Q, v1, a1, of_q, of_v, of_a, block, T, V, dV, P, g, R, _ = views
+    ws = ContractionWorkspace(T, V, dV, P, g, R)
+    for k in range(first, last, SIMD_WIDTH):
+        code = load_motion(tree, q, v, a, k, Q, v1, a1)
+        if code != OK:
+            return code
+        load_block(G, k, block)
+        contraction_derivatives(tree, layout, Q, v1, a1, block, of_q, of_v, of_a, ws)
+        if not (store_block(of_q, Gq, k) and store_block(of_v, Gv, k) and store_block(of_a, Ga, k)):
             return BAD_RESULT
     return OK
 
