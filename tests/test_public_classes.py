@@ -134,6 +134,7 @@ EXAMPLES = {
     "InverseKinematics": lambda p: ld.inverse_kinematics(model_of(p), {model_of(p).link_names[-1]: [9.0, 0.0, 0.0]}, Q),
     "InverseDerivatives": lambda p: ld.inverse_dynamics_derivatives(model_of(p), Q, V, REST),
     "Joint": lambda p: described().joints,
+    "Excitation": lambda p: ld.excite(model_of(p), velocity=2.0, noise=0.1, harmonics=2, starts=1),
     "Move": lambda p: ld.plan_move(model_of(p), {"two": 0.5}, acceleration=2.0),
     "Keyframe": lambda p: described().keyframes,
     "KinematicSweep": lambda p: swept(),

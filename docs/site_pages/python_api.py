@@ -38,7 +38,8 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
                     "closure_wrenches", "constrained_forward_derivatives", "constrained_hybrid_derivatives",
                     "balance_derivatives", "constrained_inverse_derivatives"),
     "parameters": ("inertial_parameters", "regressor", "slotine_li_regressor", "energy_regressor", "momentum_regressor",
-                   "base_parameters", "identify", "Identification", "consistent_parameters", "ConsistentParameters"),
+                   "base_parameters", "excite", "Excitation", "identify", "Identification", "consistent_parameters",
+                   "ConsistentParameters"),
     "errors": ("LiedynError", "InputError", "ModelError", "ScenarioError", "TrajectoryError", "ShapeError", "ConfigurationError",
                "NameLookupError", "UsageError", "ArgumentError", "ComputationError", "CheckFailed", "LiedynWarning"),
 }

@@ -5,6 +5,7 @@ from liedyn.analysis.consistent_parameters import (
     ConsistentParameters as ConsistentParameters,
     consistent_parameters as consistent_parameters,
 )
+from liedyn.analysis.excitation import Excitation as Excitation, excite as excite
 from liedyn.analysis.identification import Identification as Identification, identify as identify
 from liedyn.analysis.linear_system import LinearSystem as LinearSystem
 from liedyn.analysis.linearize import linearize as linearize, linearize_scenario as linearize_scenario

@@ -17,6 +17,7 @@ COMMANDS = {
     "info": ["arm.xml"], "check": ["arm.xml"], "convert": ["arm.xml", "-o", "arm.yaml"], "export": ["arm.xml"],
     "assemble": ["arms.xml"], "parameters": ["arm.xml"], "simulate": ["arm.xml", "--dry-run"],
     "linearize": ["arm.xml", "--no-plots"], "move": ["arm.xml", "--to", "j=1", "--acceleration", "2"],
+    "excite": ["arm.xml", "--noise", "1", "--velocity", "1", "--starts", "1"],
     "ik": ["arm.xml", "--link", "a", "--position", "0,0,0"],
     **{command: ["motion.csv", "-r", "arm.xml"] for command in ("inverse", "forward", "derivatives", "plot", "replay")},
     "hybrid": ["motion.csv", "-r", "arm.xml", "-p", "j"], "kinematics": ["motion.csv", "-r", "arm.xml", "--com"]}

@@ -29,7 +29,8 @@ NOT_RUN_INLINE = {"simulate runs/panda_hybrid --resume": "of a run that was inte
                   "ik robots/panda.yaml --targets path.csv -o joints.csv": "docs/how-to/inverse-kinematics.md does it",
                   "parameters robots/ur5.yaml --from motion.csv --with friction": "docs/parameters.md does it"}
 # What a reader waits for, but a test need not
-SHORTER = {"simulate configs/ur5_excite.yaml": ["-S", "output_step=0.08"],
+SHORTER = {"excite robots/ur5.yaml -o excite.csv": ["--starts", "2", "--force"],
+           "simulate configs/ur5_excite.yaml": ["-S", "output_step=0.08"],
            "plot runs/panda_hybrid --style paper --quantities tau,energy --joints panda_joint[1-4] --from 1 --until 4 -o paper":
                ["--joints", "panda_joint[1-4]", "--from", "0", "--until", "0.1"]}
 # Files of the reader, each made from one of the repository, and what stands for names in them

@@ -359,6 +359,7 @@ ELSEWHERE: dict[str, str] = {
     "rollout_derivatives": "requires generated code; compared in test_scenarios.py",
     "tvlqr": "requires generated code; compared in test_linear_steps.py",
     "plan_move": "a duration; compared in test_moves.py",
+    "excite": "a motion; compared in test_excitation.py",
     "kinematic_sweep": "of mechanisms with one degree of freedom; compared in test_kinematic_sweep.py",
     **dict.fromkeys(("identify", "consistent_parameters"), "compared for a recorded motion in test_scenarios.py"),
     "linearize_scenario": "reads files; compared in test_scenarios.py",

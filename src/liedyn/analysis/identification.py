@@ -61,7 +61,7 @@ from liedyn.robot_files import ReadingOptions, read_model
 
 RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN, MIXED, UNPHYSICAL = (
     "reliable", "imprecise", "not reliable", "not excited", "not separable", "not physical")
-_IMPRECISE = 0.3      # deviation relative to the value from which an estimate is imprecise
+IMPRECISE_FROM = 0.3  # deviation relative to the value from which an estimate is imprecise
 _MATERIAL = 0.01      # of a joint's torque (rms): a value with a smaller effect is judged as if it had this effect
 _LEAST_NOISE = 1e-12  # of the maximum force, in characteristic units: exact data are weighted as if they had rounding only
 # the same for a joint whose measured force is zero throughout: weights that differ more lose the others to rounding
@@ -416,12 +416,12 @@ def _identify(model: Model, t: Array, recorded: RecordedArrays, options: Identif
     effect = effect_of_noise(solution, rows.noisier())
     equations = FilteredEquations(W, solution, min_noise)
     tested, shifts, rescaled = rows.tested(equations, misfit, effect.force)
-    sizes = _sizes(raw, values, tau[samples.inner])
+    sizes = value_sizes(raw, values, tau[samples.inner])
     deviations, trusted, misfits = _deviations(rows, equations, effect, tested, shifts, sizes)
     untested = np.minimum([joint.scale for joint in tested], 1.0)
     scale_errors = np.where(solution.blind, np.inf, np.abs(rescaled * untested[:, None]).max(axis=0))
     relative = np.divide(deviations, sizes, out=np.full_like(sizes, np.inf), where=np.isfinite(deviations) & (sizes > 0.0))
-    verdicts = tuple(MIXED if mixed else UNSEEN if blind else UNRELIABLE if not good else IMPRECISE if ratio > _IMPRECISE
+    verdicts = tuple(MIXED if mixed else UNSEEN if blind else UNRELIABLE if not good else IMPRECISE if ratio > IMPRECISE_FROM
                      else RELIABLE for mixed, blind, good, ratio in zip(solution.mixed, solution.blind, trusted, relative,
                                                                         strict=True))
     verdicts = _physical(base, values, deviations, sizes, verdicts)
@@ -581,7 +581,7 @@ def _root_information(W: Array, solution: LeastSquaresSolution, tested: Sequence
     return R
 
 
-def _sizes(raw: Array, values: Array, tau: Array) -> Array:
+def value_sizes(raw: Array, values: Array, tau: Array) -> Array:
     """Return the sizes (b,) of the values, each at least that which causes 1% of the torque of a joint."""
     effect, force = np.sqrt(np.mean(raw[:, :, :-1] ** 2, axis=0)), np.sqrt(np.mean(tau**2, axis=0))
     strongest = np.divide(effect, force[:, None], out=np.zeros_like(effect), where=force[:, None] > 0.0).max(axis=0)

@@ -190,7 +190,7 @@ def plan_move(model: Model, target: ArrayLike | Mapping[str, Any], q0: ArrayLike
     last = _configuration(model, target, "target", first)
     _check_position_limits(model, last)
     warn(start_warnings(model, first))
-    limits = MotionLimits(*(_limits(model, name, limit) for name, limit in (
+    limits = MotionLimits(*(limits_by_name(model, name, limit, motion_limits(model, name)) for name, limit in (
         ("velocity", velocity), ("acceleration", acceleration), ("jerk", jerk))))
     rates = [_rate(model, x, name) for name, x in (("v0", v0), ("a0", a0))]
     plan = _Plan(model, first, last, rates[0], rates[1], limits, straight)
@@ -211,9 +211,9 @@ def move_of_texts(model: Model, target: Sequence[str], start: Sequence[str], lim
         if not solution.reached:
             raise ComputationError(f"the target is not reached: {solution.miss()}")
         q1 = solution.q
-    return plan_move(model, q1, q0, velocity=_limit_of_texts(limits["velocity"], "velocity"),
-                     acceleration=_limit_of_texts(limits["acceleration"], "acceleration"),
-                     jerk=_limit_of_texts(limits["jerk"], "jerk"), duration=duration, straight=straight)
+    return plan_move(model, q1, q0, velocity=limit_of_texts(limits["velocity"], "velocity"),
+                     acceleration=limit_of_texts(limits["acceleration"], "acceleration"),
+                     jerk=limit_of_texts(limits["jerk"], "jerk"), duration=duration, straight=straight)
 
 
 def _configuration_of_texts(model: Model, texts: Sequence[str], name: str, default: Array) -> Array:
@@ -229,7 +229,7 @@ def _configuration_of_texts(model: Model, texts: Sequence[str], name: str, defau
     return _configuration(model, values, name, default)
 
 
-def _limit_of_texts(texts: Sequence[str], kind: str) -> Limit:
+def limit_of_texts(texts: Sequence[str], kind: str) -> Limit:
     """Return limits by joint or pattern, "*" for all joints."""
     named = [(name.strip() or "*", value) for name, _, value in (text.rpartition("=") for text in texts)]
     check_repetition(kind, [name for name, _ in named])
@@ -397,11 +397,14 @@ def _rate(model: Model, x: ArrayLike | None, name: str) -> Array:
     return array
 
 
-def _limits(model: Model, name: str, limit: Limit) -> Array:
-    """Return maximum magnitudes (nv,) of a rate: those of the robot, replaced by a number or by numbers by name or pattern."""
-    out = motion_limits(model, name)
+def limits_by_name(model: Model, name: str, limit: Limit, default: Array) -> Array:
+    """Return maximum magnitudes (nv,): `default`, replaced by a number or by numbers by name or pattern.
+
+    name  of the quantity, in messages
+    """
     if limit is None:
-        return out
+        return default
+    out = default.copy()
     if not isinstance(limit, Mapping):
         return np.full(model.nv, _limit(limit, name, name))
     patterns: dict[str, float] = {}

@@ -135,7 +135,7 @@ COMMANDS: dict[str, str | click.Command] = {
     "plot": "result_commands", "replay": "result_commands", "parameters": "trajectory_commands",
     "identify": "trajectory_commands",
     "derivatives": "trajectory_commands", "assemble": "assembly", "ik": "inverse_kinematics",
-    "move": "robot_commands", "export": "robot_commands",
+    "move": "robot_commands", "excite": "robot_commands", "export": "robot_commands",
     "template": "robot_commands", "schema": "robot_commands", "warmup": "robot_commands",
     "demo": "example_commands", "examples": "example_commands"}
 

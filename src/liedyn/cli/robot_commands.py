@@ -1,4 +1,4 @@
-"""Commands on robot files: `info`, `check`, `view`, `convert`, `export`, `move`; `template`, `schema`, `warmup`."""
+"""Commands on robot files: `info`, `check`, `view`, `convert`, `export`, `move`, `excite`; `template`, `schema`, `warmup`."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -33,6 +33,7 @@ if TYPE_CHECKING:                       # imports NumPy
     from liedyn.analysis.moves import Move
     from liedyn.arrays import Array, Base, Frame
     from liedyn.io.ros_bag import BagOptions
+    from liedyn.io.trajectory_csv import Trajectory
     from liedyn.model.model import Model
     from liedyn.robot_files import ReadingOptions
 
@@ -339,8 +340,6 @@ def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: 
     if as_json and output == "-":
         raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
 
-    from liedyn.analysis.recorded_robot import MIMIC_IGNORED, options_comment
-
     tasks = tasks_of_options(**goals)
     if not target and not tasks:
         raise click.UsageError("no target: give --to JOINT=VALUE, or --link NAME with a target such as --pose X,Y,Z,R,P,Y.")
@@ -357,15 +356,101 @@ def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: 
     planned = plan()
     console.robot(planned.model)
     trajectory = planned.trajectory(step)
-    comments = options_comment(reading, Path() if output == "-" else Path(output).absolute().parent)
-    if ignore_mimic:
-        comments["mimic"] = MIMIC_IGNORED
-    replace(trajectory, header=trajectory.header | comments, model="").save(output, force=force)   # the comments name the robot
+    rows = save_planned(trajectory, output, reading, ignore_mimic=ignore_mimic, force=force)
     console.message(planned.summary)
     if as_json:
         console.result_json({"output": output, "duration": planned.duration, "limiting": list(planned.limiting),
                              "rows": len(trajectory)})
-    console.file(output, f"{len(trajectory.columns)} columns, {len(trajectory)} rows")
+    console.file(output, rows)
+
+
+# excite -----------------------------------------------------------------------------------------------------------------
+
+@click.command(short_help="Plan a motion that makes the inertial parameters identifiable, within limits.")
+@robot_argument
+@click.option("--duration", type=float, default=10.0, show_default=True, metavar="SECONDS", help="Duration: a multiple of the "
+              "period.")
+@click.option("--period", type=float, metavar="SECONDS", help="Period of the Fourier series. Default: the duration.")
+@click.option("--harmonics", type=int, default=5, show_default=True, metavar="N", help="Number of frequencies: 1/period to "
+              "N/period.")
+@click.option("--rate", type=float, default=100.0, show_default=True, metavar="HZ", help="Rows per second, of the CSV and of the "
+              "recording.")
+@click.option("--noise", multiple=True, metavar="[JOINT=]NOISE", help="Standard deviation of the measured torque [N m or N], of "
+              "all joints or of a joint or pattern; may be repeated. inf: not measured. Default: 1 % of the effort limit.")
+@click.option("--criterion", type=click.Choice(["d-optimal", "condition"]), default="d-optimal", show_default=True,
+              help="Maximize log det of the information, or minimize the condition number.")
+@click.option("--parameter", "parameters", multiple=True, metavar="PATTERN", help="Base parameters of the criterion, such as "
+              "'mass.*'; may be repeated. Default: all.")
+@click.option("--with", "joints", multiple=True, type=click.Choice(["armature", "damping", "friction", "stiffness", "none"]),
+              help="Joint parameters to estimate; may be repeated. Default: those that the robot file has.")
+@click.option("--offset/--no-offset", default=True, show_default=True, help="Also estimate a constant torque of each joint.")
+@click.option("--position", multiple=True, metavar="JOINT=LOWER,UPPER", help="Position limits [rad or m]; may be repeated. "
+              "Default: from the robot file.")
+@click.option("--velocity", multiple=True, metavar="[JOINT=]LIMIT", help="Maximum velocity [rad/s or m/s], of all joints or of a "
+              "joint or pattern; may be repeated. Default: from the robot file.")
+@click.option("--acceleration", multiple=True, metavar="[JOINT=]LIMIT", help="Maximum acceleration [rad/s^2 or m/s^2].")
+@click.option("--torque", multiple=True, metavar="[JOINT=]LIMIT", help="Maximum joint torque or force [N m or N].")
+@click.option("--starts", type=int, default=20, show_default=True, metavar="N", help="Number of random starts.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the random starts.")
+@click.option("-o", "--output", type=click.Path(), default="-", help="CSV to write. Default: stdout, without the table.")
+@with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
+def excite(robot: str, joints: tuple[str, ...], noise: tuple[str, ...], position: tuple[str, ...],             # noqa: PLR0913
+           velocity: tuple[str, ...], acceleration: tuple[str, ...], torque: tuple[str, ...], output: str, base: Base | None,
+           ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console,
+           **options: Any) -> None:
+    """Plan a motion of ROBOT from which its base parameters can be identified as well as its limits allow, and print the standard
+    deviation of each parameter before anything is measured.
+
+    The motion is periodic, and starts and ends at rest. Self-collision and the surroundings are not considered: limit the
+    positions, and replay the motion before it is used.
+
+    \b
+    Examples:
+      liedyn excite robots/ur5.yaml -o excite.csv
+      liedyn excite robots/ur5.yaml --duration 20 --period 10 --velocity 2 \\
+          --position elbow_joint=-2,2 --noise 0.5 -o excite.csv --force
+      liedyn replay excite.csv
+    """
+    from liedyn.io.atomic_output import check_output
+
+    if as_json and output == "-":
+        raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
+    if "none" in joints and len(joints) > 1:
+        raise click.UsageError("--with none cannot be combined with another --with.")
+
+    def read() -> Model:
+        from liedyn.robot_files import read_model
+        return read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, **reading)
+
+    with arguments_first(read):
+        check_output(output, force=force)
+
+    from liedyn.analysis.excitation import excitation_of_texts
+    from liedyn.report.result_summary import excitation_text, excitation_to_dict
+
+    model = read()
+    console.robot(model)
+    kinds = tuple(kind for kind in joints if kind != "none") if joints else None
+    with console.progress.stage("optimizing the motion"):
+        motion = excitation_of_texts(model, {"noise": noise, "position": position, "velocity": velocity,
+                                             "acceleration": acceleration, "torque": torque}, joints=kinds, **options)
+    rows = save_planned(motion.trajectory(), output, reading, ignore_mimic=ignore_mimic, force=force)
+    console.message(motion.summary)
+    if as_json:
+        console.result_json(excitation_to_dict(motion) | {"output": output})
+    elif output != "-" and not console.quiet:
+        console.result(excitation_text(motion, whole=console.verbose))
+    console.file(output, rows)
+
+
+def save_planned(trajectory: Trajectory, output: str, reading: ReadingOptions, *, ignore_mimic: bool, force: bool) -> str:
+    """Write a planned motion, with comments that name the robot and how it was read. Return its numbers of columns and rows."""
+    from liedyn.analysis.recorded_robot import MIMIC_IGNORED, options_comment
+    comments = options_comment(reading, Path() if output == "-" else Path(output).absolute().parent)
+    if ignore_mimic:
+        comments["mimic"] = MIMIC_IGNORED
+    replace(trajectory, header=trajectory.header | comments, model="").save(output, force=force)   # the comments name the robot
+    return f"{len(trajectory.columns)} columns, {len(trajectory)} rows"
 
 
 # template ---------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.analysis.identification import RELIABLE, UNRELIABLE, Identification
+from liedyn.analysis.excitation import Excitation
+from liedyn.analysis.identification import IMPRECISE_FROM, RELIABLE, UNRELIABLE, Identification
 from liedyn.dynamics.inertial_parameters import BaseParameters
 from liedyn.dynamics.inverse_kinematics import InverseKinematics
 from liedyn.errors import LiedynWarning, list_names, size_text
@@ -195,6 +196,39 @@ def _listed(names: Sequence[str], whole: bool) -> str:
 
 def _finite(x: float) -> float | None:
     return float(x) if math.isfinite(x) else None
+
+
+# Motions for identification ---------------------------------------------------------------------------------------------
+
+def excitation_text(motion: Excitation, *, whole: bool = False) -> str:
+    """Return a table of base parameters with the deviations that the motion promises, and the parameters that none identifies."""
+    base = motion.base
+    head = ["parameter", "robot file", "deviation", "relative", "unit", _REGROUPING]
+    rows = [[base.names[k], f"{x:.6g}", f"{s:.2g}", _percent(ratio), base.units[k], base.regrouping(k)]
+            for k, (x, s, ratio) in enumerate(zip(base.values, motion.deviations, motion.relative, strict=True))]
+    part = [head, *rows] if whole else narrow([head, *rows])
+    imprecise = [name for name, ratio in zip(base.names, motion.relative, strict=True) if ratio > IMPRECISE_FROM]
+    notes = [f"no motion identifies: {_listed(base.unidentifiable, whole)}" if base.unidentifiable else
+             "every parameter is identifiable, alone or in a sum with others"]
+    if imprecise:
+        notes.append(f"{len(imprecise)} of {len(base)} deviations are above {100 * IMPRECISE_FROM:g} % of the value: "
+                     f"{_listed(imprecise, whole)}")
+    lines = table(part, [k for k, name in enumerate(part[0]) if name in _LEFT], _WIDEST)
+    return "\n".join([f"{motion.model.name}: {len(base)} base parameters of {len(base.parameters.names)}, and their predicted "
+                      "deviations", *lines, *_lines(notes, whole)])
+
+
+def excitation_to_dict(motion: Excitation) -> dict[str, Any]:
+    """Return plain data for JSON: numbers at full precision."""
+    base, model = motion.base, motion.model
+    out = parameters_to_dict(model, base, None)
+    for entry, deviation, relative in zip(out["base_parameters"], motion.deviations, motion.relative, strict=True):
+        entry |= {"deviation": float(deviation), "relative_deviation": float(relative)}
+    return out | {"duration": motion.duration, "period": motion.period, "rate": motion.rate, "log_det": motion.log_det,
+                  "condition": motion.condition, "starts": motion.starts.tolist(),
+                  "center": dict(zip(model.q_names, motion.center.tolist(), strict=True)), "sine": motion.sine.tolist(),
+                  "cosine": motion.cosine.tolist(), "noise": dict(zip(model.v_names, map(_finite, motion.noise), strict=True)),
+                  "limits": [use._asdict() for use in motion.limits]}
 
 
 # Plan of a run (dry run) -------------------------------------------------------------------------------------------------

@@ -1,0 +1,220 @@
+"""Motions for identification: gradients, limits, predicted deviations, symmetries, and errors for what cannot be planned."""
+import dataclasses
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from coupled_robots import coupled_robot
+from liedyn.analysis import excitation
+from liedyn.dynamics.inertial_parameters import JOINT_PARAMETERS, contracted_derivatives
+from zoo import ROBOTS, model_of, state
+
+ARM = "robots/double_pendulum.yaml"
+OPTIONS = {"duration": 4.0, "noise": 0.1, "velocity": 3.0, "torque": 40.0, "harmonics": 3, "starts": 2, "joints": ()}
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return ld.load(ARM)
+
+
+@pytest.fixture(scope="module")
+def motion(arm):
+    return ld.excite(arm, **OPTIONS)
+
+
+def fourth_order(function, step):
+    """Return the derivative of function(e) at 0 from four values."""
+    return (8 * (function(step) - function(-step)) - function(2 * step) + function(-2 * step)) / (12 * step)
+
+
+# Gradients --------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_derivatives_of_a_sum_of_entries_of_the_regressor(name):
+    """Along a random direction, against differences; with the robot's parameters in one row, against inverse dynamics."""
+    model = model_of(name)
+    q, v, a, _ = state(model, 3, 9)
+    rng = np.random.default_rng(4)
+    pi = ld.inertial_parameters(model, passive=True).values
+    rows = rng.standard_normal((9, model.nv))
+    of_force = contracted_derivatives(model, q, v, a, rows[:, :, None] * pi, True, None)
+    for part, D in zip(of_force, ld.inverse_dynamics_derivatives(model, q, v, a), strict=True):
+        expected = np.einsum("ni,nik->nk", rows, D)
+        assert np.abs(part - expected).max(initial=0.0) < 1e-12 * max(np.abs(expected).max(initial=0.0), 1.0)
+    weights = rng.standard_normal(ld.regressor(model, q, v, a, joints=JOINT_PARAMETERS).shape)
+    parts = contracted_derivatives(model, q, v, a, weights, True, JOINT_PARAMETERS)
+    dq, dv, da = rng.standard_normal((3, 9, model.nv))
+
+    def total(e):
+        Y = ld.regressor(model, ld.integrate(model, q, e * dq), v + e * dv, a + e * da, joints=JOINT_PARAMETERS)
+        return (weights * Y).sum(axis=(1, 2))
+
+    along = sum((part * direction).sum(axis=1) for part, direction in zip(parts, (dq, dv, da), strict=True))
+    assert np.abs(along - fourth_order(total, 1e-4)).max() < 1e-8 * np.abs(along).max()
+
+
+def experiment(model, criterion="d-optimal", parameters=()):
+    """Return an experiment on a robot with unit noise, and coefficients of a motion within its limits."""
+    base = ld.base_parameters(model, joints=("damping", "offset"))
+    settings = excitation._settings(5.0, None, 3, 100.0, criterion, 1, 0)
+    out = excitation._Experiment(model, base, ("damping", "offset"), np.ones(model.nv),
+                                 excitation._limits(model, None, 10.0, 100.0, 1e3), settings,
+                                 excitation._chosen(base, parameters, criterion))
+    unit = out.unit()
+    return out, out.random_motion(np.random.default_rng(1), unit, out.samples)
+
+
+SINGLE = ["universal", "euler", "one degree of freedom each"]
+MODELS = {name: lambda name=name: model_of(name) for name in SINGLE} | {
+    "couplings": lambda: coupled_robot(3, types=("revolute", "prismatic", "helical"))}
+CASES = [("d-optimal", ()), ("d-optimal", ("h*",)), ("condition", ())]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_of_criteria_and_of_limits(name):
+    """Differences of the criteria are right to 1e-6: rounding of log det relative to the step, times the condition number."""
+    model = MODELS[name]()
+    for criterion, parameters in CASES[:2] if name == "couplings" else CASES:       # with couplings, it is infinite at random
+        e, x = experiment(model, criterion, parameters)
+        dx = np.random.default_rng(2).standard_normal(x.shape) * e.unit()
+        value, gradient = e.criterion(x)
+        expected = fourth_order(lambda h, e=e, x=x, dx=dx: e.criterion(x + h * dx)[0], 1e-5)
+        assert np.isfinite(value)
+        assert abs((gradient * dx).sum() - expected) < 1e-5 * np.linalg.norm(gradient * dx)
+    _, _, change_of = e.limit_terms(x, e.unit(), e.samples, *np.ones((2, 4, len(e.samples.q), model.nv)))
+    expected = fourth_order(lambda h: e.relative(x + h * dx, e.samples), 1e-6)
+    assert np.abs(change_of((dx / e.unit()).ravel()) - np.where(e.limited, expected, 0.0)).max() < 1e-8 * np.abs(expected).max()
+
+
+# The motion -------------------------------------------------------------------------------------------------------------
+
+def test_the_motion_is_within_limits_between_its_rows_and_starts_and_ends_at_rest(arm, motion):
+    t = np.linspace(0.0, 4.0, 10 * len(motion.trajectory()))
+    q, v, a = motion.at(t)
+    tau = ld.inverse_dynamics(arm, q, v, a)
+    assert np.abs(v).max() <= 3.0 and np.abs(tau).max() <= 40.0
+    assert {(use.kind, use.limit) for use in motion.at_limits} <= {("velocity", 3.0), ("velocity", -3.0), ("torque", 40.0),
+                                                                   ("torque", -40.0)}
+    for use in motion.limits:                                       # peaks between samples are within 1e-4
+        x = {"velocity": v, "torque": tau}[use.kind][:, arm.v_names.index(use.coordinate)]
+        assert abs(np.abs(x).max() - abs(use.peak)) < 2e-3 * abs(use.limit)
+    assert max(np.abs(x[[0, -1]]).max() for x in (v, a)) < 1e-12 and np.abs(q[0] - q[-1]).max() < 1e-12
+    h = 1e-6
+    assert np.abs((motion.at(t + h).q - motion.at(t - h).q) / (2 * h) - v).max() < 1e-8
+    assert np.abs((motion.at(t + h).v - motion.at(t - h).v) / (2 * h) - a).max() < 1e-7
+
+
+def test_it_informs_more_than_random_motions_and_more_starts_never_less(arm, motion):
+    e = excitation._Experiment(arm, motion.base, ("offset",), motion.noise, excitation._limits(arm, None, 3.0, None, 40.0),
+                               excitation._settings(4.0, None, 3, 100.0, "d-optimal", 1, 0), np.ones(len(motion.base), bool))
+    rng, unit = np.random.default_rng(5), e.unit()
+    rows = len(motion.base) * np.log(401)
+    assert max(rows - e.value(e.random_motion(rng, unit, e.samples)) for _ in range(50)) < motion.log_det - 1.0
+    assert len(motion.starts) == 2 and motion.starts[0] >= motion.starts[1]
+    assert ld.excite(arm, **OPTIONS).trajectory().columns["q.elbow"].tolist() == motion.trajectory().columns["q.elbow"].tolist()
+    assert ld.excite(arm, **OPTIONS | {"seed": 1}).log_det != motion.log_det
+
+
+def test_criteria_and_chosen_parameters(arm, motion):
+    conditioned = ld.excite(arm, **OPTIONS, criterion="condition")
+    assert conditioned.condition < motion.condition and conditioned.log_det < motion.log_det
+    names = [name for name in motion.names if name.startswith("offset")]
+    chosen = ld.excite(arm, **OPTIONS, parameters=["offset.*"])
+    k = [motion.names.index(name) for name in names]
+    sizes = motion.base.sizes[motion.base.columns][k]
+
+    def information(m):
+        return -np.linalg.slogdet(m.covariance[np.ix_(k, k)] / np.outer(sizes, sizes))[1]
+
+    assert abs(information(chosen) - chosen.log_det) < 1e-8 * abs(chosen.log_det)
+    assert information(chosen) > information(motion)
+
+
+def test_a_period_of_half_the_duration_has_half_the_variance(arm):
+    one, two = (ld.excite(arm, **OPTIONS | {"duration": T, "period": 4.0, "rate": 250.0}) for T in (4.0, 8.0))
+    assert np.array_equal(one.sine, two.sine)
+    assert np.abs(2.0 * (two.deviations / one.deviations)**2 - 1.0).max() < 0.01     # the first row and the last one count once
+
+
+def test_predicted_deviations_are_those_of_estimates(arm, motion):
+    """Errors of 60 noisy recordings in predicted deviations: their squares have the mean 1 +- 0.1 (four deviations)."""
+    t = motion.trajectory().t
+    q, v, a = motion.at(t)
+    tau, rng = ld.inverse_dynamics(arm, q, v, a), np.random.default_rng(0)
+    Y = ld.regressor(arm, q, v, a, joints=("offset",))[:, :, motion.base.columns].reshape(-1, len(motion.base))
+    errors = np.linalg.lstsq(Y, (0.1 * rng.standard_normal((60, *tau.shape))).reshape(60, -1).T, rcond=None)[0]
+    L = np.linalg.cholesky(motion.covariance)
+    assert abs((np.linalg.solve(L, errors)**2).mean() - 1.0) < 4.0 * np.sqrt(2.0 / errors.size)
+    fit = ld.identify(arm, t, q, tau + 0.1 * rng.standard_normal(tau.shape), v=v, a=a, joints=())
+    assert fit.names == motion.names
+    assert np.abs(fit.deviations / motion.deviations - 1.0).max() < 0.15          # fitted noise of 402 rows, and its colour
+    assert abs(fit.condition / motion.condition - 1.0) < 0.15
+
+
+# Symmetries -------------------------------------------------------------------------------------------------------------
+
+def renamed(arm):
+    robot = arm.description
+    links = tuple(dataclasses.replace(link, name=f"l_{link.name}") for link in robot.links)
+    joints = tuple(dataclasses.replace(joint, name=f"j_{joint.name}", parent=f"l_{joint.parent}" if joint.parent != "world"
+                                       else joint.parent, child=f"l_{joint.child}") for joint in robot.joints)
+    return ld.build(dataclasses.replace(robot, links=links, joints=joints))
+
+
+def reordered(arm):
+    return ld.build(dataclasses.replace(arm.description, links=arm.description.links[::-1], joints=arm.description.joints[::-1]))
+
+
+def turned(arm):
+    """Return the robot with its base and gravity turned by the same rotation."""
+    R = np.array([[0.0, -0.6, 0.8], [1.0, 0.0, 0.0], [0.0, 0.8, 0.6]])
+    T = np.eye(4)
+    T[:3, :3] = R
+    origin = ld.link_pose(arm, arm.neutral(), "upper")                # of the first joint, which is at the world
+    return arm.with_changes(gravity=R @ arm.gravity, origin={"shoulder": T @ origin})
+
+
+@pytest.mark.parametrize("change", [renamed, reordered, turned])
+def test_it_does_not_depend_on_names_order_and_orientation(arm, motion, change):
+    """The same coefficients have the same information; the search from the same start ends at the same optimum."""
+    other = change(arm)
+    result = ld.excite(other, **OPTIONS)
+    assert abs(result.log_det - motion.log_det) < 1e-3 * abs(motion.log_det) if change is reordered else (
+        abs(result.log_det - motion.log_det) < 1e-6 * abs(motion.log_det))
+
+
+# Errors -----------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("options", "text"), [
+    ({"duration": -1.0}, "duration must be a number > 0, got -1.0"),
+    ({"period": 3.0}, "duration must be a multiple of the period 3 s, so that the motion ends at rest; got 4"),
+    ({"harmonics": 1}, "harmonics must be an integer >= 2, got 1"),
+    ({"starts": 0}, "starts must be an integer >= 1, got 0"),
+    ({"rate": 1e9}, "needs more than 10000000 rows"),
+    ({"criterion": "trace"}, "criterion must be one of d-optimal, condition, got 'trace'"),
+    ({"noise": -1.0}, "noise must be a number > 0, got -1.0"),
+    ({"noise": None}, "the torque noise of shoulder, elbow is not known, since the robot file has no effort limit"),
+    ({"noise": {"elbow": 0.1, "shoulder": np.inf}}, "the measured torques do not determine"),
+    ({"velocity": None, "torque": None}, "shoulder, elbow have no limit, so that a faster motion is always better"),
+    ({"velocity": {"elbw": 1.0}}, "velocity: the robot has no moving joint 'elbw' (did you mean elbow?)"),
+    ({"position": {"elbow": (1.0, -1.0)}}, "position['elbow'] must be two numbers, lower < upper, got (1.0, -1.0)"),
+    ({"torque": {"shoulder": 1e-3}, "position": {"shoulder": (1.0, 2.0)}}, "no random motion is within the limits; of the last "
+     "one, at rest, the torque of shoulder is "),
+    ({"parameters": ["mas"]}, "no base parameter 'mas'"),
+    ({"parameters": ["h*"], "criterion": "condition"}, "the criterion 'condition' is that of all base parameters"),
+])
+def test_errors_name_the_option(arm, options, text):
+    with pytest.raises(ld.LiedynError) as error:
+        ld.excite(arm, **OPTIONS | options)
+    assert text in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("robot", "text"), [
+    ("robots/quadrotor.yaml", "excite does not support ball and free joints"),
+    ("robots/four_bar.yaml", "excite does not account for the constraints of robot four_bar"),
+])
+def test_robots_that_are_not_supported(robot, text):
+    with pytest.raises(ld.ModelError, match=text):
+        ld.excite(ld.load(robot), velocity=1.0, noise=1.0)

@@ -1,0 +1,51 @@
+"""`liedyn excite`: what it writes and says."""
+import json
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from command_line import run as command
+
+ROBOT = "robots/double_pendulum.yaml"
+OPTIONS = ("--noise", "0.1", "--noise", "sh*=0.2", "--velocity", "elbow=2", "--torque", "40", "--position", "elbow=-1,1",
+           "--harmonics", "2", "--starts", "1", "--with", "none")
+
+
+def test_it_writes_the_motion_of_excite(tmp_path):
+    path = tmp_path / "motion.csv"
+    done = command("excite", ROBOT, *OPTIONS, "--rate", "50", "--duration", "6", "--period", "3", "--seed", "2", "--json", "-o",
+                   path)
+    motion = ld.excite(ld.load(ROBOT), noise={"*": 0.1, "sh*": 0.2}, velocity={"elbow": 2.0}, torque=40.0, harmonics=2, starts=1,
+                       position={"elbow": (-1.0, 1.0)}, joints=(), rate=50.0, duration=6.0, period=3.0, seed=2)
+    report, rows = json.loads(done.stdout), ld.read_trajectory(path)
+    assert np.array_equal(rows.columns["a.elbow"], motion.trajectory().columns["a.elbow"]) and len(rows) == 301
+    assert [x["deviation"] for x in report["base_parameters"]] == motion.deviations.tolist()
+    assert report["noise"] == {"shoulder": 0.2, "elbow": 0.1} and report["log_det"] == motion.log_det
+    assert [x["kind"] for x in report["limits"]] == [use.kind for use in motion.limits]
+    assert motion.summary in done.stderr
+    fit = ld.identify(ld.load(ROBOT), rows.t, motion.at(rows.t).q, ld.inverse_dynamics(ld.load(ROBOT), *motion.at(rows.t)))
+    assert "not excited" not in fit.verdicts
+
+
+def test_it_prints_the_predicted_deviations_and_what_is_not_identifiable(tmp_path):
+    done = command("excite", ROBOT, *OPTIONS, "--no-offset", "-o", tmp_path / "motion.csv")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "double_pendulum: 6 base parameters of 20, and their predicted deviations"
+    assert lines[1].split() == ["parameter", "robot", "file", "deviation", "relative", "unit", "stands", "for"]
+    assert "no motion identifies: mass.upper, hy.upper, " in done.stdout
+    text = command("excite", ROBOT, *OPTIONS).stdout
+    assert text.startswith("# robot: ") and "predicted" not in text
+
+
+@pytest.mark.parametrize(("options", "text"), [
+    (["--position", "elbow"], "position elbow: expected JOINT=LOWER,UPPER"),
+    (["--position", "elbow=1,2,3"], "position['elbow'] must be two numbers, lower < upper, got (1.0, 2.0, 3.0)"),
+    (["--position", "elbow=-1,1", "--position", "elbow=-2,2"], "position"),
+    (["--torque", "elbow=x"], "torque elbow must be a number > 0, got 'x'"),
+    (["--with", "none", "--with", "friction"], "--with none cannot be combined with another --with"),
+    (["--json"], "--json and a CSV cannot both go to stdout"),
+])
+def test_errors(options, text):
+    done = command("excite", ROBOT, "--noise", "1", "--velocity", "1", *options)
+    assert done.exit_code in (2, 3) and text in done.stderr and done.stderr.count("\n") == 1
