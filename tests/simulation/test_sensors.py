@@ -99,14 +99,27 @@ def test_a_force_torque_sensor_has_the_wrench_of_its_joint_and_external_wrenches
                                    atol=1e-12 * np.abs(expected).max())
 
 
-def test_reactions_of_loops_act_on_the_links_beyond_a_sensor(monkeypatch):
+@pytest.mark.parametrize("passive", [True, False])
+def test_reactions_of_loops_and_force_elements_act_on_the_links_beyond_a_sensor(passive, monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", "generic")
-    bars = "robots/four_bar.yaml"
-    sensors = {f"s{k}": {"type": "force_torque", "joint": name} for k, name in enumerate(ld.load(bars).joint_names)}
-    run = ld.run_scenario({"robot": bars, "duration": 0.02, "output_step": 0.01, "initial": {"v": {"crank": 2.0}},
-                           "sensors": sensors})
-    expected = ld.joint_wrenches(run.model, run.q, run.v, run.a, multipliers=run.multipliers)
-    np.testing.assert_allclose(run.measurements.values.reshape(expected.shape), expected, rtol=0, atol=1e-11)
+    model = ld.load("robots/toggle_clamp.yaml")
+    q, v, a = model.neutral()[None], np.full((1, model.nv), 0.3), np.full((1, model.nv), -0.2)
+    multipliers = np.linspace(1.0, 2.0, model.nc)[None]
+    acting = model if passive else ld.build(replace(model.description, elements=()))
+    expected = ld.joint_wrenches(acting, q, v, a, multipliers=multipliers)
+    rows = rows_of(model, q, v, a, multipliers=multipliers, passive=passive)
+    for k, name in enumerate(model.joint_names):
+        np.testing.assert_allclose(exact(rows, type="force_torque", joint=name), expected[:, k], rtol=0,
+                                   atol=1e-12 * np.abs(expected).max())
+
+
+def test_a_torque_sensor_does_not_measure_the_force_of_stops(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
+    run = ld.run_scenario({"robot": "robots/bouncing_arm.yaml", "duration": 0.01, "output_step": 0.005, "limits": "stop",
+                           "initial": {"q": {"elbow": 1.31}}, "joints": {"elbow": {"torque": 1.5}},
+                           "sensors": {"m": {"type": "torque", "joints": ["elbow"]}}})
+    assert np.abs(run.stops[:, 1]).max() > 1.0 and np.abs(run.tau[:, 1] - 1.5).max() > 1.0
+    np.testing.assert_allclose(run.measurements["tau.elbow"], 1.5, rtol=0, atol=1e-12)
 
 
 def test_measured_values_are_scaled_shifted_noisy_and_rounded():
