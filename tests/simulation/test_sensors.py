@@ -199,12 +199,22 @@ def test_lost_samples_are_empty_and_trajectories_have_the_last_one(tmp_path):
     np.testing.assert_array_equal(read.columns["q.elbow"], m["q.elbow"][~lost])
     np.testing.assert_array_equal(read.columns["imu.i.ax"], m["imu.i.ax"][~lost])
     assert [warning.code for warning in read.warnings] == ["rows-left-out"] and "missing" not in read.header
+    recording = run.measured_trajectory()
+    assert recording.columns.keys() == read.columns.keys() and recording.warnings == read.warnings
+    np.testing.assert_array_equal(recording.t, read.t)
+    for name, x in recording.columns.items():
+        np.testing.assert_array_equal(x, read.columns[name], err_msg=name)
     named = ld.read_trajectory(tmp_path / "run" / "trajectory.csv")
     np.testing.assert_array_equal(named.columns["meas.q.elbow"], columns["meas.q.elbow"])
-    everything = swing({"e": {"type": "encoder", "rate": 500, "dropout": 1}})
-    everything.save(tmp_path / "nothing")
-    with pytest.raises(TrajectoryError, match="no row has a value in each column of the motion"):
-        ld.read_trajectory(tmp_path / "nothing" / "measurements.csv")
+    nothing = swing({"e": {"type": "encoder", "rate": 500, "dropout": 1}})
+    nothing.save(tmp_path / "nothing")
+    for read_samples in (lambda: ld.read_trajectory(tmp_path / "nothing" / "measurements.csv"), nothing.measured_trajectory):
+        with pytest.raises(TrajectoryError, match="no row has a value in each column of the motion"):
+            read_samples()
+    whole = swing({"e": {"type": "encoder", "rate": 500}}).measured_trajectory()
+    assert len(whole) == 101 and whole.warnings == ()
+    with pytest.raises(ld.UsageError, match="the scenario needs the key sensors"):
+        swing({}).measured_trajectory()
 
 
 def test_a_run_on_disk_has_the_same_measurements(tmp_path, monkeypatch):

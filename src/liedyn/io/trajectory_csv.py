@@ -245,13 +245,18 @@ def read_trajectory(path: str | Path, *, columns: MapArgument | None = None, top
     trajectory = Trajectory(header, t, {column.name: column.values(values) for column in series},
                             {column.name: column.unit for column in series}, table.file, table.lines, mapping=mapping,
                             warnings=warnings)
-    return _complete_rows(trajectory) if MISSING in header else trajectory
+    return complete_rows(trajectory) if MISSING in header else trajectory
 
 
-def _complete_rows(trajectory: Trajectory) -> Trajectory:
-    """Return the rows with a value in each column of the motion."""
+def complete_rows(trajectory: Trajectory) -> Trajectory:
+    """Return the rows with a value in each column of the motion, and information about the others.
+
+    Raises TrajectoryError if there is none.
+    """
     motion = {name: np.isnan(x) for name, x in trajectory.columns.items() if is_motion_column(name)}
     incomplete = np.any([*motion.values()], axis=0) if motion else np.zeros(len(trajectory), dtype=bool)
+    if not incomplete.any():
+        return trajectory
     if incomplete.all():
         raise TrajectoryError("no row has a value in each column of the motion", place=Place(trajectory.source),
                               found=f"{len(trajectory)} rows", expected=f"rows with {list_names(list(motion), 4)}")

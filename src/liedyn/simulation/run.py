@@ -33,7 +33,7 @@ from liedyn.integrators.problem import Statistics
 from liedyn.io.scenarios.action_schema import Attach
 from liedyn.io.scenarios.scenario import Prescribe, Scenario
 from liedyn.io.scenarios.scenario_file import SCENARIO
-from liedyn.io.trajectory_csv import data_frame
+from liedyn.io.trajectory_csv import Trajectory, complete_rows, data_frame
 from liedyn.io.yaml_values import Overrides
 from liedyn.model.model import Model
 from liedyn.model.name_patterns import matching_names
@@ -58,6 +58,7 @@ from liedyn.simulation.trajectory_columns import (
     energy_columns,
     motion_columns,
     thrust_names,
+    trajectory_header,
 )
 
 if TYPE_CHECKING:
@@ -221,6 +222,24 @@ class Result(Immutable):
         if self.measurements is not None:
             columns += self.measurements.received(self.t)
         return columns + energy_columns(self.kinetic, self.potential, self.work)
+
+    def measured_trajectory(self) -> Trajectory:
+        """Return the samples of the sensors as a recording, for `ld.identify` and functions along trajectories.
+
+        Rows in which an encoder or torque sensor has no sample are left out. Raises UsageError without sensors, and
+        TrajectoryError if no row remains.
+
+        Examples
+        --------
+        >>> run = ld.run_scenario("configs/ur5_sensors.yaml", {"duration": 1})
+        >>> run.measured_trajectory()
+        <Trajectory of arrays: 125 rows, t = 0 to 1 s; columns q 6, tau 6, current 6, imu 6, force_torque 6>
+        """
+        if self.measurements is None:
+            raise UsageError("the run has no measurements: the scenario needs the key sensors")
+        samples = self.measurements.columns
+        return complete_rows(Trajectory(trajectory_header(self.model, passive=self.scenario.passive), self.measurements.t,
+                                        {name: x for name, _, x in samples}, {name: unit for name, unit, _ in samples}))
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a DataFrame with the columns of trajectory.csv, such as "q.elbow[rad]", and the time "t[s]" as index.
