@@ -153,6 +153,14 @@ def test_exact_data_give_the_true_body_whatever_the_robot_file(body):
     assert (result.data_share[:10] > 0.99).all() and not result.warnings
 
 
+def test_a_floating_base_has_no_damping(body):
+    """It is no joint of the robot file; its columns of the regressor have estimates."""
+    result = ld.consistent_parameters(fitted(body, noise=0.01, joints=["armature", "damping"]))
+    base = [k for k, name in enumerate(result.names) if ".base." in name]
+    assert len(base) == 12 and not result.values[base].any() and not result.deviations[base].any()
+    assert result.changes.keys() == {"mass", "com", "inertia"}
+
+
 def test_an_estimate_that_cannot_exist_becomes_a_body(body):
     thin = body.with_changes(inertia={"block": [0.01, 0.0101, 0.02]})
     fit = fitted(body, thin, 0.05, offset=False)

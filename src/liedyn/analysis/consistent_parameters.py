@@ -413,7 +413,10 @@ class _Prior:
             for key, value in zip(of_links, (mass, com, inertia), strict=True):
                 of_links[key][name] = value
         of_joints: dict[str, dict[str, Any]] = {}
+        of_base = _base_coordinates(self.model)
         for name, value in zip(self.names, values.tolist(), strict=True):
+            if name.partition(".")[2] in of_base:
+                continue
             kind, _, owner = name.partition(".")
             if kind in _NONNEGATIVE:
                 of_joints.setdefault(kind, {})[owner] = value
@@ -444,9 +447,11 @@ def _prior_of(model: Model, base: BaseParameters, only: Sequence[str] | None) ->
                 corrected += [] if possible else [link]
             else:
                 massless.append(link)
-    joints, columns = [], []
+    joints, columns, of_base = [], [], _base_coordinates(model)
     for k in range(10 * len(links), len(names)):
         kind, x, unit = names[k].partition(".")[0], float(values[k]), float(base.sizes[k])
+        if names[k].partition(".")[2] in of_base:
+            continue
         positive = kind in _NONNEGATIVE and x > 0.0
         columns.append(k)
         joints.append(_JointPrior(x, 1.0, True, False) if positive else
@@ -458,6 +463,12 @@ def _prior_of(model: Model, base: BaseParameters, only: Sequence[str] | None) ->
         T[k, i] = joint.size
     constant = np.where(T.any(axis=1), 0.0, values)
     return _Prior(model, names, tuple(factors), T, tuple(joints), constant, tuple(_prior_warnings(massless, corrected)))
+
+
+def _base_coordinates(model: Model) -> set[str]:
+    """Return the coordinates of a floating base that is no joint of the robot file, and so has no armature or damping."""
+    joints = {joint.name for joint in model.description.joints}
+    return {model.v_names[k] for joint in model.joints if joint.name not in joints for k in range(joint.v.start, joint.v.stop)}
 
 
 def _prior_warnings(massless: Sequence[str], corrected: Sequence[str]) -> Iterator[LiedynWarning]:
