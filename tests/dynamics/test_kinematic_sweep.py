@@ -229,7 +229,7 @@ def test_a_figure_has_a_panel_for_each_quantity():
     assert np.abs(line.get_xdata() - np.degrees(sweep.positions)).max() < 1e-12
     with pytest.raises(ld.NameLookupError, match="unknown plot 'torques' of this motion: expected one of positions"):
         ld.figure_of(sweep, "torques")
-    with pytest.raises(UsageError, match="joints and t are for the plot of one run, not of a sweep"):
+    with pytest.raises(UsageError, match="joints, t and against are for the plot of one run, not of a sweep"):
         ld.figure_of(sweep, joints=["crank"])
 
 

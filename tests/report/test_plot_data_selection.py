@@ -150,3 +150,12 @@ def test_a_result_is_drawn_for_a_column_of_a_page():
     assert figure.get_figwidth() == 3.5 and axes.get_xlim() == (pytest.approx(0.02), pytest.approx(0.08))
     with pytest.raises(UsageError, match="style"):
         result.plot(style="slides")
+
+
+def test_results_are_compared_in_the_same_panels():
+    slow, fast = (ld.simulate("robots/double_pendulum.yaml", duration=0.1, q0=[q, 0.0]) for q in (0.3, 0.9))
+    axes, = slow.plot("positions", against=[fast], joints=["shoulder"]).axes
+    assert [line.get_ydata()[0] for line in axes.lines] == [0.3, 0.9]
+    other = ld.simulate("robots/cart_pole.yaml", duration=0.1)
+    with pytest.warns(ld.LiedynWarning, match="the runs double_pendulum 1, cart_pole 2 have no joints in common"):
+        slow.plot(against=[other])

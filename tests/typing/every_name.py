@@ -195,7 +195,7 @@ def simulations(model: ld.Model, q: Array, v: Array) -> None:
     run = ld.simulate(model, duration=2, q0=[0.3, 0.0], tau=lambda t, q, v: -20 * q, rate=500)
     run = ld.simulate("arm.urdf", tau={"elbow": "-2*q"}, method="dopri5", passive=False)
     assert_type((run.t, run.reactions, run.check), tuple[Array, Array | None, dict[str, float]])
-    assert_type((run.plot("torques"), ld.figure_of(run)), tuple[Figure, Figure])
+    assert_type((run.plot("torques", against=[run]), ld.figure_of(run)), tuple[Figure, Figure])
     assert_type(ld.replay_of(run, against=[run], follow="hand"), str)
     run.save("runs/one", force=True)
     run.replay(Path("one.html"), against=[run], side_by_side=True, traces=["hand"], speed=0.5)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from liedyn.analysis.recorded_motion import positions_of
 from liedyn.analysis.recorded_robot import robot_of
 from liedyn.dynamics.constraints.kinematic_sweep import KinematicSweep
-from liedyn.errors import InputError, LiedynWarning, NameLookupError, TrajectoryError, UsageError, list_names
+from liedyn.errors import InputError, LiedynWarning, NameLookupError, TrajectoryError, UsageError, list_names, warn
 from liedyn.io.atomic_output import STDIO, translate_os_errors
 from liedyn.io.ros_bag import BagOptions, is_bag
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def figure_of(result: Result | Rollout | KinematicSweep, what: str = "positions", *, width: float | None = None,
-              style: Literal["screen", "paper"] = "screen", joints: Sequence[str] = (),
-              t: tuple[float, float] | None = None) -> Figure:
+def figure_of(result: Result | Rollout | KinematicSweep, what: str = "positions", *,
+              against: Sequence[Result] = (), width: float | None = None, style: Literal["screen", "paper"] = "screen",
+              joints: Sequence[str] = (), t: tuple[float, float] | None = None) -> Figure:
     """Return a Matplotlib figure of a simulated motion, of the runs of a rollout, or of a sweep of a driver.
 
     Parameters
@@ -51,6 +51,8 @@ def figure_of(result: Result | Rollout | KinematicSweep, what: str = "positions"
         motion, positions, velocities, torques, energy, …: the names of the files in the folder `plots` of a run. Of a rollout:
         positions, velocities, and if it has `forces` accelerations and torques. Of a sweep: positions, with mechanical advantages
         and transmission angles.
+    against : list of Result, optional
+        Other runs that are drawn in the same panels, numbered in this order.
     width : float, optional
         Width of the figure [inches], such as 3.5 or 7 for one or two columns of a page; panels and labels are arranged for it.
     style : "screen" or "paper"
@@ -69,7 +71,7 @@ def figure_of(result: Result | Rollout | KinematicSweep, what: str = "positions"
     NameLookupError
         If the motion has no such plot.
     UsageError
-        For a width, a style, joints or times that cannot be drawn.
+        For a width, a style, joints, times or other runs that cannot be drawn.
 
     Examples
     --------
@@ -78,15 +80,21 @@ def figure_of(result: Result | Rollout | KinematicSweep, what: str = "positions"
     >>> ld.figure_of(run, "positions", width=3.5, style="paper", joints=["elbow"]).savefig("elbow.pdf")
     """
     look = look_of(style, width)
-    if isinstance(result, Rollout | KinematicSweep) and (joints or t):
+    if isinstance(result, Rollout | KinematicSweep) and (joints or t or against):
         kind = "rollout" if isinstance(result, Rollout) else "sweep"
-        raise UsageError(f"joints and t are for the plot of one run, not of a {kind}")
+        raise UsageError(f"joints, t and against are for the plot of one run, not of a {kind}")
     if isinstance(result, KinematicSweep):
         plots = {"positions": draw_sweep(result, transmission_angles_of(result)[0], look)}
     elif isinstance(result, Rollout):
         plots = rollout_figures(result, what, look)
     else:
-        recording = select_times(recording_of(result), *(t or (None, None)))
+        recording = recording_of(result)
+        if against:
+            runs = [result, *against]
+            recording, warnings = _compare([recording_of(run) for run in runs],
+                                           [f"{run.model.name} {k}" for k, run in enumerate(runs, 1)])
+            warn(warnings)
+        recording = select_times(recording, *(t or (None, None)))
         plots = figures(replace(select_quantities(recording, (), joints), look=look))
     if what not in plots:
         raise NameLookupError(f"unknown plot {what!r} of this motion: expected one of {', '.join(plots)}")
@@ -160,10 +168,8 @@ def plotted_recording(trajectories: Sequence[str], robot: str | None, options: P
     recording = read[0][0]
     if len(read) > 1:
         names = _distinct_names(files)
-        recording = compare_runs([each for each, _ in read], names)
-        if not set.intersection(*({(group.name, s.joint) for group in each.groups for s in group.series} for each, _ in read)):
-            warnings += (LiedynWarning("nothing-compared", f"the runs {list_names(names, 4)} have no joints in common: "
-                                       "no panel compares them"),)
+        recording, of_comparison = _compare([each for each, _ in read], names)
+        warnings += of_comparison
         followed = [followed_of(motion) for motion in motions]
         if all(followed) and len({tuple(references[0].joints) for references in followed}) == 1:
             recording = replace(recording, tracking=_compared(motions))
@@ -179,6 +185,15 @@ def plotted_recording(trajectories: Sequence[str], robot: str | None, options: P
     recording = select_times(recording, options.start, options.end)
     recording = select_quantities(recording, options.quantities, options.joints)
     return replace(recording, look=options.look), warnings
+
+
+def _compare(recordings: Sequence[PlotData], names: Sequence[str]) -> tuple[PlotData, tuple[LiedynWarning, ...]]:
+    """Return the plot data of several runs in the same panels, and a warning if they have no joints in common."""
+    warnings: tuple[LiedynWarning, ...] = ()
+    if not set.intersection(*({(group.name, s.joint) for group in each.groups for s in group.series} for each in recordings)):
+        warnings = (LiedynWarning("nothing-compared", f"the runs {list_names(names, 4)} have no joints in common: "
+                                  "no panel compares them"),)
+    return compare_runs(recordings, names), warnings
 
 
 def _with_mechanism(recording: PlotData, motion: Trajectory, robot: str | None, reading: ReadingOptions | None,

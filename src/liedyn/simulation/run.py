@@ -260,15 +260,16 @@ class Result(Immutable):
         liedyn.write_run(self, Path(folder), force=force, plots=plots)
 
     @explained
-    def plot(self, what: str = "positions", *, width: float | None = None, style: Literal["screen", "paper"] = "screen",
-             joints: Sequence[str] = (), t: tuple[float, float] | None = None) -> Figure:
+    def plot(self, what: str = "positions", *, against: Sequence[Result] = (), width: float | None = None,
+             style: Literal["screen", "paper"] = "screen", joints: Sequence[str] = (),
+             t: tuple[float, float] | None = None) -> Figure:
         """Return a Matplotlib figure. `what` is a plot of run folders: positions, velocities, torques, motion, …
 
-        width [inches], style "paper", joints and the times t (first, last) are as for `figure_of`. Raises NameLookupError for a
-        plot that this motion does not have.
+        against (other runs in the same panels), width [inches], style "paper", joints and the times t (first, last) are as for
+        `figure_of`. Raises NameLookupError for a plot that this motion does not have.
         """
         import liedyn
-        return liedyn.figure_of(self, what, width=width, style=style, joints=joints, t=t)
+        return liedyn.figure_of(self, what, against=against, width=width, style=style, joints=joints, t=t)
 
     @explained
     def replay(self, path: str | os.PathLike[str], *, against: Sequence[Result] = (),       # noqa: PLR0913
