@@ -226,6 +226,14 @@ def test_a_run_on_disk_has_the_same_measurements(tmp_path, monkeypatch):
     assert disk.is_open and got.measurements == expected.measurements and np.array_equal(got.q, expected.q)
 
 
+@pytest.mark.parametrize(("sensor", "words"), [
+    ({"rate": 4}, "sensor m has only the sample at the start: its rate is 4 Hz"), ({"rate": 5}, None),
+    ({"delay": 0.2}, "sensor m measures only the torque of the start: its delay is 0.2 s"), ({"delay": 0.19}, None)])
+def test_sensors_that_measure_only_the_start_are_warned_about(sensor, words):
+    prepared = prepare({"robot": ARM, "duration": 0.2, "sensors": {"m": {"type": "torque"} | sensor}}, ())
+    assert [warning.message for warning in prepared.warnings if warning.code == "no-effect"] == ([words] if words else [])
+
+
 def test_times_of_samples_within_rounding_of_rows_are_the_same_rows():
     sensor = SimpleNamespace(sources=np.arange(4) / 10)
     assert np.array_equal(motion_times(np.array([0.0, 0.1, 0.2, 3 * 0.1]), [sensor]), [0.0, 0.1, 0.2, 3 * 0.1])

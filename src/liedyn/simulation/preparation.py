@@ -229,6 +229,12 @@ def _no_effect_warnings(scenario: Scenario, model: Model) -> WarningLog:
     named = any(rule.pattern != "*" for rule in of_thrusts)
     if named and scenario.sampling is None and not {*driven_actuators(scenario, model, None)} & {*thrust_limits(scenario, model)}:
         warnings.add("no-effect", "saturate has no effect on thrusts: `actuators` and `control` drive none of them")
+    for sensor in scenario.sensors:
+        if sensor.rate is not None and sensor.rate * scenario.duration < 1.0:
+            warnings.add("no-effect", f"sensor {sensor.name} has only the sample at the start: its rate is {sensor.rate:g} Hz")
+        elif sensor.delay >= scenario.duration:
+            warnings.add("no-effect", f"sensor {sensor.name} measures only the torque of the start: its delay is "
+                         f"{sensor.delay:g} s")
     if scenario.limits is not None and not limit_stops(scenario, model):
         warnings.add("no-effect", "limits has no effect: the robot file has no position limits for these joints")
     return warnings
