@@ -153,6 +153,17 @@ def test_predicted_deviations_are_those_of_estimates(arm, motion):
     assert abs(fit.condition / motion.condition - 1.0) < 0.15
 
 
+@pytest.mark.parametrize("joints", [(), ("damping",)])
+def test_a_rehearsal_identifies_what_is_predicted(arm, joints):
+    """Errors are about one predicted deviation; another seed gives other errors."""
+    motion = ld.excite(arm, **OPTIONS | {"joints": joints})
+    fit = motion.rehearse(3)
+    assert fit.names == motion.names and fit.verdict == "the model explains the torques"
+    assert np.abs(fit.deviations / motion.deviations - 1.0).max() < 0.15
+    errors = (fit.values - motion.base.values) / motion.deviations
+    assert 0.3 < np.sqrt(np.mean(errors**2)) < 2.0 and not np.array_equal(motion.rehearse(4).values, fit.values)
+
+
 # Symmetries -------------------------------------------------------------------------------------------------------------
 
 def renamed(arm):

@@ -38,12 +38,23 @@ def test_it_prints_the_predicted_deviations_and_what_is_not_identifiable(tmp_pat
     assert text.startswith("# robot: ") and "predicted" not in text
 
 
+def test_a_rehearsal(tmp_path):
+    options = (*OPTIONS, "--rehearse", "--seed", "1", "--force", "-o", tmp_path / "motion.csv")
+    lines = command("excite", ROBOT, *options).stdout.splitlines()
+    assert lines[1].split()[:6] == ["parameter", "robot", "file", "deviation", "rehearsed", "error"]
+    assert "rehearsal: the model explains the torques; root mean square" in " ".join(lines)
+    report = json.loads(command("excite", ROBOT, *options, "--json").stdout)
+    assert report["rehearsal"]["fit"]["verdict"] == "the model explains the torques"
+    assert lines[2].split()[3] == f"{report['rehearsal']['base_parameters'][0]['deviation']:.2g}"
+
+
 @pytest.mark.parametrize(("options", "text"), [
     (["--position", "elbow"], "position elbow: expected JOINT=LOWER,UPPER"),
     (["--position", "elbow=1,2,3"], "position['elbow'] must be two numbers, lower < upper, got (1.0, 2.0, 3.0)"),
     (["--position", "elbow=-1,1", "--position", "elbow=-2,2"], "position"),
     (["--torque", "elbow=x"], "torque elbow must be a number > 0, got 'x'"),
     (["--with", "none", "--with", "friction"], "--with none cannot be combined with another --with"),
+    (["--rehearse"], "--rehearse prints a table; name a file for the CSV with -o"),
     (["--json"], "--json and a CSV cannot both go to stdout"),
 ])
 def test_errors(options, text):

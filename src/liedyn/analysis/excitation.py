@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from liedyn.analysis.configurations import check_repetition
-from liedyn.analysis.identification import value_sizes
+from liedyn.analysis.identification import Identification, identify, value_sizes
 from liedyn.analysis.moves import MAX_ROWS, Limit, MoveState, limit_of_texts, limits_by_name
 from liedyn.analysis.recorded_motion import trajectory_of
 from liedyn.arrays import Array, ArrayLike, Integers, Mask
@@ -27,6 +27,7 @@ from liedyn.dynamics.constraints.couplings import follow_couplings, reduced_mode
 from liedyn.dynamics.derivatives import inverse_dynamics_derivatives
 from liedyn.dynamics.dynamics import inverse_dynamics, mass_matrix
 from liedyn.dynamics.inertial_parameters import (
+    JOINT_PARAMETERS,
     BaseParameters,
     base_parameters,
     contracted_derivatives,
@@ -174,6 +175,20 @@ class Excitation(Immutable):
         """Return the motion as a trajectory with columns q, v and a, from its start to its end, `rate` rows per second."""
         t = _row_times(self.duration, self.rate)
         return trajectory_of(self.model, t, *self.at(t))
+
+    def rehearse(self, seed: int = 0) -> Identification:
+        """Return what `identify` finds from this motion with simulated noise of the torques; q, v and a are exact.
+
+        Its deviations are those that the noise in the data shows. `deviations` are those that are predicted.
+        """
+        t = _row_times(self.duration, self.rate)
+        motion, rng = self.at(t), np.random.default_rng(seed)
+        sigma = np.where(self.model.follows, 0.0, self.noise) if self.model.nc else self.noise
+        tau = inverse_dynamics(self.model, *motion) + rng.standard_normal((len(t), self.model.nv)) * sigma
+        tau[:, np.isinf(sigma)] = np.nan
+        kinds = {name.partition(".")[0] for name in self.base.parameters.names} & set(JOINT_PARAMETERS)
+        return identify(self.model, t, motion.q, tau, v=motion.v, a=motion.a, joints=sorted(kinds - {"offset"}),
+                        offset="offset" in kinds)
 
 
 def excite(  # noqa: PLR0913 - independent options of a public function

@@ -392,12 +392,14 @@ def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: 
 @click.option("--torque", multiple=True, metavar="[JOINT=]LIMIT", help="Maximum joint torque or force [N m or N].")
 @click.option("--starts", type=int, default=20, show_default=True, metavar="N", help="Number of random starts.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the random starts.")
+@click.option("--rehearse", is_flag=True, help="Also identify the parameters from the motion with simulated noise, of this seed, "
+              "and print the errors.")
 @click.option("-o", "--output", type=click.Path(), default="-", help="CSV to write. Default: stdout, without the table.")
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def excite(robot: str, joints: tuple[str, ...], noise: tuple[str, ...], position: tuple[str, ...],             # noqa: PLR0913
-           velocity: tuple[str, ...], acceleration: tuple[str, ...], torque: tuple[str, ...], output: str, base: Base | None,
-           ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console,
-           **options: Any) -> None:
+           velocity: tuple[str, ...], acceleration: tuple[str, ...], torque: tuple[str, ...], rehearse: bool, output: str,
+           base: Base | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool,
+           console: Console, **options: Any) -> None:
     """Plan a motion of ROBOT from which its base parameters can be identified as well as its limits allow, and print the standard
     deviation of each parameter before anything is measured.
 
@@ -409,12 +411,15 @@ def excite(robot: str, joints: tuple[str, ...], noise: tuple[str, ...], position
       liedyn excite robots/ur5.yaml -o excite.csv
       liedyn excite robots/ur5.yaml --duration 20 --period 10 --velocity 2 \\
           --position elbow_joint=-2,2 --noise 0.5 -o excite.csv --force
+      liedyn excite robots/ur5.yaml --rehearse -o rehearsed.csv
       liedyn replay excite.csv
     """
     from liedyn.io.atomic_output import check_output
 
     if as_json and output == "-":
         raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
+    if rehearse and output == "-":
+        raise click.UsageError("--rehearse prints a table; name a file for the CSV with -o.")
     if "none" in joints and len(joints) > 1:
         raise click.UsageError("--with none cannot be combined with another --with.")
 
@@ -434,12 +439,17 @@ def excite(robot: str, joints: tuple[str, ...], noise: tuple[str, ...], position
     with console.progress.stage("optimizing the motion"):
         motion = excitation_of_texts(model, {"noise": noise, "position": position, "velocity": velocity,
                                              "acceleration": acceleration, "torque": torque}, joints=kinds, **options)
+    fit = None
+    if rehearse:
+        with console.progress.stage("identifying from simulated noise"):
+            fit = motion.rehearse(options["seed"])
+        console.warn(*fit.warnings)
     rows = save_planned(motion.trajectory(), output, reading, ignore_mimic=ignore_mimic, force=force)
     console.message(motion.summary)
     if as_json:
-        console.result_json(excitation_to_dict(motion) | {"output": output})
+        console.result_json(excitation_to_dict(motion, fit) | {"output": output})
     elif output != "-" and not console.quiet:
-        console.result(excitation_text(motion, whole=console.verbose))
+        console.result(excitation_text(motion, fit, whole=console.verbose))
     console.file(output, rows)
 
 

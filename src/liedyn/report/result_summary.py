@@ -200,11 +200,17 @@ def _finite(x: float) -> float | None:
 
 # Motions for identification ---------------------------------------------------------------------------------------------
 
-def excitation_text(motion: Excitation, *, whole: bool = False) -> str:
-    """Return a table of base parameters with the deviations that the motion promises, and the parameters that none identifies."""
+def excitation_text(motion: Excitation, fit: Identification | None = None, *, whole: bool = False) -> str:
+    """Return a table of base parameters with the deviations that the motion promises, and the parameters that none identifies.
+
+    fit   of a rehearsal
+    """
     base = motion.base
-    head = ["parameter", "robot file", "deviation", "relative", "unit", _REGROUPING]
-    rows = [[base.names[k], f"{x:.6g}", f"{s:.2g}", _percent(ratio), base.units[k], base.regrouping(k)]
+    head = ["parameter", "robot file", "deviation", *(["rehearsed", "error"] if fit else []), "relative", "unit", _REGROUPING]
+    errors: list[list[str]] = [[]] * len(base)
+    if fit:
+        errors = [[f"{s:.2g}", f"{x:.2g}"] for s, x in zip(fit.deviations, fit.values - base.values, strict=True)]
+    rows = [[base.names[k], f"{x:.6g}", f"{s:.2g}", *errors[k], _percent(ratio), base.units[k], base.regrouping(k)]
             for k, (x, s, ratio) in enumerate(zip(base.values, motion.deviations, motion.relative, strict=True))]
     part = [head, *rows] if whole else narrow([head, *rows])
     imprecise = [name for name, ratio in zip(base.names, motion.relative, strict=True) if ratio > IMPRECISE_FROM]
@@ -213,15 +219,21 @@ def excitation_text(motion: Excitation, *, whole: bool = False) -> str:
     if imprecise:
         notes.append(f"{len(imprecise)} of {len(base)} deviations are above {100 * IMPRECISE_FROM:g} % of the value: "
                      f"{_listed(imprecise, whole)}")
+    if fit:
+        ratio = np.sqrt(np.mean(((fit.values - base.values) / motion.deviations)**2))
+        notes.append(f"rehearsal: {fit.verdict}; root mean square of the errors in predicted deviations: {ratio:.3g} (1 on "
+                     "average)")
     lines = table(part, [k for k, name in enumerate(part[0]) if name in _LEFT], _WIDEST)
     return "\n".join([f"{motion.model.name}: {len(base)} base parameters of {len(base.parameters.names)}, and their predicted "
                       "deviations", *lines, *_lines(notes, whole)])
 
 
-def excitation_to_dict(motion: Excitation) -> dict[str, Any]:
-    """Return plain data for JSON: numbers at full precision."""
+def excitation_to_dict(motion: Excitation, fit: Identification | None = None) -> dict[str, Any]:
+    """Return plain data for JSON: numbers at full precision. fit: of a rehearsal, whose deviations are `rehearsed`."""
     base, model = motion.base, motion.model
     out = parameters_to_dict(model, base, None)
+    if fit:
+        out["rehearsal"] = parameters_to_dict(model, fit.base, fit)
     for entry, deviation, relative in zip(out["base_parameters"], motion.deviations, motion.relative, strict=True):
         entry |= {"deviation": float(deviation), "relative_deviation": float(relative)}
     return out | {"duration": motion.duration, "period": motion.period, "rate": motion.rate, "log_det": motion.log_det,
