@@ -405,6 +405,20 @@ def test_two_wrong_scales_are_both_found(arm):
     assert [joint.candidate for joint in fit.joints] == [*["a wrong scale of the torque"] * 2, ""]
 
 
+@pytest.mark.parametrize("delays", [(0.02, 0.02, 0.02), (0.01, 0.0, -0.015)])
+def test_delays_of_torques_are_estimated(arm, delays):
+    """To a tenth of a sample of 10 ms, also where only some torques are late. Joints of others are not blamed."""
+    model, t, q, _, tau = arm
+    late = np.stack([np.interp(t - delay, t, column) for delay, column in zip(delays, tau.T, strict=True)], axis=1)
+    fit = ld.identify(model, t[5:-5], q[5:-5], late[5:-5] + 0.003 * np.random.default_rng(2).standard_normal((len(t) - 10, 3)))
+    for joint, delay in zip(fit.joints, delays, strict=True):
+        assert abs(joint.delay - delay) < min(1e-3, 5.0 * joint.delay_deviation + 2e-4), (joint.delay, joint.delay_deviation)
+        assert joint.shifted == (delay != 0.0)
+    side = "late" if delays[0] == delays[2] else "early"
+    note = next(str(note) for note in fit.warnings if "does not explain" in str(note))
+    assert f"; the torque is {abs(fit.joints[2].delay):.3g} s {side})" in note
+
+
 def test_torques_with_the_opposite_sign_give_no_physical_robot(arm):
     v, tau = arm[3:]
     fit = fitted(arm, -(tau + FRICTION * v), 0, joints=("damping",))

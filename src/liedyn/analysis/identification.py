@@ -660,7 +660,8 @@ def _sign_warnings(model: Model, joints: Sequence[JointFit], source: Trajectory 
 
 def _describe_residual(joint: JointFit) -> str:
     if joint.candidate:
-        return f"similar to {joint.candidate} ({joint.deviations:.3g} deviations)"
+        delay = f"; the torque is {abs(joint.delay):.3g} s {'late' if joint.delay > 0.0 else 'early'}" if joint.shifted else ""
+        return f"similar to {joint.candidate} ({joint.deviations:.3g} deviations{delay})"
     colour = "" if joint.white else "not white, "
     if not joint.noise > 0.0:
         return f"{colour}without noise"

@@ -243,6 +243,10 @@ class JointFit:
     by_states   noise of the filtered torque that the noise of q, v, a causes [N m | N]
     ratio       of the measured torque to that of the robot file; NaN if these are not alike. If it is negative, the sign of
                 the torque, or its column, is probably wrong
+    delay       time by which the measured torque is late relative to the positions [s], estimated together with those of all
+                joints and the parameters; to first order, so for delays that are short relative to the motion. NaN if not
+                determined
+    delay_deviation  its standard deviation [s]
     """
 
     joint: str
@@ -259,6 +263,8 @@ class JointFit:
     measured: bool = True
     by_states: float = 0.0
     ratio: float = math.nan
+    delay: float = math.nan
+    delay_deviation: float = math.nan
 
     @property
     def explained(self) -> bool:
@@ -272,6 +278,11 @@ class JointFit:
     def material(self) -> bool:
         """Whether the residual is more than a thousandth of the torque."""
         return self.residual > max(_MATERIAL_MISFIT * self.force, self.rounding)
+
+    @property
+    def shifted(self) -> bool:
+        """Whether the residual resembles a time shift most, and the delay is determined."""
+        return self.candidate == _CAUSES["shift"] and math.isfinite(self.delay)
 
     @property
     def white(self) -> bool:
@@ -338,6 +349,7 @@ def joint_fits(model: Model, motion: FittedMotion, equations: FilteredEquations,
     tested = [np.array([name not in of_force or of_force[name][k] for name in row]) for k, row in enumerate(names)]
     single = [_scores(equations, k, C, tested[k]) for k, C in enumerate(candidates)]
     separate, residual = _separated(equations, candidates, single, tested)
+    delays = _delays(equations, low_pass(rates), measured)
     out, shifts, rescaled = [], *np.zeros((2, model.nv, len(solution.x)))
     for k, (name, test) in enumerate(zip(model.v_names, separate, strict=True)):
         scores, moments = test.scores, test.explained
@@ -351,8 +363,34 @@ def joint_fits(model: Model, motion: FittedMotion, equations: FilteredEquations,
         out.append(JointFit(name, float(residual[k] / np.sqrt(rows)), float(noise[k]), test.inflation,
                             _CAUSES[names[k][best]] if significant else "", score * significant, size * significant,
                             force, _detectable_scale(equations, k, candidates[k], gain, single[k], material, tested[k]),
-                            float(min_noise[k]), float(np.sqrt(len(equations.W) / rows)), by_states=float(by_states[k])))
+                            float(min_noise[k]), float(np.sqrt(len(equations.W) / rows)), by_states=float(by_states[k]),
+                            delay=float(delays[0, k]), delay_deviation=float(delays[1, k])))
     return tuple(out), shifts, rescaled
+
+
+def _delays(equations: FilteredEquations, rates: Array, measured: Mask) -> Array:
+    """Return the delay of the torque of each joint and its standard deviation (2, nv) [s]; NaN if not determined.
+
+    A torque that is late by d differs by -d times its rate. These columns of all joints are added to the regression, since a
+    delay of one joint also changes parameters that the torques of other joints depend on.
+
+    rates  (n, nv) of the fitted torques, after the low-pass filter
+    """
+    W, sizes, nv = equations.W, equations.solution.sizes, rates.shape[1]
+    delays, norms = np.full((2, nv), np.nan), np.linalg.norm(rates, axis=0)
+    late = np.flatnonzero(measured & (norms > 0.0))
+    if equation_count(W) < W.shape[2] - 1 + len(late) + _FEWEST:
+        return delays
+    columns = np.zeros((len(W), nv, len(late)))
+    columns[:, late, np.arange(len(late))] = -rates[:, late] / norms[late]
+    largest = np.max(np.linalg.norm(W[:, :, :-1], axis=(0, 1)) * sizes)
+    solution = fit(np.concatenate([W[:, :, :-1], columns, W[:, :, -1:]], axis=2), equations.min_noise,
+                   np.r_[sizes, np.full(len(late), largest)])
+    part = slice(len(sizes), None)
+    x, deviation = solution.x[part], np.sqrt((solution.root[part]**2).sum(axis=1))
+    known = ~np.asarray(solution.blind[part], dtype=bool)
+    delays[:, late[known]] = np.stack([x, deviation])[:, known] / norms[late[known]]
+    return delays
 
 
 @dataclass(frozen=True, eq=False)
