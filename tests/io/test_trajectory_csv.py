@@ -1,7 +1,9 @@
 """Trajectory files: what is read, errors and their texts, and that writing is atomic."""
+import copy
 import csv
 import io
 import os
+import pickle
 import re
 import sys
 import warnings
@@ -80,6 +82,15 @@ def test_spellings_of_the_same_file(read, content):
 def test_names_with_commas_quotes_and_brackets(read):
     motion = read('t,"q.a,b[rad]","q.say ""hi""",q.x[1][m]\n0,1,2,3\n')
     assert motion.units == {"q.a,b": "rad", 'q.say "hi"': "", "q.x[1]": "m"}
+
+
+def test_arrays_of_a_robot_are_those_of_motion_of(read):
+    trajectory = read("t,q.a\n0,1\n")
+    with pytest.raises(AttributeError, match=r"no attribute 'q': columns have names .*ld\.motion_of\(model, trajectory\)\.q is"):
+        _ = trajectory.q
+    with pytest.raises(AttributeError, match=r"'Trajectory' object has no attribute 'unit'$"):
+        _ = trajectory.unit
+    assert pickle.loads(pickle.dumps(trajectory)) == trajectory == copy.copy(trajectory)
 
 
 def test_single_row(read):

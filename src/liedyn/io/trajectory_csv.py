@@ -104,6 +104,12 @@ class Trajectory(Immutable):
     def __len__(self) -> int:
         return len(self.t)
 
+    if not TYPE_CHECKING:                                  # a type checker would accept attributes of any name
+        def __getattr__(self, name: str):
+            hint = f": columns have names such as columns['q.elbow'], and ld.motion_of(model, trajectory).{name} is the array"
+            raise AttributeError(f"'Trajectory' object has no attribute {name!r}{hint if name in ('q', 'v', 'a', 'tau') else ''}",
+                                 name=name, obj=self)
+
     def __repr__(self) -> str:
         kinds = Counter(name.partition(".")[0] for name in self.columns)
         counts = ", ".join(f"{kind} {n}" for kind, n in kinds.items())
