@@ -170,3 +170,16 @@ def test_linear_systems_and_fast_rollouts_are_errors_by_name():
     with pytest.raises(ld.UsageError, match="contacts that stick have no linear system"):
         ld.linearize_scenario({"robot": "robots/quadruped.yaml", "duration": 1.0, "contacts": {
             "links": {"*_foot": {"sphere": {"radius": 0.02}}}, "stick": 1e-4}})
+
+
+def test_a_hard_stop_carries_what_the_contact_does_not():
+    """A block is pressed along the ground into a hard stop, where the spring of its contact stays stretched."""
+    links, axes = [ld.Link("carrier"), ld.Link("block", MASS, inertia=[0.01, 0.02, 0.02])], [[1, 0, 0], [0, 0, 1]]
+    joints = [ld.Joint("x", "prismatic", "world", "carrier", axis=axes[0], limits=(-1, 0.05)),
+              ld.Joint("z", "prismatic", "carrier", "block", axis=axes[1])]
+    contacts = {"links": {"block": [{"point": [0, 0, 0]}]}, "friction": 0.5, "stick": 1e-3}
+    run = ld.simulate(ld.build(ld.Robot("block", links=links, joints=joints)), duration=0.5, contacts=contacts, limits="hard",
+                      q0={"z": -1e-3}, tau={"x": 12.0})
+    assert run.q[-1, 0] == 0.05 and run.contacts.tangential[-1] == pytest.approx(0.5 * MASS * G, rel=1e-3)
+    assert run.stops[-1, 0] == pytest.approx(run.contacts.tangential[-1, 0] - 12.0, abs=1e-9)
+    assert run.tau[-1, 0] == pytest.approx(12.0 + run.stops[-1, 0], abs=1e-9)

@@ -394,3 +394,14 @@ def test_inverse_dynamics_of_a_file_says_that_friction_is_regularized(tmp_path):
     run.save(tmp_path / "run")
     done = CliRunner().invoke(main, ["inverse", str(tmp_path / "run/trajectory.csv"), "-o", str(tmp_path / "out.csv")])
     assert done.exit_code == 0 and "rigid friction of slide acts as regularized friction here" in done.stderr
+
+
+def test_a_joint_sticks_and_slides_under_a_law_that_adapts():
+    """Whether it sticks is decided with the estimate of that time, with which the motion ended, and not with the first one."""
+    law = {"law": "slotine_li", "bandwidth": 5, "kd": 5, "motion": {"slide": "0.5*sin(2*t)"}, "adapt": True,
+           "adaptation_gain": 50}
+    run = ld.simulate(block(level=2.0, static=4.0), duration=3.5, control=law)
+    check_law(run, [2.0], tolerance=2.0 + 1e-9)                            # at rest up to the static level
+    names = [name for name, _ in events(run)]
+    assert names == ["slide sticks", "slide slides"] * (len(names) // 2) and len(names) >= 4
+    assert np.ptp(run.adaptation.estimate, axis=0).max() > 0.1

@@ -58,6 +58,20 @@ def test_an_impact_without_rebound_ends_at_rest_or_leaves_by_the_force(run, stop
     assert any("it stays at the stop until" in note for note in map(str, result.warnings)) == (stop == "event" and force >= 0)
 
 
+@pytest.mark.parametrize(("law", "sampling"), [
+    ({"pid": {"kp": 1, "kd": 1, "ki": 2, "target": "-1 + 1.2*step(t - 2)"}}, None), ({"pd": {"kp": 1, "kd": 0, "target": -1}}, 50)],
+    ids=["integral", "held"])
+def test_a_force_that_is_not_a_function_of_the_state_presses_on_a_stop(run, law, sampling):
+    """The integral of a pid law, and the torque that a sampled controller holds, against a force that pulls."""
+    events = {"hit": impact("a", -0.5, "falling", 0), "note": {"at": 2.2, "do": "record"}}
+    more = {} if sampling is None else {"sampling": {"rate": sampling}}
+    pull = [{"link": "a", "wrench": [0, 0, 0, 0, 0, 0.1]}]
+    result = run("slider", duration=2.4, joints={"a": {"torque": law}}, events=events, external_forces=pull, initial={
+        "v": {"a": -0.5}}, **more)
+    np.testing.assert_allclose([result.q[-1, 0], result.v[-1, 0]], [-0.5, 0.0], atol=1e-12)
+    assert [event.name for event in result.events] == ["hit", "note"]
+
+
 @METHODS
 @pytest.mark.parametrize("stop", STOPS)
 @pytest.mark.parametrize("later", [0.0, -0.1])

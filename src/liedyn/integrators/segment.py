@@ -601,14 +601,14 @@ class ImplicitStepper(Stepper):
 # The right-hand side at one state ---------------------------------------------------------------------------------------
 
 def evaluate_state(problem: InitialValueProblem, t: float, q: Array, v: Array, rhs: RightHandSide | None = None,
-                   integral: Array | None = None) -> MotionWorkspace:
+                   integral: Array | None = None, estimate: Array | None = None) -> MotionWorkspace:
     """Return a workspace with the inputs and accelerations at a state. Raises ComputationError if they cannot be evaluated.
 
-    rhs       right-hand side, for several evaluations of one problem; default: a new one, with `problem.signals`
-    integral  (nv,) integrals of pid laws; None: zero
+    rhs                 right-hand side, for several evaluations of one problem; default: a new one, with `problem.signals`
+    integral, estimate  see `SegmentStart`
     """
     ws, n, rhs = problem.workspace(), problem.size, rhs or RightHandSide(problem, problem.signals)
-    y, K = state_vector(problem, v, integral), np.zeros((2, n))
+    y, K = state_vector(problem, v, integral, estimate=estimate), np.zeros((2, n))
     code = rhs.evaluate(t, np.array(q), y, K, 0, ws)
     if code != RUNNING:
         raise failure(problem, code, t, ws, rhs.constraints)

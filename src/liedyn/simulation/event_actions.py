@@ -19,7 +19,6 @@ from liedyn.dynamics.dynamics import mass_matrix
 from liedyn.dynamics.singular_joints import with_positive_inertia
 from liedyn.errors import ComputationError, LiedynWarning, Place, ScenarioError, UsageError
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.integrators.segment import evaluate_state
 from liedyn.integrators.zero_crossings import comes_to_rest, crossing_direction, is_below_rounding
 from liedyn.io.scenarios.action_schema import Attach, Detach, EndRun, EnterPhase, Impact, Lock, RecordState, Set
 from liedyn.io.scenarios.scenario import Action, Event, Phase, Rule
@@ -454,7 +453,7 @@ class Actions:
 
     def _problem_with_supports(self, state: EventState) -> InitialValueProblem:
         """Return the problem in which coordinates rest at stops that support them, except the stops of the event."""
-        return self.problems.problem_with_stops(self._hard_stops.supporting_stops(self._other_stops, state, self.t, self.problem))
+        return self.problems.problem_with_stops(self._hard_stops.supporting_stops(self._other_stops, state, self.problem))
 
     def count_short_flights(self, event: Event, since: float, before: EventState) -> None:
         """Update the number of consecutive impacts of the event that followed at once, the last one after `since` seconds."""
@@ -541,7 +540,7 @@ class Actions:
             raise ComputationError(f"repeated impacts at {name} come to rest, but a coordinate of a ball or free joint cannot "
                                    "rest at a stop "
                                    "(stop the run or go to another phase)")
-        a = evaluate_state(self._problem_with_supports(state), self.t, state.q, v).a[k]
+        a = replace(state, v=v).accelerations(self._problem_with_supports(state))[k]
         if self.problem.prescribed[k] and a:
             raise ComputationError(f"repeated impacts at {name} come to rest, but it cannot rest since its acceleration is "
                                    "prescribed (stop "

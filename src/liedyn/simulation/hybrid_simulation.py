@@ -438,7 +438,7 @@ class HybridSimulation:
         rhs = RightHandSide(problem, problem.signals)
         if self.controller is not None:
             ZeroOrderHold(problem, self.controller, rhs).write_torques()
-        return evaluate_state(problem, start.t, start.q, start.v, rhs, start.integral)
+        return evaluate_state(problem, start.t, start.q, start.v, rhs, start.integral, start.estimate)
 
     def _enabled_events(self, problem: InitialValueProblem, start: SegmentStart) -> InitialValueProblem:
         """Return the problem without events that are over, belong to other phases or recur too soon.
@@ -644,7 +644,8 @@ class HybridSimulation:
 
     def _event_state(self, start: SegmentStart) -> EventState:
         problem = self.problems.current
-        return EventState(problem.model, start.q.copy(), start.v.copy(), np.zeros(len(start.v)), passive=problem.passive)
+        return EventState(problem.model, start.q.copy(), start.v.copy(), np.zeros(len(start.v)), passive=problem.passive,
+                          evaluate=lambda other, q, v: self._evaluate(other, replace(start, q=q, v=v)).a)
 
     def _record_event(self, name: str, start: SegmentStart, before: EventState, after: EventState) -> SegmentStart:
         change, phase = sum(after.energies) - sum(before.energies), self.problems.hybrid_state.phase or ""

@@ -9,7 +9,7 @@ Rows G of the velocity v take given values b instantaneously. Other forces are f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,6 @@ from liedyn.dynamics.scales import model_scales
 from liedyn.dynamics.singular_joints import with_positive_inertia
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.integrators.segment import evaluate_state
 from liedyn.integrators.zero_crossings import Numbers, is_below_rounding, is_resolvable, rounding_bound
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.description import RANK_TOLERANCE
@@ -162,6 +161,8 @@ class EventState:
     impulse        (…, nv) sum of impulses so far
     work, lost     (…) supplied and dissipated energy so far [J]
     passive        whether springs act
+    evaluate       of one run: the accelerations (nv,) of a problem at q, v with all that acts: held torques of a sampled
+                   controller, integrals, stretches of contacts, estimates
     contradicted   (…) whether impulses contradict each other
     stopped        (…) whether the run ends
     """
@@ -173,6 +174,7 @@ class EventState:
     work: float | Array = 0.0
     lost: float | Array = 0.0
     passive: bool = True
+    evaluate: Callable[[InitialValueProblem, Array, Array], Array] | None = None
     contradicted: bool | Mask = False
     stopped: bool | Mask = False
 
@@ -180,6 +182,11 @@ class EventState:
     def energies(self) -> tuple[Array, Array]:
         """Kinetic and potential energies."""
         return energy(self.model.spanning_tree(), self.q, self.v, passive=self.passive)
+
+    def accelerations(self, problem: InitialValueProblem) -> Array:
+        """Return the accelerations (nv,) of a problem in this state of one run."""
+        assert self.evaluate is not None
+        return self.evaluate(problem, self.q, self.v)
 
     def with_work_since(self, before: EventState) -> EventState:
         """Return the state with the change of energy since `before` added to the work."""
@@ -343,7 +350,7 @@ class HardStops:
         away, mobility, before = _separation_speeds(at, came), inverse_mass_of_free_motions(state, problem), state
         for _ in range(len(at) + 1):                           # impacts that accumulate simultaneously end simultaneously
             state = _after_repeated_impacts(before, problem, at, ends, mobility, zero_speeds)
-            short = set(self._short_flights(at, state, t, problem, mobility, zero_speeds))
+            short = set(self._short_flights(at, state, problem, mobility, zero_speeds))
             if short <= ends:
                 break
             ends |= short
@@ -352,17 +359,17 @@ class HardStops:
                 and (u <= 0.0 or stop in short)]
         state = _clear_rounding(state, at, [*grazing, *rest], zero_speeds)
         still = [stop for stop in at if state.v[stop.coordinate] == 0.0]
-        pushing = self._pushing_stops(state, t, problem, still, mobility)
+        pushing = self._pushing_stops(state, problem, still, mobility)
         self._note_leaving([stop for stop in still if stop in hits and stop not in pushing], t)
         return state, (*pushing, *waiting)
 
-    def supporting_stops(self, stops: Sequence[JointStop], state: EventState, t: float,
-                         problem: InitialValueProblem) -> tuple[JointStop, ...]:
+    def supporting_stops(self, stops: Sequence[JointStop], state: EventState, problem: InitialValueProblem
+                         ) -> tuple[JointStop, ...]:
         """Return those of the stops at which coordinates rest and that must push. problem: in which no coordinate rests."""
         zero_speeds = self._zero_speeds(np.abs(state.v).max(initial=0.0))
         still = [stop for stop in stops if self.is_at(stop, state.q, _BEYOND_TOLERANCE)
                  and not problem.prescribed[stop.coordinate] and abs(state.v[stop.coordinate]) <= zero_speeds[stop.coordinate]]
-        return self._pushing_stops(state, t, problem, still, inverse_mass_of_free_motions(state, problem)) if still else ()
+        return self._pushing_stops(state, problem, still, inverse_mass_of_free_motions(state, problem)) if still else ()
 
     def _zero_speeds(self, speed: float) -> Array:
         """Return the (nv,) speeds below which velocities are rounding, where the maximum is `speed`."""
@@ -387,7 +394,7 @@ class HardStops:
         many = len(times) == _MAX_IMPACTS and t - times[0] <= _MAX_IMPACTS_SPAN * self.duration
         return many or bool(stop.side * v[stop.coordinate] <= 0.0)
 
-    def _short_flights(self, at: Sequence[JointStop], state: EventState, t: float, problem: InitialValueProblem, mobility: Array,
+    def _short_flights(self, at: Sequence[JointStop], state: EventState, problem: InitialValueProblem, mobility: Array,
                        zero_speeds: Array) -> list[JointStop]:
         """Return the stops from which coordinates rebound and return within rounding of position or time.
 
@@ -396,19 +403,19 @@ class HardStops:
         away = _separation_speeds(at, state.v)
         if not (away > 0.0).any():
             return []
-        a = evaluate_state(problem, t, state.q, state.v).a
+        a = state.accelerations(problem)
         G = limit_normals([stop for stop in at if abs(state.v[stop.coordinate]) <= zero_speeds[stop.coordinate]], len(a))
         back = _separation_speeds(at, a + mobility @ G.T @ solve_lcp(G @ mobility @ G.T, G @ a))
         bounds = rounding_bound([stop.size for stop in at])
         resolvable = is_resolvable(away, back, bounds, self.duration)
         return [stop for stop, u, ok in zip(at, away, resolvable, strict=True) if u > 0.0 and not ok]
 
-    def _pushing_stops(self, state: EventState, t: float, problem: InitialValueProblem, still: Sequence[JointStop],
-                       mobility: Array) -> tuple[JointStop, ...]:
+    def _pushing_stops(self, state: EventState, problem: InitialValueProblem, still: Sequence[JointStop], mobility: Array
+                       ) -> tuple[JointStop, ...]:
         """Return the stops that must push where coordinates are at rest, and the stops where they neither push nor are left."""
         if not still:
             return ()
-        G, free = limit_normals(still, len(state.v)), evaluate_state(problem, t, state.q, state.v).a
+        G, free = limit_normals(still, len(state.v)), state.accelerations(problem)
         response, away = G @ mobility @ G.T, G @ free
         f = solve_lcp(response, away)
         acceleration = response @ f + away

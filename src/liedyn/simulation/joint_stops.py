@@ -258,7 +258,8 @@ def stop_forces(problem: InitialValueProblem, record: Record) -> Array:
     if len(stops.resting):
         rhs, reading = RightHandSide(problem, problem.signals), problem.signals.switches[code.SWITCH_VALUE::code.SWITCH_SIZE]
         last = np.nextafter(record.t[-1], -np.inf)             # the last row precedes the event at its time
+        integral = np.hstack([np.zeros_like(record.v), record.stretch])       # see `SegmentStart`
         for i, (t, q, v) in enumerate(zip(np.minimum(record.t, last), record.q, record.v, strict=True)):
-            evaluate_state(problem, t, q, v, rhs)
+            evaluate_state(problem, t, q, v, rhs, integral[i])
             out[i, stops.resting] = reading[stops.resting_switch]
     return out
