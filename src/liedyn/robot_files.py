@@ -28,7 +28,7 @@ from liedyn.io.robots.robot_formats import (
 from liedyn.io.robots.robot_yaml import loops_beside, loops_path_of, read_loops_file, robot_of_loops
 from liedyn.io.robots.visual_shapes import link_shapes, with_located_files, with_mesh_files
 from liedyn.io.robots.write_robot_yaml import Omission, as_yaml, loops_yaml, robot_yaml
-from liedyn.model.composition import MOUNT, attach_robot
+from liedyn.model.composition import attach_robot, mount_name
 from liedyn.model.description import Coupling, Joint, Loop, Robot
 from liedyn.model.force_element import ForceElement
 from liedyn.model.links import Pose, PoseLike, Shapes, vector
@@ -259,7 +259,7 @@ def attach(model: Model | Robot, other: Model | Robot, *, parent: str, prefix: s
     """
     robot, part = (with_located_files(_unrepeated(each)) for each in (model, other))
     arguments = {"type": joint} if isinstance(joint, str) else dict(joint)
-    name = arguments.pop("name", f"{prefix}{MOUNT}")
+    name = arguments.pop("name", mount_name(part, prefix))
     mount = Joint(name, **{"type": "fixed"} | arguments | {"parent": parent, "child": "", "origin": origin})
     return build(attach_robot(dataclasses.replace(robot, source=None), part, mount, prefix))
 

@@ -253,6 +253,18 @@ def test_a_link_with_the_name_of_the_ground_needs_a_prefix():
     assert "b_world" in ld.attach(cart, other, parent="cart", prefix="b_").link_names
 
 
+def test_the_mount_and_the_ground_do_not_take_names_of_the_part(tmp_path):
+    other = ld.Robot("r", [ld.Link("ground", mass=1, inertia=[1, 1, 1])],
+                     [ld.Joint("mount", "revolute", "world", "ground", axis=[0, 0, 1], limits=(-1, 1))])
+    cart = ld.load_description("robots/cart_pole.yaml")
+    both = ld.attach(cart, other, parent="cart", prefix="b_")
+    assert [x.name for x in both.description.joints[-2:]] == ["b_mount2", "b_mount"]
+    assert [x.name for x in both.description.links[-2:]] == ["b_ground2", "b_ground"]
+    ld.save(other, tmp_path / "part.yaml")
+    (tmp_path / "whole.yaml").write_text(WALL + "include: {robot: part.yaml, parent: plate, prefix: b_}\n")
+    assert [x.name for x in ld.load(tmp_path / "whole.yaml").description.joints[-2:]] == ["b_mount2", "b_mount"]
+
+
 def test_other_gravity_is_a_warning(files, tmp_path):
     path = files()
     (path.parent / "tool.yaml").write_text("gravity: [0, 0, -1.62]\n" + TOOL)

@@ -92,6 +92,14 @@ def test_gears_lose_power_in_both_directions(wheel, torque, speed, factor):
     assert (columns["gear"] > 0.0).all() and run.check["energy_balance_relative"] < 1e-9
 
 
+def test_each_limit_that_acts_is_told(wheel):
+    """A limit of `saturate` below the curve of the motor, and above it."""
+    for share, code in ((0.5, "force-limited"), (2.0, "motor-limited")):
+        run, columns = wheel({"gear": GEAR, "peak": 1.0}, 5.0 * GEAR, saturate={"axle": share * GEAR})
+        assert [x.code for x in run.warnings if x.code.endswith("limited")] == [code]
+        assert columns["torque"].max() == pytest.approx(min(share, 1.0))
+
+
 def test_a_gear_passes_rest(wheel):
     """From braking to driving, with the switch of the speed; the motor's torque is the command throughout."""
     run, columns = wheel(LOSSY, 10, -1.0, duration=0.3)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from typing import TypeVar
 
 from liedyn.errors import LiedynWarning, ModelError, Place, nearest
@@ -27,8 +28,8 @@ from liedyn.model.model_builder import base_joint_name
 from liedyn.model.spatial import pose
 from liedyn.model.validate import mimic_couplings
 
-GROUND = "ground"              # the link that replaces the ground of an attached robot whose joints start there
-MOUNT = "mount"                # name of the joint that carries the attached robot
+_GROUND = "ground"             # the link that replaces the ground of an attached robot whose joints start there
+_MOUNT = "mount"               # the joint that carries the attached robot
 _Framed = TypeVar("_Framed", Loop, ForceElement)
 
 
@@ -36,8 +37,8 @@ def attach_robot(robot: Robot, other: Robot, mount: Joint, prefix: str = "") -> 
     """Return the robot with a copy of another one at a link.
 
     The joint `mount` replaces the base joint of the other robot. Its parent is a link of the robot or the ground; its child
-    is not used. Names of the other robot get the prefix. Joints that start at its ground start at a link `ground`. A robot with a
-    floating base gets an explicit free joint if another one is attached to the ground.
+    is not used. Names of the other robot get the prefix. Joints that start at its ground start at a link `ground`, or `ground2`,
+    … if that is taken. A robot with a floating base gets an explicit free joint if another one is attached to the ground.
 
     Raises ModelError, at the location of `mount`, for an unknown parent and for names that the robot already has, and for a
     robot `other` that is not a tree.
@@ -54,6 +55,16 @@ def attach_robot(robot: Robot, other: Robot, mount: Joint, prefix: str = "") -> 
                    couplings=(*robot.couplings, *added.couplings), actuated=_joints_with_motors(robot, added),
                    keyframes=(*robot.keyframes, *added.keyframes), elements=(*robot.elements, *added.elements),
                    warnings=warnings, visuals={**robot.visuals, **added.visuals})
+
+
+def mount_name(other: Robot, prefix: str) -> str:
+    """Return the name of the joint that carries an attached robot: the prefix and `mount`, or `mount2`, … if that is taken."""
+    return prefix + _free_name(_MOUNT, (joint.name for joint in other.joints))
+
+
+def _free_name(name: str, taken: Iterable[str]) -> str:
+    names = set(taken)
+    return next(each for k in count(1) if (each := name if k == 1 else f"{name}{k}") not in names)
 
 
 def _attached_to_ground(robot: Robot, mount: Joint) -> tuple[Robot, Joint]:
@@ -135,7 +146,7 @@ class _Copy:
         other = self.other
         links = tuple(replace(link, name=self.prefix + link.name) for link in other.links)
         if self.starts_at_ground:
-            links = (Link(self.prefix + GROUND, place=self.mount.place), *links)
+            links = (Link(self.prefix + self._ground, place=self.mount.place), *links)
         return replace(
             other, links=links,
             joints=(replace(self.mount, child=self.prefix + self.root), *map(self.joint, other.joints)),
@@ -151,9 +162,13 @@ class _Copy:
         return WORLD not in self._names and any(joint.parent == WORLD for joint in self.other.joints)
 
     @cached_property
+    def _ground(self) -> str:
+        return _free_name(_GROUND, self._names)
+
+    @cached_property
     def root(self) -> str:
         root = build_link_tree(self.other).root
-        return GROUND if self.starts_at_ground else root
+        return self._ground if self.starts_at_ground else root
 
     @cached_property
     def _names(self) -> set[str]:
@@ -166,7 +181,7 @@ class _Copy:
         return (self.mount.name, *names) if names and moves else names
 
     def joint(self, joint: Joint) -> Joint:
-        parent = GROUND if joint.parent == WORLD and self.starts_at_ground else joint.parent
+        parent = self._ground if joint.parent == WORLD and self.starts_at_ground else joint.parent
         mimic = joint.mimic and replace(joint.mimic, joint=self.prefix + joint.mimic.joint)
         return replace(joint, name=self.prefix + joint.name, parent=self.prefix + parent, child=self.prefix + joint.child,
                        mimic=mimic)

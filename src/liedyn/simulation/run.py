@@ -482,7 +482,7 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
     multipliers, drift = (record.multipliers, record.residual[:, 0]) if tied else (None, None)
     prescribed = np.all([segment.problem.system().prescribed for segment in segments], axis=0)
     inaccurate = [*find_unreliable_steps(scenario.integrator, segments), *inaccuracy_warnings(check["energy_balance_relative"])]
-    jumps = jump_warnings(segments)
+    jumps, motors = jump_warnings(segments), bind_motors(scenario, model)
     if inaccurate and not jumps:                               # otherwise no integrator helps
         last = inaccurate[-1]
         inaccurate[-1] = LiedynWarning(last.code, last.message + tried_integrators(segments))
@@ -491,8 +491,8 @@ def _result(prepared: PreparedRun, rows: RunRecorder, segments: Sequence[RunSegm
         *loop_warnings, *statistics.warnings, *_check_warnings(check), *jumps, *inaccurate, *checks.creep.warnings(),
         *checks.friction_warnings(),
         *limit_warnings(*checks.exceeded, {stop.name for stop in limit_stops(scenario, model)}), *stop_warnings(segments),
-        *saturation_warnings(segments, model, checks.stops), *thrust_warnings(segments, model), *task_space_warnings(segments),
-        *motor_warnings(bind_motors(scenario, model), segments, checks.stops),
+        *saturation_warnings(segments, model, motors, checks.stops), *thrust_warnings(segments, model),
+        *task_space_warnings(segments), *motor_warnings(motors, segments, checks.stops),
         *adaptation_warnings(checks.adaptation, check, record.t)))
     links = tuple(model.link_names[k] for k in problem.forced_links)
     timing = timing | {"check": time.perf_counter() - began}

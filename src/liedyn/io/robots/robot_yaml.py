@@ -31,7 +31,7 @@ from liedyn.io.robots.robot_schema import (
 )
 from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import override
-from liedyn.model.composition import MOUNT, attach_robot
+from liedyn.model.composition import attach_robot, mount_name
 from liedyn.model.coupling_expression import CouplingFunction, read_expression
 from liedyn.model.description import (
     JOINT_TYPES,
@@ -250,7 +250,7 @@ class _Included:
         if load is None:
             raise node.problem("included robots are not supported here")
         robot, prefix = load(path, node.value["robot"].place, **values), prefix or ""
-        name = (joint or {}).pop("name", f"{prefix}{MOUNT}")
+        name = (joint or {}).pop("name", mount_name(robot, prefix))
         if joint is None:
             return _Included(robot, Joint(name, "fixed", parent, "", origin, place=place), prefix)
         more = {"parent": parent, "child": "", "origin": origin}

@@ -5,7 +5,7 @@ See `kernels.simulation.joint_laws`; for motors of elastic joints `simulation.co
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -248,13 +248,18 @@ def _limits(scenario: Scenario, model: Model, prescribed: Mask) -> tuple[Array, 
     return limit, places
 
 
-def saturation_warnings(segments: Sequence[RunSegment], model: Model, stop_forces: Array | None) -> WarningLog:
+def saturation_warnings(segments: Sequence[RunSegment], model: Model, motors: Iterable[BoundMotor], stop_forces: Array | None
+                        ) -> WarningLog:
     """Return warnings about forces at their limits at output times.
 
     segments     of the run
+    motors       whose curves are other limits (`motor_warnings`)
     stop_forces  (N, nv) part of the recorded tau that stops contribute; None: zero
     """
-    warnings, limits = WarningLog(), np.array([_limits_without_curve(segment.problem) for segment in segments])
+    warnings, most = WarningLog(), np.full(model.nv, np.inf)
+    for motor in motors:
+        most[motor.k] = motor.max_force
+    limits = np.array([_limits_without_curve(segment.problem, most) for segment in segments])
     times = np.concatenate([segment.record.t for segment in segments])
     for k in np.flatnonzero(np.isfinite(limits).any(axis=0)):
         forces = driving_forces(segments, int(k), stop_forces)
@@ -277,12 +282,16 @@ def _force_before_gear(segment: RunSegment, tau: Array, k: int) -> Array:
     return np.asarray(tau / np.where(tau >= 0.0, driving, braking))
 
 
-def _limits_without_curve(problem: InitialValueProblem) -> Array:
-    """Return the limits (nv,) of generalized forces, infinite for motors with a curve (`motor_warnings`)."""
+def _limits_without_curve(problem: InitialValueProblem, most: Array) -> Array:
+    """Return the limits (nv,) of generalized forces, infinite where only the curve of a motor limits them.
+
+    most: (nv,) maxima of the curves
+    """
     laws, sampled = problem.joint_laws, problem.sampled
     if laws is None:
         return np.full(problem.model.nv, np.inf)
-    return np.where(laws.top >= 0, np.inf, laws.limit if sampled is None else sampled.limit)[:problem.model.nv]
+    limit = (laws.limit if sampled is None else sampled.limit)[:problem.model.nv]
+    return np.where(limit < most, limit, np.inf)
 
 
 def force_limits(problem: InitialValueProblem, limit: Array, t: float, q: Array, v: Array) -> tuple[Array, Array]:
