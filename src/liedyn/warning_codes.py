@@ -66,6 +66,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "robot-warnings": (WARN, "A robot file has warnings. `model.warnings` and `liedyn check` list them."),
     "written-differently": (
         INFO, "A robot was saved in an equivalent form, because the format lacks the original one. Nothing to do."),
+    "inputs-not-written": (WARN, "A file of gains lacks inputs of the motion. Give them in the scenario, too."),
     "not-written": (WARN, "The format cannot express a part of the robot that was saved. Use robot YAML to keep everything."),
     # scenarios
     "override-replaces": (WARN, "An override removes another key of the scenario. Check that this is intended."),

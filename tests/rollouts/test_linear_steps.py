@@ -236,6 +236,15 @@ def file(run, tmp_path):
     return tmp_path / "K.csv"
 
 
+def test_a_file_of_gains_is_complete_and_replaces_no_other(run, tmp_path):
+    gain = ld.tvlqr(run, 1, 1, inputs="tau.elbow")
+    gain.write(tmp_path / "K.csv", [0.0, 1.0])
+    with pytest.raises(UsageError, match="exists"):
+        gain.write(tmp_path / "K.csv", [0.0, 1.0])
+    with pytest.warns(ld.LiedynWarning, match=r"K\.csv has no tau\.shoulder, which act.*\[inputs-not-written\]"):
+        gain.write(tmp_path / "K.csv", [0.5, 1.0], force=True)
+
+
 def test_a_scenario_follows_a_motion_with_gains_by_time(file):
     """The recorded torques are those of the columns, and the law has exact derivatives."""
     result, table = ld.run_scenario(scenario(file)), ld.read_trajectory(file)

@@ -59,8 +59,8 @@ def test_an_impact_without_rebound_ends_at_rest_or_leaves_by_the_force(run, stop
 
 
 @pytest.mark.parametrize(("law", "sampling"), [
-    ({"pid": {"kp": 1, "kd": 1, "ki": 2, "target": "-1 + 1.2*step(t - 2)"}}, None), ({"pd": {"kp": 1, "kd": 0, "target": -1}}, 50)],
-    ids=["integral", "held"])
+    ({"pid": {"kp": 1, "kd": 1, "ki": 2, "target": "-1 + 1.2*step(t - 2)"}}, None),
+    ({"pd": {"kp": 1, "kd": 0, "target": -1}}, 50)], ids=["integral", "held"])
 def test_a_force_that_is_not_a_function_of_the_state_presses_on_a_stop(run, law, sampling):
     """The integral of a pid law, and the torque that a sampled controller holds, against a force that pulls."""
     events = {"hit": impact("a", -0.5, "falling", 0), "note": {"at": 2.2, "do": "record"}}

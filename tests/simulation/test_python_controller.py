@@ -109,8 +109,9 @@ def test_a_controller_is_written_as_it_was_read(file, tmp_path):
      "controller: the controller Integrating cannot be created: TypeError: .*gian"),
     ({"function": "{file}:Integrating", "arguments": {"gain": {"a": 1}}}, "controller.arguments.gain: expected a number, text"),
     ({"arguments": {"gain": 1}}, "controller: the key function is missing: expected file.py:name or module:name"),
-    ({"function": "{file}:Integrating", "model": {"mass.lwer": 1}}, "controller.model.mass.lwer: no such parameter")],
-    ids=range(10))
+    ({"function": "{file}:Integrating", "model": {"mass.lwer": 1}}, "controller.model.mass.lwer: no such parameter"),
+    ({"function": "{file}:servo", "model": {"mass.lower": 1}}, "controller.model: the function servo gets no model")],
+    ids=range(11))
 def test_errors_name_the_key(file, controller, message):
     named = controller.replace("{file}", file) if isinstance(controller, str) else dict(controller)
     if "function" in named and isinstance(named, dict):

@@ -13,7 +13,7 @@ from liedyn.analysis.linear_system import choose
 from liedyn.analysis.optimal_gains import Weights, weight_matrix
 from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.dynamics.manifold import difference, integrate
-from liedyn.errors import ComputationError, ShapeError, UsageError, counted, list_names
+from liedyn.errors import ComputationError, LiedynWarning, ShapeError, UsageError, checked_flag, counted, list_names, warn
 from liedyn.immutable import Immutable
 from liedyn.io.atomic_output import open_output
 from liedyn.io.csv_table import cell, write_table
@@ -50,7 +50,7 @@ class TimeVaryingGain(Immutable):
     P: Array
     run: Rollout
     _inputs: Integers = field(repr=False)
-    _input_count: int = field(repr=False)
+    _input_names: tuple[str, ...] = field(repr=False)
 
     def __repr__(self) -> str:
         *lead, steps, _, _ = self.matrix.shape
@@ -65,7 +65,7 @@ class TimeVaryingGain(Immutable):
         Raises UsageError if an input is an acceleration.
         """
         self._check_forces()
-        gain = np.zeros((*self.matrix.shape[:-2], self._input_count, self.matrix.shape[-1]))
+        gain = np.zeros((*self.matrix.shape[:-2], len(self._input_names), self.matrix.shape[-1]))
         gain[..., self._inputs, :] = self.matrix
         q, v, model = self.run.q, self.run.v, self.run.model
         middle = integrate(model, q[..., :-1, :], 0.5 * difference(model, q[..., :-1, :], q[..., 1:, :]))
@@ -79,7 +79,7 @@ class TimeVaryingGain(Immutable):
         Raises UsageError if an input is an acceleration, ShapeError for another number of inputs.
         """
         self._check_forces()
-        nominal, (steps, n) = np.asarray(tau, dtype=float), (self.matrix.shape[-3], self._input_count)
+        nominal, (steps, n) = np.asarray(tau, dtype=float), (self.matrix.shape[-3], len(self._input_names))
         if nominal.shape[-1:] != (n,) or (nominal.ndim > 1 and nominal.shape[-2] != steps):
             raise ShapeError(f"tau has the wrong shape: expected (…, {steps}, {n}) or ({n},), got {nominal.shape}")
         nominal = np.broadcast_to(nominal, (*nominal.shape[:-2], steps, n))
@@ -100,15 +100,18 @@ class TimeVaryingGain(Immutable):
 
         A scenario interpolates linearly. Inputs and gains, which are constant in each step, count for the middle of the step.
 
-        tau   (S, inputs) or (inputs,): inputs of the motion
+        tau   (S, inputs) or (inputs,): inputs of the motion; a warning names those that act and are not of the rows
 
         Raises UsageError for several runs, for an acceleration as input, and if the file exists, unless `force` is true.
         """
+        force = checked_flag("write", "force", force)
         self._check_forces()
         if self.matrix.ndim != 3:
             raise UsageError(f"a file of gains has one run: expected a rollout of one run, got {self.matrix.shape[:-3]}")
         run, model, steps = self.run, self.run.model, self.matrix.shape[0]
-        nominal = np.broadcast_to(np.asarray(tau, dtype=float), (steps, self._input_count))[:, self._inputs]
+        nominal = np.broadcast_to(np.asarray(tau, dtype=float), (steps, len(self._input_names)))
+        others = [name for k, name in enumerate(self._input_names) if k not in self._inputs and nominal[:, k].any()]
+        nominal = nominal[:, self._inputs]
         nominal, gains = _between_steps(nominal), _between_steps(self.matrix)
         columns = [("t[s]", run.t), *((f"{name}[{unit}]" if unit else name, x) for name, unit, x in motion_columns(
             model, q=run.q, v=run.v))]
@@ -117,6 +120,9 @@ class TimeVaryingGain(Immutable):
                     for j, column in enumerate(self.columns)]
         with open_output(Path(path), force=force) as file:
             write_table(file, [(cell(title), x) for title, x in columns])
+        if others:
+            warn([LiedynWarning("inputs-not-written", f"{Path(path).name} has no {list_names(others, 6)}, which act on the "
+                                "motion and are not rows of the gain: give them in the scenario, too")])
 
     def _check_forces(self) -> None:
         """Raise UsageError if an input is an acceleration."""
@@ -188,4 +194,4 @@ def tvlqr(run: Rollout, Q: Weights, R: Weights, *, Q_end: Weights | None = None,
         P = values[..., k, :, :] = np.where(acts, 0.5 * (next_P + np.swapaxes(next_P, -1, -2)), P)
     if not np.isfinite(values).all():
         raise ComputationError("tvlqr: the Riccati recursion has no finite solution: expected shorter motions or other weights")
-    return TimeVaryingGain(K, rows, steps.states, values, run, selected, len(steps.inputs))
+    return TimeVaryingGain(K, rows, steps.states, values, run, selected, steps.inputs)

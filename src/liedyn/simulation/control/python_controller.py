@@ -48,6 +48,9 @@ def with_python_controller(scenario: Scenario, model: Model) -> Scenario:
     elif not callable(function):
         raise ScenarioError(f"{named.name} is not a function", place=named.place, found=type(function).__name__,
                             expected="a function of (t, q, v), or a class")
+    elif named.bound_model is not None:
+        raise ScenarioError(f"the function {named.name} gets no model", place=named.place.at("model"),
+                            expected="a class, whose objects get it, or no key model")
     elif arguments:
         function = partial(function, **arguments)
     return replace(scenario, sampling=replace(scenario.sampling, function=function))
