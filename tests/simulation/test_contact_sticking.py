@@ -163,7 +163,8 @@ def test_variants_have_the_stiffness_of_their_weight():
 def test_linear_systems_and_fast_rollouts_are_errors_by_name():
     contacts, model = {"links": {"block": FEET[:2]}, "stick": 1e-5}, block()
     for option, name in (({"method": "semi_implicit"}, "method 'semi_implicit'"), ({"tau": lambda t, q, v: 0 * v}, "a policy")):
-        with pytest.raises(ld.UsageError, match=rf"{name} requires contacts that do not stick, unlike block\.1, block\.2"):
+        message = rf"{name} requires contacts that do not stick, unlike block\.1, block\.2 .*; use rk4 with tau as an array"
+        with pytest.raises(ld.UsageError, match=message):
             ld.rollout(model, [model.neutral()], np.zeros((1, 6)), dt=1e-3, steps=2, contacts=contacts, **option)
     with pytest.raises(ld.UsageError, match="Stepper requires contacts that do not stick"):
         ld.Stepper(model, 1e-3, contacts=contacts)

@@ -484,7 +484,8 @@ def check_within_limits(problem: InitialValueProblem, runs: RolloutInputs, metho
     for is_used, option in _unsupported(problem, runs, method):
         if is_used:
             mend = "ld.simulate" if _moving_model(runs.model, problem.passive) is not runs.model else \
-                "semi_implicit, whose code is four times shorter, or tau as an array" if method == "rk4" else \
+                "semi_implicit, whose code is four times shorter, or tau as an array" if method == "rk4" and not (
+                    runs.contacts and runs.contacts.sticking) else \
                 "rk4 with tau as an array"
             raise UsageError(f"{option} requires {missing_code(problem, runs, method)}; use {mend}")
 
