@@ -110,7 +110,7 @@ class TimeVaryingGain(Immutable):
             raise UsageError(f"a file of gains has one run: expected a rollout of one run, got {self.matrix.shape[:-3]}")
         run, model, steps = self.run, self.run.model, self.matrix.shape[0]
         nominal = np.broadcast_to(np.asarray(tau, dtype=float), (steps, len(self._input_names)))
-        others = [name for k, name in enumerate(self._input_names) if k not in self._inputs and nominal[:, k].any()]
+        missing = [name for k, name in enumerate(self._input_names) if k not in self._inputs and nominal[:, k].any()]
         nominal = nominal[:, self._inputs]
         nominal, gains = _between_steps(nominal), _between_steps(self.matrix)
         columns = [("t[s]", run.t), *((f"{name}[{unit}]" if unit else name, x) for name, unit, x in motion_columns(
@@ -120,8 +120,8 @@ class TimeVaryingGain(Immutable):
                     for j, column in enumerate(self.columns)]
         with open_output(Path(path), force=force) as file:
             write_table(file, [(cell(title), x) for title, x in columns])
-        if others:
-            warn([LiedynWarning("inputs-not-written", f"{Path(path).name} has no {list_names(others, 6)}, which act on the "
+        if missing:
+            warn([LiedynWarning("inputs-not-written", f"{Path(path).name} has no {list_names(missing, 6)}, which act on the "
                                 "motion and are not rows of the gain: give them in the scenario, too")])
 
     def _check_forces(self) -> None:

@@ -37,7 +37,7 @@ def attach_robot(robot: Robot, other: Robot, mount: Joint, prefix: str = "") -> 
     """Return the robot with a copy of another one at a link.
 
     The joint `mount` replaces the base joint of the other robot. Its parent is a link of the robot or the ground; its child
-    is not used. Names of the other robot get the prefix. Joints that start at its ground start at a link `ground`, or `ground2`,
+    is not used. Names of the other robot get the prefix. Joints that start at its ground start at a link "ground", or "ground2",
     … if that is taken. A robot with a floating base gets an explicit free joint if another one is attached to the ground.
 
     Raises ModelError, at the location of `mount`, for an unknown parent and for names that the robot already has, and for a
@@ -58,7 +58,7 @@ def attach_robot(robot: Robot, other: Robot, mount: Joint, prefix: str = "") -> 
 
 
 def mount_name(other: Robot, prefix: str) -> str:
-    """Return the name of the joint that carries an attached robot: the prefix and `mount`, or `mount2`, … if that is taken."""
+    """Return the name of the joint that carries an attached robot: the prefix and "mount", or "mount2", … if that is taken."""
     return prefix + _free_name(_MOUNT, (joint.name for joint in other.joints))
 
 

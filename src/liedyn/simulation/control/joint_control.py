@@ -256,10 +256,10 @@ def saturation_warnings(segments: Sequence[RunSegment], model: Model, motors: It
     motors       whose curves are other limits (`motor_warnings`)
     stop_forces  (N, nv) part of the recorded tau that stops contribute; None: zero
     """
-    warnings, most = WarningLog(), np.full(model.nv, np.inf)
+    warnings, maxima = WarningLog(), np.full(model.nv, np.inf)
     for motor in motors:
-        most[motor.k] = motor.max_force
-    limits = np.array([_limits_without_curve(segment.problem, most) for segment in segments])
+        maxima[motor.k] = motor.max_force
+    limits = np.array([_limits_without_curve(segment.problem, maxima) for segment in segments])
     times = np.concatenate([segment.record.t for segment in segments])
     for k in np.flatnonzero(np.isfinite(limits).any(axis=0)):
         forces = driving_forces(segments, int(k), stop_forces)
@@ -282,16 +282,16 @@ def _force_before_gear(segment: RunSegment, tau: Array, k: int) -> Array:
     return np.asarray(tau / np.where(tau >= 0.0, driving, braking))
 
 
-def _limits_without_curve(problem: InitialValueProblem, most: Array) -> Array:
+def _limits_without_curve(problem: InitialValueProblem, maxima: Array) -> Array:
     """Return the limits (nv,) of generalized forces, infinite where only the curve of a motor limits them.
 
-    most: (nv,) maxima of the curves
+    maxima: (nv,) maxima of the curves
     """
     laws, sampled = problem.joint_laws, problem.sampled
     if laws is None:
         return np.full(problem.model.nv, np.inf)
     limit = (laws.limit if sampled is None else sampled.limit)[:problem.model.nv]
-    return np.where(limit < most, limit, np.inf)
+    return np.where(limit < maxima, limit, np.inf)
 
 
 def force_limits(problem: InitialValueProblem, limit: Array, t: float, q: Array, v: Array) -> tuple[Array, Array]:
