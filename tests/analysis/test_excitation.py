@@ -8,6 +8,7 @@ import liedyn as ld
 from coupled_robots import coupled_robot
 from liedyn.analysis import excitation
 from liedyn.dynamics.inertial_parameters import JOINT_PARAMETERS, contracted_derivatives
+from liedyn.model.description import Mimic
 from zoo import ROBOTS, model_of, state
 
 ARM = "robots/double_pendulum.yaml"
@@ -164,6 +165,26 @@ def test_a_rehearsal_identifies_what_is_predicted(arm, joints):
     assert 0.3 < np.sqrt(np.mean(errors**2)) < 2.0 and not np.array_equal(motion.rehearse(4).values, fit.values)
 
 
+def test_a_joint_whose_torque_is_not_measured(arm):
+    motion = ld.excite(arm, **OPTIONS | {"noise": {"shoulder": 0.1, "elbow": np.inf}}, offset=False)
+    fit = motion.rehearse()
+    assert [joint.measured for joint in fit.joints] == [True, False]
+    assert np.abs(fit.deviations / motion.deviations - 1.0).max() < 0.15
+
+
+def test_a_follower_keeps_its_coupling_and_its_limits(arm):
+    """The elbow turns half as far as the shoulder. Its velocity limit binds, and the torque of the shoulder moves both."""
+    shoulder, elbow = arm.description.joints[:2]
+    mimic = dataclasses.replace(elbow, mimic=Mimic(shoulder.name, 0.5, 0.1))
+    robot = ld.build(dataclasses.replace(arm.description, joints=(shoulder, mimic, *arm.description.joints[2:])))
+    motion = ld.excite(robot, **OPTIONS | {"velocity": {"elbow": 1.0}, "noise": {"shoulder": 0.1}})
+    q, v, a = motion.at(np.linspace(0.0, 4.0, 2001))
+    assert np.abs(q[:, 1] - 0.5 * q[:, 0] - 0.1).max() < 1e-12 and 0.99 < np.abs(v[:, 1]).max() <= 1.0
+    assert np.abs(ld.inverse_dynamics(robot, q, v, a)[:, 0]).max() <= 40.0
+    fit = motion.rehearse()
+    assert fit.names == motion.names and np.abs(fit.deviations / motion.deviations - 1.0).max() < 0.15
+
+
 # Symmetries -------------------------------------------------------------------------------------------------------------
 
 def renamed(arm):
@@ -210,7 +231,9 @@ def test_it_does_not_depend_on_names_order_and_orientation(arm, motion, change):
     ({"noise": {"elbow": 0.1, "shoulder": np.inf}}, "the measured torques do not determine"),
     ({"velocity": None, "torque": None}, "shoulder, elbow have no limit, so that a faster motion is always better"),
     ({"velocity": {"elbw": 1.0}}, "velocity: the robot has no moving joint 'elbw' (did you mean elbow?)"),
-    ({"position": {"elbow": (1.0, -1.0)}}, "position['elbow'] must be two numbers, lower < upper, got (1.0, -1.0)"),
+    ({"position": {"elbow": (1.0, -1.0)}}, "position['elbow'] must be two finite numbers, lower < upper, or -inf and inf, got "
+     "(1.0, -1.0)"),
+    ({"position": {"elbow": (0.0, np.inf)}}, "position['elbow'] must be two finite numbers, lower < upper, or -inf and inf"),
     ({"torque": {"shoulder": 1e-3}, "position": {"shoulder": (1.0, 2.0)}}, "no random motion is within the limits; of the last "
      "one, at rest, the torque of shoulder is "),
     ({"parameters": ["mas"]}, "no base parameter 'mas'"),

@@ -50,7 +50,8 @@ def test_a_rehearsal(tmp_path):
 
 @pytest.mark.parametrize(("options", "text"), [
     (["--position", "elbow"], "position elbow: expected JOINT=LOWER,UPPER"),
-    (["--position", "elbow=1,2,3"], "position['elbow'] must be two numbers, lower < upper, got (1.0, 2.0, 3.0)"),
+    (["--position", "elbow=1,2,3"], "position['elbow'] must be two finite numbers, lower < upper, or -inf and inf, got "
+     "(1.0, 2.0, 3.0)"),
     (["--position", "elbow=-1,1", "--position", "elbow=-2,2"], "position"),
     (["--torque", "elbow=x"], "torque elbow must be a number > 0, got 'x'"),
     (["--with", "none", "--with", "friction"], "--with none cannot be combined with another --with"),

@@ -374,10 +374,15 @@ def _limits(model: Model, position: Mapping[str, Sequence[float]] | None, veloci
             low, high = map(float, span)
         except (TypeError, ValueError):
             low = high = np.nan
-        if not low < high:
-            raise UsageError(f"position[{name!r}] must be two numbers, lower < upper, got {span!r}")
+        if not low < high or np.isfinite(low) != np.isfinite(high):
+            raise UsageError(f"position[{name!r}] must be two finite numbers, lower < upper, or -inf and inf, got {span!r}")
         selected = np.isfinite(limits_by_name(model, "position", {name: 1.0}, np.full(model.nv, np.inf)))
         lower, upper = np.where(selected, low, lower), np.where(selected, high, upper)
+    one_sided = np.isfinite(lower) != np.isfinite(upper)
+    if one_sided.any():
+        names = [name for name, x in zip(model.v_names, one_sided, strict=True) if x]
+        raise UsageError(f"the position of {list_names(names, 6)} is limited on one side only; give `position`, a lower and an "
+                         "upper limit")
     rates = [limits_by_name(model, name, limit, motion_limits(model, default)) for name, limit, default in (
         ("velocity", velocity, "velocity"), ("acceleration", acceleration, "acceleration"), ("torque", torque, "effort"))]
     limits = _MotionLimits(lower, upper, *rates)
