@@ -50,12 +50,16 @@ _SAMPLES = 20             # of the shortest harmonic, at which the information i
 _FINE = 50                # the same for limits of the best motions: they reach 99.8 % of a limit
 _CHECKED = 200            # the same for the final check
 _BEST = 6                 # motions whose limits are compared at more times
+_STARTS_PER_CHANGE = 2    # random starts for each optimum that is changed at random and optimized again
+_CHANGED = 3              # best optima that are changed
+_CHANGE = 0.1             # of the sizes of coefficients. Changes of 0.3 rarely lead to better optima
 _START = 0.7              # of the limits of q, v and a: size of random motions
 _INSIDE = 0.95            # of a limit: largest value of a random motion
 _INSIDE_BOUND = 0.999     # of a bound: a motion that starts an optimization
 _REDUCTIONS = 6           # of a random motion whose torques exceed their limits
 _MAX_DRAWS = 100              # random motions for a start
 _BARRIER = 1.0, 1e-3      # initial and final weight of the logarithms of distances from limits
+_MEDIUM_BARRIER = 0.3, 1e-3  # the same from a changed optimum
 _LOW_BARRIER = 1e-2, 1e-4  # the same from a motion that is an optimum already
 _BARRIER_FACTOR = 0.85    # of the weight in each iteration. With 0.5, more motions end in worse optima
 _TRUST = 100.0            # factor by which a multiplier may differ from that of its distance
@@ -104,7 +108,7 @@ class Excitation(Immutable):
     relative     (b,) deviations relative to the values, as in `Identification`
     log_det      log det of the information, its parameters in characteristic units of the robot
     condition    condition number of the regressor along the motion: rows divided by the noise, columns of unit norm
-    starts       (n,) criterion of each start before refinement, best first: log det, or condition number
+    optima       (n,) criterion of each local optimum before refinement, best first: log det, or condition number
     limits       peaks of the motion relative to limits (`LimitUse`), for each coordinate and each limit that it has
 
     Examples
@@ -129,7 +133,7 @@ class Excitation(Immutable):
     relative: Array
     log_det: float
     condition: float
-    starts: Array
+    optima: Array
     limits: tuple[LimitUse, ...]
 
     @property
@@ -195,7 +199,7 @@ def excite(  # noqa: PLR0913 - independent options of a public function
         model: Model, *, duration: float = 10.0, period: float | None = None, harmonics: int = 5, rate: float = 100.0,
         noise: Limit = None, criterion: str = "d-optimal", parameters: Sequence[str] = (), joints: Sequence[str] | None = None,
         offset: bool = True, position: Mapping[str, Sequence[float]] | None = None, velocity: Limit = None,
-        acceleration: Limit = None, torque: Limit = None, starts: int = 20, seed: int = 0) -> Excitation:
+        acceleration: Limit = None, torque: Limit = None, starts: int = 24, seed: int = 0) -> Excitation:
     """Return a motion from which the base parameters of a robot can be identified as well as its limits allow.
 
     The motion is periodic. It starts and ends at rest, without acceleration, at a configuration that it chooses.
@@ -225,7 +229,7 @@ def excite(  # noqa: PLR0913 - independent options of a public function
         Maximum magnitudes [rad/s | m/s], [rad/s^2 | m/s^2], [N m | N]. Default: those of the robot file. Torques are those of
         inverse dynamics, with springs, damping and friction. Each joint needs at least one limit.
     starts : int
-        Random starts. The criterion has local optima.
+        Random starts. The criterion has local optima. Half as many optima are changed at random and optimized again.
     seed : int
         Seed of the starts. The same seed gives the same motion.
 
@@ -642,15 +646,21 @@ class _Experiment:
                              "give the finite noise of more joints")
 
     def search(self) -> tuple[Array, Array]:
-        """Return the best coefficients, and the criterion of each start, best first."""
+        """Return the best coefficients, and the criterion of each optimum before refinement, best first."""
         s = self.settings
         rng, unit = np.random.default_rng(s.seed), self.unit()
         coarse, fine = (self.series.basis(n * s.harmonics) for n in (_SAMPLES, _FINE))
         informing = replace(self, settings=replace(s, criterion=CRITERIA[0]), chosen=np.ones_like(self.chosen))
         optima = [informing.optimum(self.random_motion(rng, unit, coarse), unit, coarse, _BARRIER) for _ in range(s.starts)]
+        barrier = _MEDIUM_BARRIER
         if s.criterion != informing.settings.criterion or not self.chosen.all():       # random starts end in worse ones
             optima.sort(key=informing.value)
+            barrier = _LOW_BARRIER
             optima = [self.optimum(x, unit, coarse, _LOW_BARRIER) for x in optima[:s.starts // 2 + 1]]
+        optima.sort(key=self.value)
+        for k in range(s.starts // _STARTS_PER_CHANGE):                                # of the best ones, in turn
+            changed = optima[k % min(_CHANGED, len(optima))] + _CHANGE * unit * rng.standard_normal(unit.shape)
+            optima.append(self.optimum(self.within(_INSIDE * _bound(_SAMPLES), changed, coarse), unit, coarse, barrier))
         optima.sort(key=self.value)
         inside = [self.within(_INSIDE_BOUND * _bound(_FINE), x, fine) for x in optima[:_BEST]]
         refined = [self.within(_bound(_CHECKED), x, self.checked)                      # torques between the times of `fine`
@@ -812,7 +822,7 @@ class _Experiment:
         tau = inverse_dynamics(model, *state)[:, self.independent]
         relative = np.sqrt(np.diag(covariance)) / value_sizes(np.concatenate([Y, tau[:, :, None]], axis=2), self.base.values, tau)
         if s.criterion == CRITERIA[0]:
-            starts = np.count_nonzero(self.chosen) * np.log(len(times)) - values
+            optima = np.count_nonzero(self.chosen) * np.log(len(times)) - values
         else:
-            starts = np.exp(values)
-        return replace(motion, covariance=covariance, relative=relative, log_det=log_det, condition=condition, starts=starts)
+            optima = np.exp(values)
+        return replace(motion, covariance=covariance, relative=relative, log_det=log_det, condition=condition, optima=optima)

@@ -390,7 +390,7 @@ def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: 
               "joint or pattern; may be repeated. Default: from the robot file.")
 @click.option("--acceleration", multiple=True, metavar="[JOINT=]LIMIT", help="Maximum acceleration [rad/s^2 or m/s^2].")
 @click.option("--torque", multiple=True, metavar="[JOINT=]LIMIT", help="Maximum joint torque or force [N m or N].")
-@click.option("--starts", type=int, default=20, show_default=True, metavar="N", help="Number of random starts.")
+@click.option("--starts", type=int, default=24, show_default=True, metavar="N", help="Number of random starts.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the random starts.")
 @click.option("--rehearse", is_flag=True, help="Also identify the parameters from the motion with simulated noise, of this seed, "
               "and print the errors.")

@@ -237,7 +237,7 @@ def excitation_to_dict(motion: Excitation, fit: Identification | None = None) ->
     for entry, deviation, relative in zip(out["base_parameters"], motion.deviations, motion.relative, strict=True):
         entry |= {"deviation": float(deviation), "relative_deviation": float(relative)}
     return out | {"duration": motion.duration, "period": motion.period, "rate": motion.rate, "log_det": motion.log_det,
-                  "condition": motion.condition, "starts": motion.starts.tolist(),
+                  "condition": motion.condition, "optima": motion.optima.tolist(),
                   "center": dict(zip(model.q_names, motion.center.tolist(), strict=True)), "sine": motion.sine.tolist(),
                   "cosine": motion.cosine.tolist(), "noise": dict(zip(model.v_names, map(_finite, motion.noise), strict=True)),
                   "limits": [use._asdict() for use in motion.limits]}
