@@ -206,7 +206,7 @@ def touching(model, where, rng):
 
 @pytest.mark.parametrize(("where", "material", "base", "method"), [
     *((where, "sink", base, METHODS[(i + k) % 2])
-      for i, base in enumerate(("fixed", "floating")) for k, where in enumerate(TOUCHING)),
+      for i, base in enumerate(("fixed", "floating")) for k, where in enumerate(TOUCHING) if base == "floating" or k % 4 == 0),
     *(("toe, sphere", material, "floating", method) for material, method in (
         ("sink", "semi_implicit"), ("stiffness", "rk4"), ("stiffness", "semi_implicit")))])
 def test_derivatives_with_contacts_of_any_link(where, material, base, method, worst):
