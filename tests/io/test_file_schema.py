@@ -187,7 +187,7 @@ NEEDS = {"coupling.follower": {"driver": "shoulder", "function": "q"}, "coupling
          "contact_shape.at": {"box": [1, 1, 1]}, "contact_shape.rpy": {"box": [1, 1, 1]},
          "impact.point": {"link": "a"}, "impact.normal": {"link": "a"}, "control.poles": {"law": "computed_torque"},
          "event.value": {"when": "q(a)"}, "event.direction": {"when": "q(a)"}, "event.debounce": {"when": "q(a)"},
-         "scenario.events": {"phases": {"phase": {}}}, "link.shape": {"mass": 1},
+         "scenario.events": {"phases": {"phase": {}}}, "link.shape": {"mass": 1}, "initial.row": {"from": "runs/before"},
          "link.shapes": {"mass": 1}, "placed_shape.colour": {"sphere": {"radius": 1}},
          "link.density": {"shape": {"box": [1, 1, 1]}}, "link.rpy": {"shape": {"box": [1, 1, 1]}, "mass": 1},
          "sweep.parameters": {"samples": 3, "combine": "sample"}, "sweep.samples": {"combine": "sample"},

@@ -99,6 +99,21 @@ def test_what_cannot_start_there_is_refused_by_name(folder, overrides, text):
         ld.run_scenario("on.yaml", overrides)
 
 
+def test_a_run_may_start_where_a_motion_begins(folder):
+    """Velocities that a path does not have are zero."""
+    first, run = ld.run_scenario("swing.yaml"), ld.run_scenario("on.yaml", {"initial.row": "first"})
+    assert np.array_equal(run.q[0], first.q[0]) and np.array_equal(run.v[0], first.v[0])
+    (folder / "bare.csv").write_text("t,q.hip,q.knee.qx,q.knee.qy,q.knee.qz,q.knee.qw\n0,0.5,0,0,0,1\n1,2,0,0,0,1\n")
+    scenario = read_scenario("on.yaml", {"initial.from": "bare.csv", "initial.row": "first"})
+    assert scenario_of(to_plain(scenario)).initial_from.row == "first"
+    run = ld.run_scenario("on.yaml", {"initial.from": "bare.csv", "initial.row": "first"})
+    assert run.q[0, 0] == 0.5 and not run.v[0].any()
+    for change, text in (({"initial.row": "middle"}, "one of last, first"),
+                         ({"initial": {"row": "first"}}, "row belongs to from")):
+        with pytest.raises(ScenarioError, match=text):
+            ld.run_scenario("on.yaml", change)
+
+
 def test_a_prescribed_joint_may_be_given_the_start_of_its_motion(folder):
     run = ld.run_scenario("on.yaml", {"joints": {"hip": {"prescribe": {"position": 0}}}, "initial.q.hip": 0, "initial.v.hip": 0})
     assert not run.q[:, 0].any()

@@ -83,7 +83,7 @@ _MAX_NAMES = 8                    # of keyframes in an error
 
 def recorded_initial_state(start: StartFrom | None, model: Model) -> tuple[dict[str, Rule], dict[str, Rule],
                                                                            list[LiedynWarning]]:
-    """Return the initial q and v of each joint by name, from the last row of a trajectory or from a keyframe, and warnings.
+    """Return the initial q and v of each joint by name, from a row of a trajectory or from a keyframe, and warnings.
 
     Empty without `start`. Raises ScenarioError for a trajectory whose coordinates differ from those of the model, and for an
     unknown keyframe.
@@ -97,11 +97,11 @@ def recorded_initial_state(start: StartFrom | None, model: Model) -> tuple[dict[
     if unused:
         raise ScenarioError(f"the motion in {start.file} is of another robot", place=start.place, found=", ".join(unused),
                             expected=f"coordinates of {model.name}: q.{model.q_names[0]}, …" if model.nq else "no coordinates")
-    changes = trajectory.header.get("final_changes")
+    changes = trajectory.header.get("final_changes") if start.row == "last" else None
     message = f"{start.file} ends with {changes}: this run starts without these changes, unless its own events make them"
     warning = LiedynWarning("changes-not-continued", message, place=start.place)
-    return (_last_row(start, model, trajectory, "q", "positions", model.q_index),
-            _last_row(start, model, trajectory, "v", "velocities", model.v_index),
+    return (_values_of_row(start, model, trajectory, "q", "positions", model.q_index),
+            _values_of_row(start, model, trajectory, "v", "velocities", model.v_index),
             [*trajectory.warnings, *([warning] if changes else [])])
 
 
@@ -125,20 +125,21 @@ def _values_of_keyframe(start: StartFrom, model: Model) -> tuple[dict[str, Rule]
     return rules(known[name].q, keyframe.q, model.q_index), rules(known[name].v, keyframe.v, model.v_index)
 
 
-def _last_row(start: StartFrom, model: Model, trajectory: Trajectory, kind: str, meaning: str,
-              index: Callable[[str], slice]) -> dict[str, Rule]:
-    """Return the values of each joint in the last row. kind: q or v, the columns; meaning: the same for messages."""
+def _values_of_row(start: StartFrom, model: Model, trajectory: Trajectory, kind: str, meaning: str,
+                   index: Callable[[str], slice]) -> dict[str, Rule]:
+    """Return the values of each joint in the first or last row. kind: q or v, the columns; meaning: the same for messages."""
     try:
         values = bind_columns(model, trajectory, kind)
     except TrajectoryError as error:
         raise ScenarioError(f"{error.place}: {error.message}", place=start.place, found=error.found,
                             expected=error.expected) from None
     if values is None:
-        if model.nv:
+        if model.nv and (kind == "q" or start.row == "last"):
             raise ScenarioError(f"{start.file} has no columns of {meaning}", place=start.place, expected=f"{kind}.<joint>")
         return {}
-    place = Place(start.place.file, start.place.line, f"{start.place.key} ({start.file})")
-    return {name: Rule(name, tuple(values[-1, index(name)].tolist()), place=place) for name in model.joint_names}
+    place, row = Place(start.place.file, start.place.line, f"{start.place.key} ({start.file})"), values[
+        0 if start.row == "first" else -1]
+    return {name: Rule(name, tuple(row[index(name)].tolist()), place=place) for name in model.joint_names}
 
 
 # schedule ---------------------------------------------------------------------------------------------------------------

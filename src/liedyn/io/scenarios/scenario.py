@@ -359,10 +359,11 @@ class SlotineLiControl(Control):
 
 @dataclass(frozen=True, slots=True)
 class StartFrom(InputElement):
-    """The initial state: a keyframe of the robot, or else the last row of a trajectory file."""
+    """The initial state: a keyframe of the robot, or else the last or first row of a trajectory file."""
 
     file: str | None = None
     keyframe: str | None = None
+    row: str = "last"
 
 
 FORCE_FRAMES = ("local", "local_world_aligned")        # link axes; world axes

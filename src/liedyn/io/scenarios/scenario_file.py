@@ -118,6 +118,8 @@ INITIAL = Schema("initial", (
         "not change", "none", example=["elbow"]),
     Field("from", File("run folder or trajectory", "trajectory.csv"), "run folder or trajectory in whose last row the robot "
         "starts, by the names of the coordinates; `q` and `v` replace values of it", example="runs/before"),
+    Field("row", Choice(("last", "first")), "with `from`: the row; with `first`, velocities that the file does not have are zero",
+        default_of(StartFrom, "row"), example="first"),
     Field("keyframe", Text(), "keyframe of the robot file in which the robot starts; `q` and `v` replace values of it",
         example="home")))
 
@@ -297,6 +299,9 @@ def _integrator(node: Node, duration: float) -> Integrator:
 def _initial(node: Node) -> dict[str, Any]:
     values = INITIAL.values(node)
     forms = [key for key in ("from", "keyframe") if key in values]
+    row = {"row": values.pop("row")} if "row" in values else {}
+    if row and "from" not in values:
+        raise node.value["row"].problem("row belongs to from", expected="the key from, a run folder or trajectory")
     if len(forms) > 1:
         raise node.problem("from and keyframe cannot be combined", found=", ".join(forms), expected="one of them")
     for key in ("guess", "keep"):
@@ -304,7 +309,7 @@ def _initial(node: Node) -> dict[str, Any]:
             raise node.value[key].problem(f"{key} has no effect without assembly", found="assemble: false",
                                           expected="assemble: true")
     for key in forms:
-        values["from"] = StartFrom(**{_START[key]: values.pop(key)}, place=node.value[key].place)
+        values["from"] = StartFrom(**{_START[key]: values.pop(key)}, **row, place=node.value[key].place)
     return {_INITIAL.get(key, key): value for key, value in values.items()}
 
 
@@ -371,7 +376,9 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike[str] | None = None) -
 def _start_to_dict(start: StartFrom | None) -> dict[str, Any]:
     if start is None:
         return {}
-    return {"from": FilePath(start.file)} if start.file is not None else {"keyframe": start.keyframe}
+    if start.file is None:
+        return {"keyframe": start.keyframe}
+    return {"from": FilePath(start.file), "row": None if start.row == "last" else start.row}
 
 
 def _integrator_to_dict(integrator: Integrator) -> dict[str, Any]:
