@@ -1,4 +1,6 @@
 """Options for reading a robot file, which all commands that read one take."""
+import math
+
 import click
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ COMMANDS = {
     "assemble": ["arms.xml"], "parameters": ["arm.xml"], "simulate": ["arm.xml", "--dry-run"],
     "linearize": ["arm.xml", "--no-plots"], "move": ["arm.xml", "--to", "j=1", "--acceleration", "2"],
     "excite": ["arm.xml", "--noise", "1", "--velocity", "1", "--starts", "1"],
-    "ik": ["arm.xml", "--link", "a", "--position", "0,0,0"],
+    "identify": ["arm.xml", "recording.csv"], "ik": ["arm.xml", "--link", "a", "--position", "0,0,0"],
     **{command: ["motion.csv", "-r", "arm.xml"] for command in ("inverse", "forward", "derivatives", "plot", "replay")},
     "hybrid": ["motion.csv", "-r", "arm.xml", "-p", "j"], "kinematics": ["motion.csv", "-r", "arm.xml", "--com"]}
 
@@ -29,6 +31,9 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "arm.xml").write_text(ARM)
     (tmp_path / "arms.xml").write_text(ARM.replace("</mujoco>", '<equality><joint joint1="j"/></equality></mujoco>'))
     (tmp_path / "motion.csv").write_text("t,q.j,v.j,a.j,tau.j\n0,0,0,0,1\n1,0.1,0,0,1\n2,0.1,0,0,1\n3,0.1,0,0,1\n")
+    rows = "".join(f"{t},{math.sin(4 * t)},{4 * math.cos(4 * t)},{-16 * math.sin(4 * t)},{2 * math.sin(9 * t)}\n"
+                   for t in (0.05 * k for k in range(40)))
+    (tmp_path / "recording.csv").write_text(f"t,q.j,v.j,a.j,tau.j\n{rows}")
     return tmp_path
 
 

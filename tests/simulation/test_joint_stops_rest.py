@@ -70,6 +70,9 @@ def test_a_force_that_is_not_a_function_of_the_state_presses_on_a_stop(run, law,
         "v": {"a": -0.5}}, **more)
     np.testing.assert_allclose([result.q[-1, 0], result.v[-1, 0]], [-0.5, 0.0], atol=1e-12)
     assert [event.name for event in result.events] == ["hit", "note"]
+    with_stops = run("slider", duration=2.0, joints={"a": {"torque": law}}, events={"hit": events["hit"]}, limits="stop",
+                     initial={"v": {"a": -0.5}}, **more)
+    assert np.isnan(with_stops.stops[-1, 0]) and with_stops.tau[-1, 0] == pytest.approx(0.0, abs=1e-12)
 
 
 @METHODS

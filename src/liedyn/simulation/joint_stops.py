@@ -248,14 +248,19 @@ def stop_warnings(segments: Sequence[RunSegment]) -> list[LiedynWarning]:
 
 
 def stop_forces(problem: InitialValueProblem, record: Record) -> Array:
-    """Return the (N, nv) generalized forces of stops in a motion [N m | N], which are part of its tau."""
+    """Return the (N, nv) generalized forces of stops in a motion [N m | N], which are part of its tau.
+
+    NaN for coordinates at rest under pid or sampled laws, whose forces are states that rows do not have.
+    """
     out, stops = np.zeros_like(record.tau), problem.stops
     if stops is None:
         return out
     force = evaluate_stops(problem, record.q, record.v).force
     for j, k in enumerate(stops.coordinate):
         out[:, k] -= stops.side[j] * force[:, j]
-    if len(stops.resting):
+    if len(stops.resting) and (problem.sampled is not None or len(problem.schedule.ki)):
+        out[:, stops.resting] = np.nan
+    elif len(stops.resting):
         rhs, reading = RightHandSide(problem, problem.signals), problem.signals.switches[code.SWITCH_VALUE::code.SWITCH_SIZE]
         last = np.nextafter(record.t[-1], -np.inf)             # the last row precedes the event at its time
         integral = np.hstack([np.zeros_like(record.v), record.stretch])       # see `SegmentStart`
