@@ -278,7 +278,7 @@ NOT_SAVED = {
     "RightHandSide": {"generated", "generic", "signals", "constraints"},           # tables and scratch; addresses
     "Stepper": {"record"},
     "ImplicitStepper": {"_start", "_schedule", "evaluation"},      # of the step taken last
-    "GeneralizedAlphaStepper": {"_call"},                          # addresses of this process
+    "GeneralizedAlphaStepper": {"_call"}, "VariationalStepper": {"_call"},         # addresses of this process
     "SolverStepper": {"make_solver", "dense_output"},              # of the step taken last
     "RosenbrockSolver": {"y_old", "energy_polynomial", "method"},  # of the step taken last
     "RightHandSideJacobian": {"code", "rates", "generated_function"},
@@ -286,7 +286,9 @@ NOT_SAVED = {
 MADE_WITH_A_STATE = {"SegmentStart", "Statistics"}                 # by from_state_dict
 BOUNCES = {"duration": 1.0, "output_step": 0.05, "initial": {"q": {"z": 0.5}}, "limits": {"mode": "hard", "restitution": 0.6},
            "events": {"pass": {"when": "q(z)", "value": 0.3, "do": "record"}}}
-SAMPLED = {"sampling": {"rate": 90, "delay": 0.004, "hold": "first"},
+SAMPLED = {"sampling": {"rate": 90, "delay": 0.004, "hold": "first", "noise": {"q": 1e-3}},
+           "observer": {"gain": {"q.shoulder": {"q.shoulder": 0.5}, "v.shoulder": {"q.shoulder": 5}},
+                        "initial": {"q": {"shoulder": 1.0}, "v": {"ball": [0.5, -0.3, 4.0]}}},
            "joints": {"shoulder": {"torque": {"pid": {"kp": 9, "ki": 4, "kd": 1, "target": 0.2}}},
                       "elbow": {"torque": "-0.4*sign(v) + sin(9*t)"}}}
 
