@@ -8,9 +8,9 @@ discrete time: a Kalman filter if L is the gain of `LinearSystem.lqe` with the p
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,13 +18,18 @@ from liedyn.arrays import Array, Mask
 from liedyn.dynamics.derivatives import d_difference, forward_dynamics_derivatives
 from liedyn.dynamics.dynamics import forward_dynamics
 from liedyn.dynamics.manifold import difference, integrate
-from liedyn.errors import ScenarioError, WarningLog, list_names
+from liedyn.errors import ComputationError, ScenarioError, WarningLog, list_names
 from liedyn.immutable import Immutable
 from liedyn.io.scenarios.scenario import ObserverSettings, Scenario
 from liedyn.model.model import Model
 from liedyn.simulation.control.thrusts import thrust_columns
 from liedyn.simulation.name_binding import find_index, normalize_quaternions, write_values
 from liedyn.simulation.trajectory_columns import motion_columns
+
+_TOLERANCE = 1e-7            # error of a step of the prediction, relative to 1 + |x|
+_MAX_HALVINGS = 12           # of a step
+
+Actuation: TypeAlias = Callable[[Array, Array, Array], Array]      # (q, v, torques and thrusts) -> those behind limits and gears
 
 
 class Piece(NamedTuple):
@@ -83,28 +88,58 @@ class Observer:
         self._history.append((t, self.q, self.v))
         return self.q.copy(), self.v.copy()
 
-    def advance(self, q: Array, v: Array, pieces: Sequence[Piece]) -> None:
-        """Update the estimate to the next sample, from the measured state and the torques that act until then."""
+    def advance(self, q: Array, v: Array, pieces: Sequence[Piece], actuation: Actuation) -> None:
+        """Update the estimate to the next sample, from the measured state and the torques that act until then.
+
+        Raises ComputationError if the motion of the model is too fast to be predicted.
+        """
         error = np.concatenate([difference(self.model, self.q, q), v - self.v])[self._measured]
         correction = self.gain @ error
         begin, q, v = 0.0, self.q, self.v
         for piece in pieces:
-            q, v = self._predict(q, v, piece, begin)
+            q, v = self._predict(q, v, piece, begin, actuation)
             begin = piece.end
         nv = self.model.nv
         self.q, self.v = integrate(self.model, q, correction[:nv]), v + correction[nv:]
 
-    def _predict(self, q: Array, v: Array, piece: Piece, begin: float) -> tuple[Array, Array]:
-        """Return the state at the end of a piece: one step of the classical Runge-Kutta method, in coordinates about q."""
-        model, h, rate = self.model, piece.end - begin, v
-        rates: list[tuple[Array, Array]] = []
-        for fraction in (0.0, 0.5, 0.5, 1.0):
-            at = q if not fraction else integrate(model, q, fraction * h * rate)
-            w = v if not fraction else v + fraction * h * rates[-1][1]
-            rate = d_difference(model, q, at)[1] @ w if model.quaternions else w            # of the coordinates about q
-            rates.append((rate, self._acceleration(at, w, piece.at(begin + fraction * h))))
-        du, dv = (h / 6 * (x[0] + 2 * x[1] + 2 * x[2] + x[3]) for x in zip(*rates, strict=True))
-        return integrate(model, q, du), v + dv
+    def _predict(self, q: Array, v: Array, piece: Piece, begin: float, actuation: Actuation) -> tuple[Array, Array]:
+        """Return the state at the end of a piece, by one step, or by shorter steps where that is inaccurate."""
+        h = shortest = piece.end - begin
+        shortest *= 0.5**_MAX_HALVINGS
+        while begin < piece.end:
+            is_last = h >= piece.end - begin
+            h = piece.end - begin if is_last else h
+            next_q, next_v, error = self._step(q, v, piece, begin, h, actuation)
+            if not error <= _TOLERANCE:
+                h *= 0.5
+                if h < shortest:
+                    raise ComputationError("the motion of the observer's model is too fast for its sample period: its estimate "
+                                           "diverges, or friction, damping or springs are stiff")
+                continue
+            q, v, begin = next_q, next_v, piece.end if is_last else begin + h
+            h *= 2.0 if error < _TOLERANCE / 32.0 else 1.0         # the error is of order 4
+        return q, v
+
+    def _step(self, q: Array, v: Array, piece: Piece, t: float, h: float, actuation: Actuation) -> tuple[Array, Array, float]:
+        """Return the state after one step of the classical Runge-Kutta method, in coordinates about q, and its relative error.
+
+        The error is the difference from a method of order 3, which also evaluates the end of the step.
+        """
+        model = self.model
+
+        def rate(x: Array, t: float) -> Array:
+            at = integrate(model, q, x[0]) if x[0].any() else q
+            du = d_difference(model, q, at)[1] @ x[1] if model.quaternions else x[1]           # of the coordinates about q
+            return np.stack([du, self._acceleration(at, x[1], actuation(at, x[1], piece.at(t)))])
+
+        x = np.stack([np.zeros(model.nv), v])
+        k1 = rate(x, t)
+        k2 = rate(x + 0.5 * h * k1, t + 0.5 * h)
+        k3 = rate(x + 0.5 * h * k2, t + 0.5 * h)
+        k4 = rate(x + h * k3, t + h)
+        end = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        error = np.abs(h / 10 * (k4 - rate(end, t + h))) / (1.0 + np.abs(end))
+        return integrate(model, q, end[0]), end[1], float(error.max(initial=0.0))
 
     def _acceleration(self, q: Array, v: Array, inputs: Array) -> Array:
         model, nv = self.model, self.model.nv
@@ -178,7 +213,7 @@ def _full_gain(settings: ObserverSettings, model: Model) -> tuple[Array, Array]:
             raise ScenarioError(f"a {axis} of the gain is given twice", place=place)
     gain = np.zeros((len(names), len(columns)))
     gain[rows] = settings.gain
-    return gain, np.array(columns)
+    return gain, np.array(columns, dtype=np.int64)
 
 
 def _initial(settings: ObserverSettings, model: Model) -> tuple[Array, Array]:

@@ -32,6 +32,7 @@ from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
 from liedyn.kernels.simulation.signals import STATE_OPERATIONS, TORQUE, Signals
 from liedyn.model.model import Model
 from liedyn.simulation.control.joint_control import force_limits
+from liedyn.simulation.control.motors import gear_factors
 from liedyn.simulation.control.observer import Observer, Piece
 from liedyn.simulation.control.thrusts import input_name
 from liedyn.simulation.random_streams import random_stream
@@ -80,7 +81,7 @@ class SampledController:
                 self.since, self.torque, self.slope = taken, torque, slope
             self.samples += 1
             if self.observer is not None:
-                self.observer.advance(q, v, self._pieces(taken, self.sampling.time(self.samples)))
+                self.observer.advance(q, v, self._pieces(taken, self.sampling.time(self.samples)), problem.sampled.acting)
 
     def _pieces(self, taken: float, until: float) -> list[Piece]:
         """Return the torques from a sample until the next one."""
@@ -121,7 +122,7 @@ class SampledController:
             self._law = _Law(sampled)
         law = self._law
         taken = self.sampling.time(self.samples)
-        if self.observer is not None and problem.prescribed.any():
+        if self.observer is not None and sampled.law.prescribed.any():
             raise ComputationError(f"a joint is prescribed or locked at t = {t:.9g} s, which observers do not support")
         estimate = None if self.observer is None else self.observer.state_at(taken)
         measured, (q, v), torque = law.evaluate(t, q0, y, self.integral, self.samples, estimate)
@@ -295,6 +296,15 @@ class SampledLaws:
     def restarted_at(self, start_times: Mapping[str, float]) -> SampledLaws:
         """Return the laws with other start times of clocks, as `InitialValueProblem.restarted_at`."""
         return replace(self, law=self.law.restarted_at(start_times))
+
+    def acting(self, q: Array, v: Array, torque: Array) -> Array:
+        """Return torques and thrusts (inputs,) behind the limits at a state and the losses of gears."""
+        bottom, top = force_limits(self.law, self.limit, 0.0, q, v)
+        torque, laws, nv = torque.clip(bottom, top), self.law.joint_laws, len(v)
+        if laws is not None and laws.gear_loss.size:
+            driving, braking = gear_factors(laws.gear_loss, laws.gear_gain, v)
+            torque[:nv] *= np.where(torque[:nv] >= 0.0, driving, braking)
+        return torque
 
     @property
     def targets(self) -> Integers:
