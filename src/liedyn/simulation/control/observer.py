@@ -27,7 +27,8 @@ from liedyn.simulation.name_binding import find_index, normalize_quaternions, wr
 from liedyn.simulation.trajectory_columns import motion_columns
 
 _TOLERANCE = 1e-7            # error of a step of the prediction, relative to 1 + |x|
-_MAX_HALVINGS = 12           # of a step
+_MAX_HALVINGS = 6            # of a step, before an implicit method continues
+_MAX_EVALUATIONS = 10_000    # of the motion by the implicit method until the next sample
 
 Actuation: TypeAlias = Callable[[Array, Array, Array], Array]      # (q, v, torques and thrusts) -> those behind limits and gears
 
@@ -91,7 +92,7 @@ class Observer:
     def advance(self, q: Array, v: Array, pieces: Sequence[Piece], actuation: Actuation) -> None:
         """Update the estimate to the next sample, from the measured state and the torques that act until then.
 
-        Raises ComputationError if the motion of the model is too fast to be predicted.
+        Raises ComputationError if the motion of the model cannot be computed.
         """
         error = np.concatenate([difference(self.model, self.q, q), v - self.v])[self._measured]
         correction = self.gain @ error
@@ -113,8 +114,7 @@ class Observer:
             if not error <= _TOLERANCE:
                 h *= 0.5
                 if h < shortest:
-                    raise ComputationError("the motion of the observer's model is too fast for its sample period: its estimate "
-                                           "diverges, or friction, damping or springs are stiff")
+                    return self._predict_implicitly(q, v, piece, begin, actuation)
                 continue
             q, v, begin = next_q, next_v, piece.end if is_last else begin + h
             h *= 2.0 if error < _TOLERANCE / 32.0 else 1.0         # the error is of order 4
@@ -125,21 +125,43 @@ class Observer:
 
         The error is the difference from a method of order 3, which also evaluates the end of the step.
         """
-        model = self.model
+        def rate(t: float, x: Array) -> Array:
+            return self._rate(q, x, actuation, piece.at(t))
 
-        def rate(x: Array, t: float) -> Array:
-            at = integrate(model, q, x[0]) if x[0].any() else q
-            du = d_difference(model, q, at)[1] @ x[1] if model.quaternions else x[1]           # of the coordinates about q
-            return np.stack([du, self._acceleration(at, x[1], actuation(at, x[1], piece.at(t)))])
-
-        x = np.stack([np.zeros(model.nv), v])
-        k1 = rate(x, t)
-        k2 = rate(x + 0.5 * h * k1, t + 0.5 * h)
-        k3 = rate(x + 0.5 * h * k2, t + 0.5 * h)
-        k4 = rate(x + h * k3, t + h)
+        x = np.stack([np.zeros(self.model.nv), v])
+        k1 = rate(t, x)
+        k2 = rate(t + 0.5 * h, x + 0.5 * h * k1)
+        k3 = rate(t + 0.5 * h, x + 0.5 * h * k2)
+        k4 = rate(t + h, x + h * k3)
         end = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        error = np.abs(h / 10 * (k4 - rate(end, t + h))) / (1.0 + np.abs(end))
-        return integrate(model, q, end[0]), end[1], float(error.max(initial=0.0))
+        error = np.abs(h / 10 * (k4 - rate(t + h, end))) / (1.0 + np.abs(end))
+        return integrate(self.model, q, end[0]), end[1], float(error.max(initial=0.0))
+
+    def _predict_implicitly(self, q: Array, v: Array, piece: Piece, begin: float, actuation: Actuation) -> tuple[Array, Array]:
+        """Return the state at the end of a piece by an implicit method, for joints that are stiff."""
+        from scipy.integrate import solve_ivp
+        evaluations = iter(range(_MAX_EVALUATIONS))
+        failed = ComputationError("the motion of the observer's model is too fast for its sample period: its estimate diverges, "
+                                  "or the gain is not that of a filter for this model and period")
+
+        def rate(t: float, x: Array) -> Array:
+            if next(evaluations, None) is None:
+                raise failed
+            return self._rate(q, x.reshape(2, -1), actuation, piece.at(t)).ravel()
+
+        solution = solve_ivp(rate, (begin, piece.end), np.append(np.zeros(self.model.nv), v), method="Radau", rtol=_TOLERANCE,
+                             atol=_TOLERANCE)
+        if not solution.success:
+            raise failed
+        end = solution.y[:, -1].reshape(2, -1)
+        return integrate(self.model, q, end[0]), end[1]
+
+    def _rate(self, q: Array, x: Array, actuation: Actuation, inputs: Array) -> Array:
+        """Return the rates (2, nv) of x = [coordinates about q; velocities]."""
+        model = self.model
+        at = integrate(model, q, x[0]) if x[0].any() else q
+        du = d_difference(model, q, at)[1] @ x[1] if model.quaternions else x[1]
+        return np.stack([du, self._acceleration(at, x[1], actuation(at, x[1], inputs))])
 
     def _acceleration(self, q: Array, v: Array, inputs: Array) -> Array:
         model, nv = self.model, self.model.nv
