@@ -159,3 +159,7 @@ def test_results_are_compared_in_the_same_panels():
     other = ld.simulate("robots/cart_pole.yaml", duration=0.1)
     with pytest.warns(ld.LiedynWarning, match="the runs double_pendulum 1, cart_pole 2 have no joints in common"):
         slow.plot(against=[other])
+    for against, kind in ((fast, "Result"), (["runs/fast"], "str"), ("runs/fast", "str"), ([fast, None], "NoneType")):
+        for draw in (slow.plot, lambda **keys: ld.replay_of(slow, **keys)):
+            with pytest.raises(ld.ArgumentError, match=rf"against must be a list of Result, such as \[run\], got {kind}$"):
+                draw(against=against)

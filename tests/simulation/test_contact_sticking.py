@@ -166,6 +166,9 @@ def test_linear_systems_and_fast_rollouts_are_errors_by_name():
         message = rf"{name} requires contacts that do not stick, unlike block\.1, block\.2 .*; use rk4 with tau as an array"
         with pytest.raises(ld.UsageError, match=message):
             ld.rollout(model, [model.neutral()], np.zeros((1, 6)), dt=1e-3, steps=2, contacts=contacts, **option)
+    with pytest.raises(ld.UsageError, match=r"an event requires contacts that do not stick.*; use ld\.simulate"):
+        ld.rollout(model, [model.neutral()], np.zeros((1, 6)), dt=1e-3, steps=2, contacts=contacts,
+                   events={"low": {"when": "z(block)", "value": 0.1, "do": "stop"}})
     with pytest.raises(ld.UsageError, match="Stepper requires contacts that do not stick"):
         ld.Stepper(model, 1e-3, contacts=contacts)
     with pytest.raises(ld.UsageError, match="contacts that stick have no linear system"):

@@ -333,7 +333,7 @@ def test_derivatives_steppers_and_variants_need_another_friction():
         run.adjoint(None, np.zeros((1, 3, 1)))
     with pytest.raises(ld.UsageError, match="Stepper requires a robot without rigid friction, which slide has"):
         ld.Stepper(model, 1e-3)
-    with pytest.raises(ld.UsageError, match="variants of a robot requires a robot without rigid friction"):
+    with pytest.raises(ld.UsageError, match="a rollout of variants requires a robot without rigid friction"):
         ld.rollout(ld.Variants(model, {"mass.block": [1.0, 2.0]}), [0.0], [0.0], dt=1e-3, steps=2)
     with pytest.raises(ld.ModelError, match="variant 1 has rigid friction in other joints than variant 0"):
         ld.Variants([model, ld.build(ld.Robot("block", links=model.description.links, joints=[

@@ -29,7 +29,7 @@ from liedyn.report.plots.save_plots import figures, save_figures
 from liedyn.report.plots.saved_plots import SavedPlots, drawn_into
 from liedyn.report.plots.sweep_plot import draw_sweep
 from liedyn.report.replay.sources import marks_of_run, run_name, trajectory_file
-from liedyn.report.run_folder import recording_of
+from liedyn.report.run_folder import other_results, recording_of
 from liedyn.report.sweep_report import transmission_angles_of
 from liedyn.robot_files import ReadingOptions
 from liedyn.rollouts.rollout import Rollout
@@ -90,7 +90,7 @@ def figure_of(result: Result | Rollout | KinematicSweep, what: str = "positions"
     else:
         recording = recording_of(result)
         if against:
-            runs = [result, *against]
+            runs = [result, *other_results(against)]
             recording, warnings = _compare([recording_of(run) for run in runs],
                                            [f"{run.model.name} {k}" for k, run in enumerate(runs, 1)])
             warn(warnings)

@@ -5,7 +5,7 @@ import json
 import math
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 
 from liedyn import __version__
 from liedyn.analysis.recorded_robot import MIMIC_IGNORED, options_comment
-from liedyn.errors import LiedynWarning, of_level, warn
+from liedyn.errors import ArgumentError, LiedynWarning, of_level, warn
 from liedyn.io.atomic_output import open_folder
 from liedyn.io.csv_table import Column, title_cell, write_table
 from liedyn.io.recorded_paths import text_digest
@@ -167,6 +167,16 @@ def summary(result: Result, folder: str | Path | None = None) -> dict[str, Any]:
         "seconds": {name: round(value, 4) for name, value in result.timing.items()},
         "warnings": [warning.to_dict() for warning in result.warnings],
     }
+
+
+def other_results(against: object) -> list[Result]:
+    """Return the results with which one is compared. Raises ArgumentError if they are not a list of results."""
+    if isinstance(against, Iterable) and not isinstance(against, str):
+        results = list(against)
+        if all(isinstance(result, Result) for result in results):
+            return results
+        against = next(result for result in results if not isinstance(result, Result))
+    raise ArgumentError(f"against must be a list of Result, such as [run], got {type(against).__name__}")
 
 
 def recording_of(result: Result) -> PlotData:

@@ -486,7 +486,7 @@ def check_within_limits(problem: InitialValueProblem, runs: RolloutInputs, metho
             mend = "ld.simulate" if _moving_model(runs.model, problem.passive) is not runs.model else \
                 "semi_implicit, whose code is four times shorter, or tau as an array" if method == "rk4" and not (
                     runs.contacts and runs.contacts.sticking) else \
-                "rk4 with tau as an array"
+                "rk4 with tau as an array" if method != "rk4" or runs.policy is not None else "ld.simulate"
             raise UsageError(f"{option} requires {missing_code(problem, runs, method)}; use {mend}")
 
 
@@ -494,7 +494,8 @@ def missing_code(problem: InitialValueProblem, runs: RolloutInputs, method: str)
     """Return what vectorized runs of a robot require but do not have."""
     model, contacts = runs.model, runs.contacts
     if problem.passive and (frictions := rigid_frictions(model)):
-        return f"a robot without rigid friction, which {list_names([x.name for x in frictions], 4)} has"
+        names = list_names([friction.name for friction in frictions], 4)
+        return f"a robot without rigid friction, which {names} {'have' if len(frictions) > 1 else 'has'}"
     if contacts is not None and contacts.sticking:
         return f"contacts that do not stick, unlike {list_names(contacts.sticking, 4)} (key stick)"
     return f"generated code, which {NO_GENERATED_CODE.format(method)}"
@@ -505,7 +506,7 @@ def _unsupported(problem: InitialValueProblem, runs: RolloutInputs, method: str)
     return ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
             (runs.moving, "feedback with gains or a state that change"),
             (len(runs.segments) > 1, "a mask that changes"), (problem.directions, "an event"),
-            (runs.variants is not None and problem.passive and rigid_frictions(runs.model), "variants of a robot"))
+            (runs.variants is not None and problem.passive and rigid_frictions(runs.model), "a rollout of variants"))
 
 
 def rerun_dependent(problem: InitialValueProblem, runs: RolloutInputs, batch_states: BatchStates, outputs: BatchOutputs,

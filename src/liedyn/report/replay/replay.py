@@ -16,6 +16,7 @@ from liedyn.report.replay.page import PAGE, ReplayOptions, data_of, replay_page
 from liedyn.report.replay.scene import drawn_meshes
 from liedyn.report.replay.sources import ReplayRun, is_batch, shown_batch, shown_file, shown_result, shown_rollout
 from liedyn.report.replay.video import check_video, write_video
+from liedyn.report.run_folder import other_results
 from liedyn.robot_files import ReadingOptions
 from liedyn.rollouts.rollout import Rollout
 from liedyn.simulation.run import Result
@@ -79,7 +80,7 @@ def replay_of(result: Result | Rollout, *, against: Sequence[Result] = (), runs:
         displayed = shown_rollout(result, runs)
     else:
         displayed = [shown_result(each_run, f"{each_run.model.name} {k}" if against else each_run.model.name)
-                 for k, each_run in enumerate([result, *against], start=1)]
+                 for k, each_run in enumerate([result, *other_results(against)], start=1)]
     visuals, _ = drawn_meshes([each_run.model for each_run in displayed], package_roots, meshes)
     page = replay_page(displayed, ReplayOptions(result.model.name, tuple(traces), follow, side_by_side, speed), visuals)
     return _in_a_frame(page, result) if inline else page
