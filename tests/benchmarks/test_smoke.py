@@ -11,6 +11,7 @@ from benchmarks import (
     dynamics,
     events,
     higher_order,
+    identification,
     inverse_kinematics,
     long_runs,
     mimic,
@@ -35,6 +36,11 @@ def test_robots_with_mimic_joints_are_compared():
 def test_inverse_kinematics_reaches_what_the_loop_of_pinocchio_does():
     rows = list(inverse_kinematics.figures(targets=20, compared=2, rows=5, repeats=1))
     assert len(rows) == 3 and all(row.ours > 0 and row.reached >= row.theirs_reached for row in rows)
+
+
+def test_identification_has_figures():
+    rows = list(identification.figures(rows=300, starts=1, repeats=1))
+    assert len(rows) == 5 and all(row.seconds > 0 for row in rows)
 
 
 def test_chain_is_mujocos_chain():
