@@ -22,7 +22,8 @@ def to_si(text: str) -> tuple[float, str]:
     ("N m", 1, "N m"), ("N·m", 1, "N m"), ("N*m", 1, "N m"), ("Nm", 1, "N m"), ("mNm", 1e-3, "N m"), ("Ncm", 1e-2, "N m"),
     ("N mm", 1e-3, "N m"), ("N m/s", 1, "N m/s"), ("kN", 1e3, "N"), ("mA", 1e-3, "A"), ("N m/A", 1, "N m/A"),
     ("rad/ms", 1e3, "rad/s"), ("1/s", 1, "1/s"), ("m/m", 1, ""),
-    ("kg", 1, "kg"), ("g", 1e-3, "kg"), ("kg m^2", 1, "kg m^2"), ("kg m/s^2", 1, "N"), ("N s/m", 1, "N s/m"), ("J", 1, "N m")])
+    ("kg", 1, "kg"), ("g", 1e-3, "kg"), ("kg m^2", 1, "kg m^2"), ("kg m/s^2", 1, "N"), ("N s/m", 1, "N s/m"), ("J", 1, "N m"),
+    ("kJ", 1e3, "N m"), ("kW", 1e3, "N m/s"), ("mW", 1e-3, "N m/s"), ("%", 1e-2, ""), ("%/s", 1e-2, "1/s")])
 def test_factors_and_names(text, factor, name):
     assert to_si(text) == (pytest.approx(factor, rel=1e-15), name)
 

@@ -150,7 +150,8 @@ def test_the_model_is_written_as_it_was_read(case, tmp_path):
     ("nominal", "control.model: expected a mapping: the path of a robot, and values by parameter"),
     ({"robot": str(ROBOTS / "double_pendulum.yaml")}, "control.model: the controller's model has other coordinates than the "
      "robot: without slide"),
-    ({"mass.hand": -1}, "negative mass")], ids=range(6))
+    ({"mass.hand": -1}, "control.model: no robot has these parameters of the controller's model (mass.hand): negative mass")],
+    ids=range(6))
 def test_errors_name_the_key(case, model, message):
     scenario, robot, _ = case("gravity compensation")
     with pytest.raises((ScenarioError, ld.ModelError)) as error:

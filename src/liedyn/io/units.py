@@ -15,6 +15,7 @@ _BASE = ("rad", "N", "m", "A", "s")                        # the order in which 
 _ANGLE, _FORCE, _LENGTH, _CURRENT, _TIME = ((1, 0, 0, 0, 0), (0, 1, 0, 0, 0), (0, 0, 1, 0, 0), (0, 0, 0, 1, 0), (0, 0, 0, 0, 1))
 _NUMBER = (0, 0, 0, 0, 0)
 _TORQUE, _SPEED, _MASS = (0, 1, 1, 0, 0), (1, 0, 0, 0, -1), (0, 1, -1, 0, 2)
+_POWER = (0, 1, 1, 0, -1)
 _TURN = 2.0 * math.pi
 
 
@@ -60,9 +61,10 @@ _ROWS: tuple[tuple[str, float, float, tuple[int, ...]], ...] = (
     ("Nm", 1, 1, _TORQUE), ("mNm", 1, 1e3, _TORQUE), ("Ncm", 1, 1e2, _TORQUE), ("Nmm", 1, 1e3, _TORQUE),
     ("kNm", 1e3, 1, _TORQUE),
     ("A", 1, 1, _CURRENT), ("mA", 1, 1e3, _CURRENT),
-    ("kg", 1, 1, _MASS), ("g", 1, 1e3, _MASS), ("J", 1, 1, _TORQUE), ("W", 1, 1, (0, 1, 1, 0, -1)))
+    ("kg", 1, 1, _MASS), ("g", 1, 1e3, _MASS), ("J", 1, 1, _TORQUE), ("kJ", 1e3, 1, _TORQUE),
+    ("W", 1, 1, _POWER), ("mW", 1, 1e3, _POWER), ("kW", 1e3, 1, _POWER), ("% percent", 1, 1e2, _NUMBER))
 UNITS = {name: Unit(multiply, divide, exponents) for names, multiply, divide, exponents in _ROWS for name in names.split()}
-_FACTOR = re.compile(r"(?P<name>1|°|[^\W\d²³]+)(?:(?:\^|\*\*)?(?P<power>-?\d+)|(?P<superscript>[²³]))?")
+_FACTOR = re.compile(r"(?P<name>1|°|%|[^\W\d²³]+)(?:(?:\^|\*\*)?(?P<power>-?\d+)|(?P<superscript>[²³]))?")
 _POWERS = {"²": 2, "³": 3}
 
 

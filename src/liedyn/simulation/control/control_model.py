@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from liedyn.dynamics.model_parameters import parameter_names, with_parameters
-from liedyn.errors import Place, ScenarioError, list_names, nearest
+from liedyn.errors import ModelError, Place, ScenarioError, list_names, nearest
 from liedyn.io.scenarios.scenario import ControlModel, Scenario
 from liedyn.model.model import Model, build
 from liedyn.robot_files import read_model
@@ -45,7 +45,12 @@ def _bound_model(scenario: Scenario, named: ControlModel, nominal: Model, load: 
             if name not in known:
                 raise ScenarioError("no such parameter of the controller's model", place=named.place.at(name), found=name,
                                     expected="one of ld.parameter_names(model)", hint=nearest(name, known))
-        bound = build(with_parameters(bound, dict(named.parameters)))
+        try:
+            bound = build(with_parameters(bound, dict(named.parameters)))
+        except ModelError as error:
+            names = ", ".join(name for name, _ in named.parameters)
+            raise ScenarioError(f"no robot has these parameters of the controller's model ({names}): {error.message}",
+                                place=named.place, found=error.found, expected=error.expected, hint=error.hint) from None
     bound = add_rotor_inertias(scenario, bound)
     return without_friction(bound, rigid_frictions(bound))
 
