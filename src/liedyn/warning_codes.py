@@ -245,6 +245,9 @@ _TABLE: dict[str, tuple[str, str]] = {
     "prior-not-possible": (
         WARN, "Inertias of the robot file cannot exist, or are those of flat bodies, so they were changed for the "
         "estimate. Correct them."),
+    "recordings-contradict": (
+        WARN, "The estimates of several recordings differ by more than their deviations. Check that they are of one robot with "
+        "one payload, and compare the fits."),
     "consistent-misfit": (
         WARN, "The consistent parameters contradict the recordings. Check the recordings, or lower the weight of the robot "
         "file."),

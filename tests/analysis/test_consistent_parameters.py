@@ -214,6 +214,38 @@ def test_several_fits_are_combined_by_their_information(chain):
         ld.consistent_parameters([])
 
 
+@pytest.mark.parametrize("only", [None, ["two"], []])
+def test_misfit_is_the_distance_from_all_estimates(chain, only):
+    """Also from those that links with the values of the robot file determine."""
+    fit = fitted(chain, chain.with_changes(mass={"one": 4.0, "two": 6.0}), 0.02)
+    result = ld.consistent_parameters(fit, only=only)
+    residual = fit.root_information @ (fit.base.matrix @ result.values - fit.values)
+    assert result.misfit == pytest.approx(residual @ residual, rel=1e-6)
+
+
+def test_recordings_that_contradict_each_other_are_told(chain):
+    """They do not count in the misfit of the parameters, which is the distance from the common estimate."""
+    fit = fitted(chain, noise=0.02)
+    fits = [replace(fit, values=fit.values + np.linalg.solve(fit.root_information, noise))
+            for noise in np.random.default_rng(2).standard_normal((5, len(fit)))]
+    result, common = ld.consistent_parameters(fits), np.mean([one.values for one in fits], axis=0)
+    residual = fit.root_information @ (fit.base.matrix @ result.values - common)
+    assert result.misfit == pytest.approx(5.0 * residual @ residual, rel=1e-6)
+    assert not {"recordings-contradict", "consistent-misfit"} & {warning.code for warning in result.warnings}
+    with pytest.warns(ld.LiedynWarning, match="estimates of the 2 recordings differ from each other by chi.* for 14 degrees"):
+        ld.consistent_parameters([fits[0], fitted(chain, chain.with_changes(mass={"two": 3.0}), 0.02)])
+
+
+@pytest.mark.parametrize("weight", [1.0, 25.0])
+def test_the_weight_is_the_deviation_of_the_robot_file(chain, weight):
+    """Mass and second moments of mass of a link are known to 1 / sqrt(weight), and a joint parameter to half of this."""
+    fit = fitted(chain, noise=0.02)
+    result = ld.consistent_parameters(replace(fit, root_information=0.0 * fit.root_information), prior_weight=weight)
+    deviation = dict(zip(result.names, result.deviations / np.abs(result.prior), strict=True))
+    assert deviation["mass.one"] == pytest.approx(1.0 / np.sqrt(weight))
+    assert deviation["damping.p"] == pytest.approx(0.5 / np.sqrt(weight))
+
+
 def test_only_a_payload(chain):
     """The other links keep the values of the robot file."""
     fit = fitted(chain, chain.with_changes(mass={"two": 6.0}), 0.01)
@@ -232,6 +264,10 @@ def test_total_mass(chain):
     assert np.ones(2) @ result.covariance[::10, ::10][:2, :2] @ np.ones(2) < 1e-12
     with pytest.raises(ld.UsageError, match=r"total_mass is 3\.0 kg: expected more than 3\.6 kg"):
         ld.consistent_parameters(fit, only=["two"], total_mass=3.0)
+    with pytest.raises(ld.UsageError, match=r"total_mass is inf kg: expected more than 0 kg, .* and a finite number"):
+        ld.consistent_parameters(fit, total_mass=np.inf)
+    with pytest.raises(ld.UsageError, match="total_mass needs a link whose inertia is estimated"):
+        ld.consistent_parameters(fit, only=[], total_mass=9.0)
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf])

@@ -236,6 +236,10 @@ def test_it_does_not_depend_on_names_order_and_orientation(arm, motion, change):
     ({"position": {"elbow": (0.0, np.inf)}}, "position['elbow'] must be two finite numbers, lower < upper, or -inf and inf"),
     ({"torque": {"shoulder": 1e-3}, "position": {"shoulder": (1.0, 2.0)}}, "no random motion is within the limits; of the last "
      "one, at rest, the torque of shoulder is "),
+    ({"rate": 0.5}, "the 3 rows of the recording do not determine the "),
+    ({"noise": 1e-300}, "noise must be from 1e-100 to 1e+100, or inf, got 1e-300 for shoulder"),
+    ({"noise": 1e300}, "noise must be from 1e-100 to 1e+100"),
+    ({"velocity": 1e-12}, "no motion within the limits excites all "),
     ({"parameters": ["mas"]}, "no base parameter 'mas'"),
     ({"parameters": ["h*"], "criterion": "condition"}, "the criterion 'condition' is that of all base parameters"),
 ])
@@ -243,6 +247,14 @@ def test_errors_name_the_option(arm, options, text):
     with pytest.raises(ld.LiedynError) as error:
         ld.excite(arm, **OPTIONS | options)
     assert text in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_large_condition_number_is_finite(arm):
+    """Of a slow motion, whose parameters hardly differ in their effects."""
+    motion = ld.excite(arm, **OPTIONS | {"velocity": 3e-3, "starts": 1})
+    Y = ld.regressor(arm, *motion.at(np.linspace(0.0, 4.0, 401)), joints=("offset",))[:, :, motion.base.columns]
+    F = (Y / motion.noise[:, None]).reshape(-1, len(motion.base))
+    assert motion.condition == pytest.approx(np.linalg.cond(F / np.linalg.norm(F, axis=0)), rel=1e-3) and motion.condition > 1e6
 
 
 @pytest.mark.parametrize(("robot", "text"), [

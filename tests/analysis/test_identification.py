@@ -447,6 +447,13 @@ def test_wrong_units_are_found_although_friction_and_single_masses_differ(arm):
     assert fitted(arm, tau + FRICTION * v, 1, joints=("damping",)).scale == pytest.approx(1.0, abs=0.02)
 
 
+def test_torques_of_noise_are_told(arm):
+    """Links without mass explain them."""
+    model, t, q, _, tau = arm
+    fit = ld.identify(model, t, q, 1e-6 * np.random.default_rng(1).standard_normal(tau.shape), joints=())
+    assert fit.scale == 0.0 and "the measured torques are zero or noise only" in " ".join(map(str, fit.warnings))
+
+
 @pytest.mark.parametrize("factor", [0.6, 1.0, 1.8])
 def test_robots_that_differ_from_their_file_are_not_asked_for_signs_and_units(arm, factor):
     """Heavier or lighter, with losses, a friction of zero among what is estimated."""

@@ -74,6 +74,22 @@ def test_a_robot_from_two_recordings_and_a_test_on_a_third(folder):
     np.testing.assert_allclose([expected[name] for name in true.names], true.values, rtol=0, atol=0.05)
 
 
+def test_a_recording_without_gravity_has_that_of_the_robot_file(folder):
+    """Recordings for the fit have that of Mars, in a comment."""
+    record("earth.csv", ld.load("bars.yaml"), 5, mass={"lower": 3.0}, inertia={"lower": [0.05, 0.04, 0.02]}, damping={"hip": 0.4})
+    lines = Path("earth.csv").read_text().splitlines(keepends=True)
+    Path("earth.csv").write_text("".join(line for line in lines if not line.startswith("#")))
+    report = json.loads(ok("identify", "bars.yaml", "first.csv", "--validate", "earth.csv", "--json").stdout)
+    assert all(x > 0.99 for test in report["validations"] for x in test["explained"].values())
+
+
+def test_warnings_name_the_file_of_the_identified_robot(folder):
+    Path("still.csv").write_text("t[s],q.hip[rad],q.knee[rad],tau.hip[N m],tau.knee[N m]\n" + "".join(
+        f"{0.01 * k},{np.sin(0.05 * k)},{np.cos(0.03 * k)},{1e-9 * np.cos(k)},{1e-9 * np.sin(k * k)}\n" for k in range(200)))
+    for output, name in ((["-o", "out"], "out/identified.yaml"), ([], "FOLDER/identified.*")):
+        assert f"`liedyn check {name}` lists" in " ".join(ok("identify", "bars.yaml", "still.csv", *output).stderr.split())
+
+
 def test_only_a_link_its_weight_and_the_mass_of_the_robot(folder):
     options = ("--only", "low*", "--prior-weight", "0.01", "--total-mass", "4.0", "--with", "none", "--no-offset", "--json")
     report = json.loads(ok("identify", "bars.yaml", "first.csv", *options).stdout)
@@ -108,6 +124,7 @@ def test_errors_come_before_the_computation(folder):
                                (["first.csv", "--total-mass", "0.5", "--only", "lower"], "expected more than 1 kg"),
                                (["first.csv", "--only", "lover"], "no moving link 'lover'; did you mean 'lower'?"),
                                (["first.csv", "--with", "none", "--with", "damping"], "--with none cannot be combined"),
+                               (["first.csv", "second.csv", "./first.csv"], "./first.csv appears several times"),
                                (["first.csv", "--validate", "fourth.csv"], "fourth.csv")):
         result = run("identify", "bars.yaml", *arguments)
         assert result.exit_code in (2, 3) and message in " ".join(result.stderr.split()), (arguments, result.stderr)

@@ -46,7 +46,7 @@ from liedyn.public_calls import explained
 _NONNEGATIVE = ("armature", "damping", "friction", "stiffness")
 _THIN = 1e-4          # of a link's mean second moment: the prior of a link that is thinner in a direction is this thick in it
 _COMPACT = 1e-2       # of the characteristic length: the radius of gyration of the prior of a link without inertia
-_MIN_WEIGHT = 1e-6    # of the prior: inertias of the file that are wrong by a factor of 500
+_MIN_WEIGHT = 1e-6    # of the prior: inertias of the file that are wrong by a factor of 1000
 _EXACT = 1e-9         # standard deviation relative to the robot file: more exact estimates count as if they had this one
 _NEXT_WEIGHT = 0.3    # of the previous weight of the prior, in the sequence of problems to the one to solve
 _CENTRED = 0.1        # squared Newton decrement at which the next problem begins
@@ -75,7 +75,8 @@ class ConsistentParameters(Immutable):
     covariance   (P, P) of the values: of the noise of the recordings and the uncertainty of the robot file. Zero for values that
                  are fixed
     data_share   (P,) part of the information on a value that comes from the recordings; the rest comes from the robot file
-    misfit       squared distance of the values from the estimates of the base parameters, in standard deviations: chi^2
+    misfit       squared distance of the values from the estimates of the base parameters, in standard deviations: chi^2. Several
+                 recordings count as their common estimate
     expected_misfit  number of base parameters in `misfit` that the recordings determine
     prior_weight weight of the robot file
     changes      arguments of `Model.with_changes` with the parameters that were estimated, for the robot file, whose gravity and
@@ -216,8 +217,9 @@ def consistent_parameters(fits: Identification | Sequence[Identification], *, pr
     fits : Identification, or a sequence of them
         Estimates of the base parameters of one robot (`identify`). Several recordings are combined by their standard deviations.
     prior_weight : float
-        Weight of the robot file, >= 1e-6. It corresponds to inertias of the file whose relative standard deviation is
-        0.5 / sqrt(prior_weight): 50 % by default, 20 % for 6.25, 10 % for 25.
+        Weight of the robot file, >= 1e-6. Masses and second moments of mass of the file have the relative standard deviation
+        1 / sqrt(prior_weight): 100 % by default, 20 % for 25, 10 % for 100. A common factor of a link's mass and moments, and
+        joint parameters, have half of it.
     only : sequence of names or patterns, optional
         Links whose inertia is estimated, such as a payload; all others keep the values of the robot file.
     total_mass : float, optional
@@ -260,7 +262,7 @@ def consistent_parameters(fits: Identification | Sequence[Identification], *, pr
     """
     fits = (fits,) if isinstance(fits, Identification) else tuple(fits)
     _check_fits(fits)
-    if not _MIN_WEIGHT <= prior_weight < math.inf:
+    if isinstance(prior_weight, bool) or not _MIN_WEIGHT <= prior_weight < math.inf:
         raise UsageError(f"prior_weight is {prior_weight!r}: expected a number >= {_MIN_WEIGHT:g}; the robot file decides on "
                          "what the recordings do not determine")
     model, base = fits[0].model, fits[0].base
@@ -272,9 +274,9 @@ def consistent_parameters(fits: Identification | Sequence[Identification], *, pr
     covariance = spread @ spread.T
     variance = np.diag(covariance)
     data_share = np.clip(1.0 - np.divide(variance, alone, out=np.ones_like(alone), where=alone > 0.0), 0.0, 1.0)
-    misfit = float(np.sum((problem.A @ u - problem.d)**2))
+    misfit = float(np.sum((problem.A @ u - problem.d)**2)) + problem.fixed
     count = int(np.isfinite([fit.deviations for fit in fits]).any(axis=0).sum())
-    warnings = [*prior.warnings, *_misfit_warnings(misfit, count, prior_weight),
+    warnings = [*prior.warnings, *_contradiction_warnings(fits), *_misfit_warnings(misfit, count, prior_weight),
                 *_offset_warnings(base.parameters.names, values, np.sqrt(variance))]
     changes = prior.changes(values)
     result = ConsistentParameters(model.with_changes(**changes),
@@ -294,6 +296,18 @@ def _check_fits(fits: Sequence[Identification]) -> None:
         if fit.base.parameters.names != first.base.parameters.names or fit.model != first.model:
             raise UsageError("the fits are of different robots, gravities or parameters: expected fits of one robot with the "
                              "same joint parameters")
+
+
+def _contradiction_warnings(fits: Sequence[Identification]) -> Iterator[LiedynWarning]:
+    """Return a warning if the estimates of several recordings differ by more than their deviations."""
+    roots, _ = _limited_roots(fits)
+    freedom = sum(int(np.linalg.matrix_rank(R)) for R in roots) - int(np.linalg.matrix_rank(np.concatenate(roots)))
+    chi2 = _distance(fits) if freedom else 0.0
+    if chi2 > freedom + _UNLIKELY * math.sqrt(2.0 * freedom):
+        yield LiedynWarning("recordings-contradict",
+                            f"the estimates of the {len(fits)} recordings differ from each other by chi^2 = {chi2:.3g} for "
+                            f"{freedom} degrees of freedom: the recordings may be of different robots or payloads, or their "
+                            "deviations do not contain an error, such as that of the scale of a torque; compare the fits")
 
 
 def _misfit_warnings(misfit: float, count: int, weight: float) -> Iterator[LiedynWarning]:
@@ -510,12 +524,14 @@ class _Problem:
     """Minimize |A u - d|^2 / 2 + weight prior(u), where u = start + N z.
 
     A, d   (k, n), (k,) estimates of the base parameters, in standard deviations
+    fixed  squared distance from the estimates that no coordinates u change
     N      (n, n - constraints) orthonormal directions that the constraints leave free
     start  (n,) coordinates that satisfy the constraints
     """
 
     A: Array
     d: Array
+    fixed: float
     prior: _Prior
     N: Array
     start: Array
@@ -597,17 +613,42 @@ def _problem_of(fits: Sequence[Identification], prior: _Prior, total_mass: float
     R = np.concatenate([fit.root_information for fit in fits])
     d = np.concatenate([fit.root_information @ (fit.values - base.matrix @ prior.constant) for fit in fits])
     U, s, Vt = np.linalg.svd(R @ base.matrix @ prior.T, full_matrices=False)
-    # the QR factor of all rows, less accurate where the data are exact
+    # the QR factor of all rows, less accurate where the data are exact; rows of rounding contain contradictions only
+    s = np.where(s > max(R.shape) * np.finfo(float).eps * s.max(initial=0.0), s, 0.0)
     limited = np.minimum(s, 1.0 / _EXACT)
     d = np.divide(limited, s, out=np.zeros_like(s), where=s > 0.0) * (U.T @ d)
     start, N = prior.start, np.eye(len(prior.start))
     if total_mass is not None:
         masses, size = prior.T[list(prior.links)].sum(axis=0), prior.link_size
         in_file = float(masses @ start)
-        remaining = total_mass - (sum(link.mass for link in prior.model.description.links) - in_file)
-        if not (remaining > 0.0 and math.isfinite(remaining) and in_file > 0.0):
-            raise UsageError(f"total_mass is {total_mass!r} kg: expected more than {total_mass - remaining:.6g} kg, the mass of "
-                             "the links that keep the values of the robot file")
+        estimated = {prior.names[k].partition(".")[2] for k in prior.links}
+        fixed = sum(link.mass for link in prior.model.description.links if link.name not in estimated)
+        if not in_file > 0.0:
+            raise UsageError("total_mass needs a link whose inertia is estimated: expected a link with mass in `only`")
+        if isinstance(total_mass, bool) or not fixed < total_mass < math.inf:
+            raise UsageError(f"total_mass is {total_mass!r} kg: expected more than {fixed:.6g} kg, the mass of the links that "
+                             "keep the values of the robot file, and a finite number")
+        remaining = total_mass - fixed
         start[:size] *= remaining / in_file
         N = block_diag(null_space(masses[None, :size]), np.eye(len(start) - size))
-    return _Problem(limited[:, None] * Vt, d, prior, N, start)
+    return _Problem(limited[:, None] * Vt, d, max(_distance(fits, base.matrix @ prior.T, base.matrix @ prior.constant)
+                                                  - _distance(fits), 0.0), prior, N, start)
+
+
+def _distance(fits: Sequence[Identification], directions: Array | None = None, start: Array | float = 0.0) -> float:
+    """Return the minimum squared distance, in standard deviations, from all estimates to one vector of base parameters.
+
+    directions, start  (b, n) and (b,) of the vectors; default: all vectors
+    """
+    roots, sizes = _limited_roots(fits)
+    M = np.concatenate(roots) @ (np.eye(len(sizes)) if directions is None else directions / sizes[:, None])
+    d = np.concatenate([R @ ((fit.values - start) / sizes) for R, fit in zip(roots, fits, strict=True)])
+    return float(np.sum((d - M @ np.linalg.lstsq(M, d)[0])**2))
+
+
+def _limited_roots(fits: Sequence[Identification]) -> tuple[list[Array], Array]:
+    """Return `root_information` by parameters relative to characteristic sizes (b,), less accurate where data are exact."""
+    base = fits[0].base
+    sizes = base.sizes[base.columns]
+    parts = [np.linalg.svd(fit.root_information * sizes, full_matrices=False)[1:] for fit in fits]
+    return [np.minimum(s, 1.0 / _EXACT)[:, None] * Vt for s, Vt in parts], sizes

@@ -68,6 +68,7 @@ _HALVINGS = 12            # of a step
 _DECREASE = 1e-4          # of the expected one: a step that decreases the merit less is halved
 _ITERATIONS = 150         # of the interior-point method
 _PRECISION = 1e-3         # of the criterion: the method ends where it changes less
+_NOISES = 1e-100, 1e100   # of a measured torque: the information on parameters can be computed
 _TINY = 1e-300
 _SINGULAR = 1e-12         # of the largest singular value: the information is singular below
 _RANK = 1e-8              # of the largest singular value, and of a direction: smaller ones are rounding
@@ -340,6 +341,10 @@ def _noise(model: Model, noise: Limit) -> Array:
         names = [name for name, x in zip(model.v_names, unknown, strict=True) if x]
         raise UsageError(f"the torque noise of {list_names(names, 6)} is not known, since the robot file has no effort limit; "
                          "give `noise`")
+    extreme = np.isfinite(sigma) & ((sigma < _NOISES[0]) | (sigma > _NOISES[1]))
+    if extreme.any():
+        raise UsageError(f"noise must be from {_NOISES[0]:g} to {_NOISES[1]:g}, or inf, got {sigma[extreme][0]:g} for "
+                         f"{model.v_names[int(np.argmax(extreme))]}")
     return np.where(np.isnan(sigma), np.inf, sigma)
 
 
@@ -722,6 +727,8 @@ class _Experiment:
             return np.where(limited, bound - side * r, 1.0)
 
         (value, gradient), c = self.criterion(x), slacks(self.relative(x, basis))
+        if not np.isfinite(value):
+            return x
         multipliers, hessian = mu / c, np.eye(unit.size) * max(float(np.linalg.norm(gradient * unit)), 1.0)
         for _ in range(_ITERATIONS):
             multipliers = np.clip(multipliers, mu / c / _TRUST, mu / c * _TRUST)
@@ -811,11 +818,14 @@ class _Experiment:
         for k in range(0, len(times), _BLOCK):
             F = self.equations(motion.at(times[k:k + _BLOCK]))
             R = np.asarray(np.linalg.qr(np.vstack([R, F.reshape(-1, b)]), mode="r"))
+        if len(R) < b or not np.isfinite(_information(R, self.chosen)[0]):
+            raise ComputationError(f"the {len(times)} rows of the recording do not determine the {b} base parameters; use a "
+                                   "higher rate or a longer duration")
         from scipy.linalg import solve_triangular
         sizes = self.base.sizes[self.base.columns]
         root = solve_triangular(R, np.eye(b))
         covariance = sizes[:, None] * (root @ root.T) * sizes
-        log_det, condition = -_information(R, self.chosen)[0], float(np.exp(_condition(R, self.chosen)[0]))
+        log_det, condition = -_information(R, self.chosen)[0], float(np.linalg.cond(R / np.linalg.norm(R, axis=0)))
         state = self.motion(x, self.samples)
         Y = inertial_regressor(model, *state, True, self.columns)[:, :, self.base.columns]
         Y = self.N.T @ Y if model.nc else Y

@@ -73,6 +73,7 @@ _NEGATIVE = 4.0       # deviations below zero from which a sum of masses, moment
 _POSITIVE = ("mass", "Ixx", "Iyy", "Izz", "armature", "damping", "friction")       # of every physical robot
 _PASSIVE = ("damping", "friction", "stiffness")
 _SEVERAL = 3          # values that all have another sign than the robot file, if no value is impossible
+_NEGLIGIBLE = 0.01    # of the torques of inertia and weight of the robot file: noise or rounding instead of torques
 _CANCELS = 0.3        # of its parts: a smaller difference of a constant force from the robot file's means that it fits the motion
 _SLIGHT = 0.01        # a systematic error that leaves the deviation below this part of the value does no harm
 
@@ -101,8 +102,8 @@ class Identification(Immutable):
     condition    of the weighted regressor along the motion, its columns normalized
     joints       (nv,) test of each joint's residual: noise, autocorrelation, what torque the model may lack, and whether the
                  torque was measured (`JointFit`)
-    scale        ratio of the measured torques to those of inertia and weight of the robot file; NaN if they are not alike. Far
-                 from 1, they may be in other units
+    scale        ratio of the measured torques to those of inertia and weight of the robot file; NaN if they are not alike, zero
+                 if the measured ones are noise. Far from 1, they may be in other units
     residual     (nv,) root mean square of what force is left over [N m | N]; NaN for forces that were not measured
     force        (nv,) root mean square of the force; NaN for forces that were not measured
     rows         how many rows of the trajectory were used
@@ -606,7 +607,7 @@ def _physical(base: BaseParameters, values: Array, deviations: Array, sizes: Arr
 def _scale_of_torques(base: BaseParameters, raw: Array, values: Array, units: Array) -> float:
     """Return the ratio of the torques of inertia and weight that the estimate has along the motion to those of the robot file.
 
-    NaN if these torques are not alike.
+    NaN if these torques are not alike; zero if those of the estimate are negligible.
 
     raw    (n, nv, b + 1) equations
     units  (nv,) scales of the torques
@@ -614,7 +615,9 @@ def _scale_of_torques(base: BaseParameters, raw: Array, values: Array, units: Ar
     inertial = np.array([name.partition(".")[0] not in (*_PASSIVE, "offset") for name in base.names], dtype=bool)
     columns = raw[:, :, :-1][:, :, inertial] / units[:, None]
     estimated, expected = (columns @ x[inertial] for x in (values, base.values))
-    return torque_scale(estimated, expected)
+    scale = torque_scale(estimated, expected)
+    negligible = np.isnan(scale) and np.linalg.norm(estimated) < _NEGLIGIBLE * np.linalg.norm(expected)
+    return 0.0 if negligible else scale
 
 
 def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts: Sequence[str],
@@ -628,7 +631,10 @@ def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts
     if len(ratios) and (ratios < 0.0).all() and (impossible or len(ratios) >= _SEVERAL):
         hints.append(f"all {len(ratios)} well-determined values have the opposite sign of those in the robot file: check the "
                      "signs of the torques")
-    if is_far(abs(scale)):
+    if scale == 0.0:
+        hints.append("the measured torques are zero or noise only, compared with those of inertia and weight of the robot file: "
+                     "check that the columns tau contain the torques")
+    elif is_far(abs(scale)):
         hints.append(f"the measured torques are about {scale_text(abs(scale))} times those of the robot file (inertia and "
                      "weight): check the units of the torques, such as mA instead of N m, or the masses of the robot file")
     if not impossible:

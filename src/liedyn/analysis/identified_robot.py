@@ -1,7 +1,9 @@
 """Identification of a robot from recordings: fits, consistent parameters and their test, for the command `identify`."""
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +12,7 @@ from liedyn.analysis.identification import Identification, identify
 from liedyn.analysis.recorded_robot import recorded_base, robot_of
 from liedyn.arrays import Base
 from liedyn.dynamics.inertial_parameters import TOLERANCE
-from liedyn.errors import LiedynWarning, WarningLog
+from liedyn.errors import LiedynWarning, UsageError, WarningLog
 from liedyn.io.ros_bag import BagOptions
 from liedyn.io.trajectory_csv import read_trajectory
 from liedyn.model.model import Model
@@ -52,20 +54,27 @@ def identified_robot(  # noqa: PLR0913 - options of the command
     validate        recordings for the test
     """
     kinds = None if not joints else tuple(kind for kind in joints if kind != "none")
+    files = [os.path.realpath(path) for path in recordings]
+    if repeated := [path for k, path in enumerate(recordings) if files[k] in files[:k]]:
+        raise UsageError(f"{repeated[0]} appears several times in the recordings: its information must not count more than once")
     motions = [read_trajectory(path, columns=columns, **(bag or {})) for path in (*recordings, *validate)]
-    warnings, fits = WarningLog(), []
-    for motion in motions[:len(recordings)]:
-        model, messages = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic, reading=reading)
-        fits.append(identify(model, motion, joints=kinds, offset=offset, smooth=smooth,
-                             tolerance=TOLERANCE if tolerance is None else tolerance))
-        warnings.extend((*messages, *fits[-1].warnings))
+    robots = [robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic, reading=reading) for motion in motions]
+    warnings, fits = WarningLog(), list[Identification]()
+    for motion, (model, messages) in zip(motions, robots, strict=True):
+        warnings.extend(messages)
+        if len(fits) < len(recordings):
+            fits.append(identify(model, motion, joints=kinds, offset=offset, smooth=smooth,
+                                 tolerance=TOLERANCE if tolerance is None else tolerance))
+            warnings.extend(fits[-1].warnings)
     consistent = consistent_parameters(fits, prior_weight=prior_weight, only=only, total_mass=total_mass)
     warnings.extend(consistent.warnings)
-    tested = (*validate, *recordings)
-    validations = tuple(consistent.validate(motion, smooth=smooth)
-                        for motion in (*motions[len(recordings):], *motions[:len(recordings)]))
+    order = (*range(len(recordings), len(motions)), *range(len(recordings)))
+    # with gravity and armatures of each recording; without its comments, those of the robot file
+    validations = tuple(replace(consistent, model=robots[k][0].with_changes(**consistent.changes)).validate(
+        motions[k], smooth=smooth) for k in order)
     for validation in validations:
         warnings.extend(validation.warnings)
     in_file = read_model(robot, base=base or recorded_base(motions[0]), ignore_mimic=ignore_mimic, **(reading or {}))
     model = in_file.with_changes(**consistent.changes)
-    return IdentifiedRobot(model, tuple(recordings), tuple(fits), consistent, tested, validations, tuple(warnings))
+    return IdentifiedRobot(model, tuple(recordings), tuple(fits), consistent, (*validate, *recordings), validations,
+                           tuple(warnings))

@@ -232,15 +232,15 @@ class Console:
             raise failure
         check_drawn(written.failures)
 
-    def robot(self, model: Model) -> None:
-        """Print details of the robot, and one line about its warnings."""
+    def robot(self, model: Model, path: str | Path | None = None) -> None:
+        """Print details of the robot, and one line about its warnings, which `path` shows. Default: those of its file."""
         source = escape_nonprintable(str(model.source))
         self.detail(f"robot {model.name} from {source}: nq {model.nq}, nv {model.nv}, {model.base} base")
         count = len(of_level("warning", model.warnings))
         if count:
             self.warn(LiedynWarning("robot-warnings",
                                     f"{counted(count, 'warning')} about the robot {model.name}; `liedyn check "
-                                    f"{model.source}` lists {'them' if count > 1 else 'it'}"))
+                                    f"{path or model.source}` lists {'them' if count > 1 else 'it'}"))
 
 
 def check_drawn(failures: Mapping[str, str]) -> None:

@@ -309,7 +309,7 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
 @click.option("--only", multiple=True, metavar="LINK", help="Estimate the inertia of these links only, such as a payload, by "
               "name or pattern; may be repeated. Others keep the values of the robot file.")
 @click.option("--prior-weight", type=click.FloatRange(1e-6), default=1.0, show_default=True, metavar="W",
-              help="Weight of the robot file: its inertias are known to 0.5/sqrt(W), which is 50 % for 1 and 10 % for 25.")
+              help="Weight of the robot file: its masses are known to 1/sqrt(W), which is 100 % for 1 and 10 % for 100.")
 @click.option("--total-mass", type=click.FloatRange(0, min_open=True), metavar="KG", help="Mass of the whole robot.")
 @_fit_options
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder for the identified robot file, "
@@ -359,8 +359,8 @@ def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...],
                                   ignore_mimic=ignore_mimic, reading=reading, joints=joints, offset=offset,
                                   smooth=smooth or "auto", tolerance=tolerance, prior_weight=prior_weight, only=only or None,
                                   total_mass=total_mass)
-    console.robot(result.model)
     paths, losses = write_identified(result, output, force=force) if output else ([], ())
+    console.robot(result.model, paths[0] if paths else "FOLDER/identified.*")
     console.warn(*result.warnings, *losses)
     if as_json or not (output and console.quiet):
         console.report(as_json, identified_to_dict(result), identified_text(result, whole=console.verbose))
