@@ -141,8 +141,8 @@ class Observer:
         """Return the state at the end of a piece by an implicit method, for joints that are stiff."""
         from scipy.integrate import solve_ivp
         evaluations = iter(range(_MAX_EVALUATIONS))
-        failed = ComputationError("the motion of the observer's model is too fast for its sample period: its estimate diverges, "
-                                  "or the gain is not that of a filter for this model and period")
+        failed = ComputationError("the motion of the observer's model is too fast for the sample period: the estimate diverges, "
+                                  "or the controlled motion; the gains may be too large for this period")
 
         def rate(t: float, x: Array) -> Array:
             if next(evaluations, None) is None:
@@ -219,7 +219,11 @@ def check_observer(scenario: Scenario, model: Model, prescribed: Mask, warnings:
         names = list_names([name for name, is_prescribed in zip(model.v_names, prescribed, strict=True) if is_prescribed], 4)
         raise ScenarioError("observers do not support prescribed joints", place=settings.place, found=names,
                             hint="a controller in Python can have its own observer")
-    if not observer.is_stable(scenario.sampling.interval):
+    try:
+        is_stable = observer.is_stable(scenario.sampling.interval)
+    except ComputationError as problem:
+        raise ScenarioError(f"the first estimate has no motion: {problem}", place=settings.place) from problem
+    if not is_stable:
         warnings.add("observer-unstable", "the estimate of the observer diverges from the state near its first estimate: its "
                      "gain is not that of a filter for this model and period (lqe with the period as its step)",
                      place=settings.place)
