@@ -171,3 +171,14 @@ def test_a_flag_is_a_bool(value, robot, tmp_path):
     else:
         with pytest.raises(ld.UsageError, match="exists"):
             motion.save(tmp_path / "motion.csv", force=value)
+
+
+@pytest.mark.parametrize(("options", "text"), [
+    ({"duration": "5"}, "excite: duration must be a number, got '5'"),
+    ({"rate": None}, "excite: rate must be a number, got None"),
+    ({"harmonics": [1]}, "excite: harmonics must be a number, got \\[1\\]"),
+    ({"period": "x"}, "excite: period must be a number, got 'x'"),
+    ({"harmonics": np.nan}, "harmonics must be an integer >= 2, got nan")])
+def test_other_objects_than_a_number_are_errors(options, text, robot):
+    with pytest.raises(ld.LiedynError, match=f"^{text}$"):
+        ld.excite(ld.build(robot), **options)

@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import types
 import typing
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cache, wraps
 from typing import Any, TypeVar, cast
 
-from liedyn.errors import ArgumentError, checked_flag, nearest
+from liedyn.errors import ArgumentError, LiedynError, checked_flag, nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NAMED = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -63,7 +64,7 @@ def explained(function: F, module: str | None = None) -> F:
             "    except _ArgumentError:\n"
             "        raise\n"
             "    except Exception:\n"
-            f"        _refuse(_function, {{{values}}})\n"
+            f"        _refuse(_function, {{{values}}}, _options)\n"
             "        raise\n")
     space: dict[str, Any] = {"_function": function, "_known": known, "_refuse": check_kinds,
                              "_bool": bool, "_flag": _flag,
@@ -110,8 +111,11 @@ def _flag(function: Callable[..., Any], name: str, value: object) -> bool | None
     return None if value is None and _flags(function)[name] else checked_flag(_public_name(function), name, value)
 
 
-def check_kinds(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
-    """Raise ArgumentError for the first value whose class does not match the annotation of its parameter."""
+def check_kinds(function: Callable[..., Any], values: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Raise ArgumentError for the first value whose class does not match the annotation of its parameter.
+
+    Numbers are compared if the error that is handled is not one of liedyn.
+    """
     for name, kinds in _kinds(function).items():
         if name in values and not isinstance(values[name], kinds):
             expected = [kind.__name__ for kind in kinds if kind not in (str, os.PathLike, types.NoneType)]
@@ -121,6 +125,20 @@ def check_kinds(function: Callable[..., Any], values: Mapping[str, Any]) -> None
             description = f"the path {os.fspath(values[name])!r}" if kind == "path" else kind
             raise ArgumentError(f"{_public_name(function)}: {name} must be a {' or '.join(expected)}, got {description}"
                                 f"{f' ({conversion})' if conversion else ''}")
+    if isinstance(sys.exc_info()[1], LiedynError):                        # it describes the value
+        return
+    for name, optional in _number_parameters(function).items():
+        value = values.get(name, options.get(name, 0.0))
+        if not (optional and value is None) and not hasattr(value, "__float__") and not hasattr(value, "__index__"):
+            raise ArgumentError(f"{_public_name(function)}: {name} must be a number, got {f'{value!r}':.60}")
+
+
+@cache
+def _number_parameters(function: Callable[..., Any]) -> dict[str, bool]:
+    """Return the parameters that are numbers, and whether they may be None."""
+    kinds = {"float": False, "int": False, "float | None": True, "int | None": True}
+    return {name: kinds[hint] for name, parameter in inspect.signature(function).parameters.items()
+            if isinstance(hint := parameter.annotation, str) and hint in kinds}
 
 
 def _public_name(function: Callable[..., Any]) -> str:

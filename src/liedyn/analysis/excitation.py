@@ -311,7 +311,7 @@ def _settings(duration: float, period: float | None, harmonics: int, rate: float
         raise UsageError(f"duration must be a multiple of the period {period:g} s, so that the motion ends at rest; got "
                          f"{duration:g}")
     for name, x, minimum in (("harmonics", harmonics, 2), ("starts", starts, 1), ("seed", seed, 0)):
-        if isinstance(x, bool) or int(x) != x or x < minimum:
+        if isinstance(x, bool) or not minimum <= x < np.inf or int(x) != x:
             raise UsageError(f"{name} must be an integer >= {minimum}, got {x!r}")
     if criterion not in CRITERIA:
         raise UsageError(f"criterion must be one of {', '.join(CRITERIA)}, got {criterion!r}")
