@@ -483,11 +483,18 @@ def check_within_limits(problem: InitialValueProblem, runs: RolloutInputs, metho
     """Raise UsageError for options that the loop of a single run does not support."""
     for is_used, option in _unsupported(problem, runs, method):
         if is_used:
-            mend = "ld.simulate" if _moving_model(runs.model, problem.passive) is not runs.model else \
-                "semi_implicit, whose code is four times shorter, or tau as an array" if method == "rk4" and not (
-                    runs.contacts and runs.contacts.sticking) else \
-                "rk4 with tau as an array" if method != "rk4" or runs.policy is not None else "ld.simulate"
-            raise UsageError(f"{option} requires {missing_code(problem, runs, method)}; use {mend}")
+            raise UsageError(f"{option} requires {missing_code(problem, runs, method)}; use {_way_out(problem, runs, method)}")
+
+
+def _way_out(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> str:
+    """Return what runs without generated code can use in place of an option."""
+    if _moving_model(runs.model, problem.passive) is not runs.model:
+        return "ld.simulate"
+    if method != "rk4":
+        return "rk4 with tau as an array"
+    if runs.contacts and runs.contacts.sticking:
+        return "rk4 with tau as an array" if runs.policy is not None else "ld.simulate"
+    return "semi_implicit, whose code is four times shorter, or tau as an array"
 
 
 def missing_code(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> str:
@@ -570,9 +577,7 @@ def _run_segment(problem: InitialValueProblem, runs: RolloutInputs, k: int, time
     try:
         segment = solve_segment(single, SegmentStart(0.0, single.q, single.v), times, Options(step=dt), controller=forces,
                                 observer=counter)
-        loops = segment.statistics.loops
-        if loops is not None and loops.singular:
-            runs.singular_times[k] = loops.singular_time
+        runs.note_singular(k, segment.statistics)
     except ComputationError as error:
         failed = error
     return counter.record, int(counter.count[NEXT_OUTPUT]), failed
@@ -590,9 +595,7 @@ def _run_with_friction(problem: InitialValueProblem, runs: RolloutInputs, k: int
     scenario = Scenario(robot="", duration=float(times[-1]), output_step=float(times[-1]))
     simulation = HybridSimulation(scenario, moving, single, frictions, compile_state=compile_state, controller=forces)
     try:
-        loops = simulation.run(times, Options(step=dt), lambda fraction: None, rows).loops
-        if loops is not None and loops.singular:
-            runs.singular_times[k] = loops.singular_time
+        runs.note_singular(k, simulation.run(times, Options(step=dt), lambda fraction: None, rows))
     except ComputationError as error:
         rows.abort_segment()
         failed = error

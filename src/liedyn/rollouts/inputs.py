@@ -26,6 +26,7 @@ from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, LiedynWarning, Place, ScenarioError, ShapeError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import StepInputs
+from liedyn.integrators.problem import Statistics
 from liedyn.io.scenarios.contact_schema import read_contacts
 from liedyn.io.yaml_nodes import Node
 from liedyn.io.yaml_values import text_of, tree_of
@@ -214,6 +215,12 @@ class RolloutInputs:
         self.moving: list[tuple[np.ndarray, np.ndarray]] = []
         if feedback is not None:
             self._bind_feedback(rows)
+
+    def note_singular(self, k: int, statistics: Statistics) -> None:
+        """Store the time at which run k passed a singular configuration."""
+        loops = statistics.loops
+        if loops is not None and loops.singular:
+            self.singular_times[k] = loops.singular_time
 
     def _series(self, name: str, x: ArrayLike | Policy | None, read: np.ndarray, n: int = 0) -> np.ndarray:
         """Return x as (…, 1 or S, nv or n), with zeros where `read` (nv,) is False; zeros for None and for a policy.

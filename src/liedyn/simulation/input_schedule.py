@@ -46,7 +46,7 @@ from liedyn.simulation.control.elastic_joint_control import bind_control, is_mot
 from liedyn.simulation.control.joint_control import bind_laws
 from liedyn.simulation.control.law_derivatives import law_jacobians
 from liedyn.simulation.control.rigid_joint_laws import check_joints_of_loop_laws
-from liedyn.simulation.control.sampled_control import MeasurementNoise, SampledLaws
+from liedyn.simulation.control.sampled_control import SampledLaws
 from liedyn.simulation.control.slotine_li_control import place_estimate
 from liedyn.simulation.control.thrusts import driven_actuators, thrust_wrench
 from liedyn.simulation.joint_friction import FrictionState
@@ -64,6 +64,7 @@ from liedyn.simulation.name_binding import (
     write_values,
 )
 from liedyn.simulation.prescribed_poses import PoseTable, prescribed_motions, prescribed_state
+from liedyn.simulation.random_streams import MeasurementNoise
 from liedyn.simulation.signals.curves import SAME_TIME
 from liedyn.simulation.signals.expression import SignalProgram, sign_of_difference
 from liedyn.simulation.signals.signal_compiler import (
@@ -137,8 +138,8 @@ def _values_of_row(start: StartFrom, model: Model, trajectory: Trajectory, kind:
         if model.nv and (kind == "q" or start.row == "last"):
             raise ScenarioError(f"{start.file} has no columns of {meaning}", place=start.place, expected=f"{kind}.<joint>")
         return {}
-    place, row = Place(start.place.file, start.place.line, f"{start.place.key} ({start.file})"), values[
-        0 if start.row == "first" else -1]
+    place = Place(start.place.file, start.place.line, f"{start.place.key} ({start.file})")
+    row = values[0 if start.row == "first" else -1]
     return {name: Rule(name, tuple(row[index(name)].tolist()), place=place) for name in model.joint_names}
 
 

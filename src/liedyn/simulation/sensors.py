@@ -19,7 +19,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
 
 from liedyn.arrays import Array, Integers
 from liedyn.dynamics.constraints.constraints import constraint_wrenches
@@ -37,7 +36,7 @@ from liedyn.model.spatial import pose
 from liedyn.simulation.constraint_setup import constraint_motions
 from liedyn.simulation.joint_stops import stop_forces
 from liedyn.simulation.name_binding import bind_joints, bind_rules, find_index, v_to_q_indices
-from liedyn.simulation.random_streams import random_stream
+from liedyn.simulation.random_streams import normal_stream, random_stream
 from liedyn.simulation.run_recorder import blocks
 from liedyn.simulation.segment_problems import RunSegment
 from liedyn.simulation.signals.curves import SAME_TIME
@@ -159,7 +158,7 @@ class BoundSensor:
         """Return the (n, c) samples of exact values, with NaN where they are lost."""
         x, n = self.scale * exact + self.offset, len(exact)
         for k in np.flatnonzero(self.noise):
-            x[:, k] += self.noise[k] * ndtri(random_stream(seed, f"noise of {self.names[k]}", 0, n))
+            x[:, k] += self.noise[k] * normal_stream(seed, f"noise of {self.names[k]}", 0, n)
         rounded = self.resolution > 0.0
         x[:, rounded] = np.round(x[:, rounded] / self.resolution[rounded]) * self.resolution[rounded]
         if self.sensor.dropout:

@@ -35,10 +35,9 @@ from liedyn.simulation.control.joint_control import force_limits
 from liedyn.simulation.control.motors import gear_factors
 from liedyn.simulation.control.observer import Observer, Piece
 from liedyn.simulation.control.thrusts import input_name
-from liedyn.simulation.random_streams import random_stream
+from liedyn.simulation.random_streams import NOISE_BLOCK, MeasurementNoise
 from liedyn.simulation.trajectory_columns import thrust_names
 
-_NOISE_BLOCK = 256           # samples whose errors are computed at once
 State: TypeAlias = tuple[Array, Array]                        # q, v
 
 _EPS = np.finfo(float).eps
@@ -212,7 +211,7 @@ class _Law:
 
     def _errors(self, sample: int) -> Array:
         """Return the noise (2, nv) of a sample."""
-        first = sample - sample % _NOISE_BLOCK
+        first = sample - sample % NOISE_BLOCK
         if first != self._first:
             self._first, self._block = first, self.sampled.noise.block(first) * self.is_measured
         errors: Array = self._block[sample - first]
@@ -250,27 +249,6 @@ def _torque_array(torques: ArrayLike | None, n: int, meaning: str) -> Array:
 # A scenario with sampling becomes two problems: that of the motion, in which the torques of the laws are constants or straight
 # lines, and that of the laws, as if they were continuous. The controller evaluates the second at its samples and writes the
 # torques into the first.
-
-@dataclass(frozen=True, eq=False)
-class MeasurementNoise:
-    """Normally distributed errors of measured positions, tangent, and velocities. They depend on the seed and the sample only.
-
-    deviations   (2, nv) standard deviations; 0: exact
-    """
-
-    seed: int
-    deviations: Array
-
-    def block(self, first: int) -> Array:
-        """Return the errors (_NOISE_BLOCK, 2, nv) of the samples from `first` on."""
-        from scipy.special import ndtri
-
-        errors = np.zeros((_NOISE_BLOCK, *self.deviations.shape))
-        for i, k in zip(*np.nonzero(self.deviations), strict=True):
-            uniform = random_stream(self.seed, f"measurement of {'qv'[i]} {k}", first, first + _NOISE_BLOCK)
-            errors[:, i, k] = self.deviations[i, k] * ndtri(uniform)
-        return errors
-
 
 @dataclass(frozen=True, eq=False)
 class SampledLaws:
