@@ -6,24 +6,14 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from command_line import ok, run
+from command_line import TWO_BARS, ok, run
 from liedyn.io.trajectory_csv import read_trajectory
-
-ROBOT = """
-name: bars
-links:
-  upper: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
-  lower: {mass: 2, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
-joints:
-  hip: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], limits: {lower: -9, upper: 9}, damping: 0.1}
-  knee: {type: continuous, parent: upper, child: lower, axis: [0, 1, 0], origin: {xyz: [0, 0, -0.4]}}
-"""
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "bars.yaml").write_text(ROBOT)
+    (tmp_path / "bars.yaml").write_text(TWO_BARS)
     t = np.arange(30) / 20
     rows = np.column_stack([t, np.sin(t), np.cos(2 * t), np.cos(t), -2 * np.sin(2 * t), -np.sin(t), -4 * np.cos(2 * t), t, 1 - t])
     names = ",".join(f"{kind}.{joint}[{unit}]" for kind, unit in (("q", "rad"), ("v", "rad/s"), ("a", "rad/s^2"), ("tau", "N m"))

@@ -7,18 +7,9 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from command_line import ok, run
+from command_line import TWO_BARS, ok, run
 
 ROBOTS = Path(__file__).parents[2] / "robots"
-ROBOT = """
-name: bars
-links:
-  upper: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
-  lower: {mass: 2, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
-joints:
-  hip: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], limits: {lower: -9, upper: 9}, damping: 0.1}
-  knee: {type: continuous, parent: upper, child: lower, axis: [0, 1, 0], origin: {xyz: [0, 0, -0.4]}}
-"""
 
 
 def record(name, model, seed, **changes):
@@ -35,7 +26,7 @@ def record(name, model, seed, **changes):
 def folder(tmp_path, monkeypatch):
     """Three recordings of a robot whose lower link is heavier than in its file, with gravity of Mars."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "bars.yaml").write_text(ROBOT)
+    (tmp_path / "bars.yaml").write_text(TWO_BARS)
     model = ld.load("bars.yaml").with_changes(gravity=[0, 0, -3.7])
     for seed, name in enumerate(("first.csv", "second.csv", "third.csv")):
         record(name, model, seed, mass={"lower": 3.0}, inertia={"lower": [0.05, 0.04, 0.02]}, damping={"hip": 0.4})

@@ -8,19 +8,10 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from command_line import ok, run
+from command_line import TWO_BARS, ok, run
 from liedyn.io.trajectory_csv import read_trajectory, write_trajectory
 
 ROOT = Path(__file__).parents[2]
-ROBOT = """
-name: bars
-links:
-  upper: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
-  lower: {mass: 2, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
-joints:
-  hip: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], limits: {lower: -9, upper: 9}, damping: 0.1}
-  knee: {type: continuous, parent: upper, child: lower, axis: [0, 1, 0], origin: {xyz: [0, 0, -0.4]}}
-"""
 SCENARIO = """
 robot: bars.yaml
 gravity: [0, 0, -3.7]
@@ -37,7 +28,7 @@ VALUES = [0, -0.2 - 0.8, 0.06 + 0.32, 0, -0.4, 0.1, 0.1, 0]
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "bars.yaml").write_text(ROBOT)
+    (tmp_path / "bars.yaml").write_text(TWO_BARS)
     return tmp_path
 
 
@@ -46,7 +37,7 @@ def motion(folder):
     """Run the robot of the file; then remove the masses and the damping from the file."""
     (folder / "swing.yaml").write_text(SCENARIO)
     ok("simulate", "swing.yaml", "--no-plots")
-    (folder / "guess.yaml").write_text(ROBOT.replace("mass: 2", "mass: 1").replace("damping: 0.1", "damping: 0.5"))
+    (folder / "guess.yaml").write_text(TWO_BARS.replace("mass: 2", "mass: 1").replace("damping: 0.1", "damping: 0.5"))
     return "runs/swing/trajectory.csv"
 
 
@@ -148,7 +139,7 @@ def test_a_motion_that_excites_nothing(folder):
 
 
 def test_angles_that_are_rounded_are_told(folder):
-    (folder / "odd.yaml").write_text(ROBOT.replace("axis: [0, 1, 0], limits", "axis: [0, 0, 1], limits").replace(
+    (folder / "odd.yaml").write_text(TWO_BARS.replace("axis: [0, 1, 0], limits", "axis: [0, 0, 1], limits").replace(
         "damping: 0.1", "origin: {rpy: [1.0e-5, 0, 0]}"))
     result = ok("parameters", "odd.yaml")
     assert "have an effect below 1e-4 of that of others" in result.stderr and "--tolerance 1e-4" in result.stderr
@@ -218,7 +209,7 @@ def test_what_is_refused(folder, args, status, words):
 
 
 def test_strict_and_force(folder):
-    (folder / "odd.yaml").write_text(ROBOT.replace("continuous", "revolute"))
+    (folder / "odd.yaml").write_text(TWO_BARS.replace("continuous", "revolute"))
     assert run("parameters", "odd.yaml", "--strict").exit_code == 4
     (folder / "out.csv").write_text("old")
     ok("parameters", "bars.yaml", "-o", "out.csv", "--force")

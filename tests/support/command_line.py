@@ -28,6 +28,16 @@ class Said(NamedTuple):
     def output(self) -> str:
         return self.stdout + self.stderr
 
+TWO_BARS = """
+name: bars
+links:
+  upper: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
+  lower: {mass: 2, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
+joints:
+  hip: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], limits: {lower: -9, upper: 9}, damping: 0.1}
+  knee: {type: continuous, parent: upper, child: lower, axis: [0, 1, 0], origin: {xyz: [0, 0, -0.4]}}
+"""
+
 
 def run(*args, **options) -> Said:
     result = CliRunner(**_APART).invoke(main, [str(arg) for arg in args], **options)
