@@ -237,3 +237,25 @@ def test_identification(relation):
         totals = [sum(link.mass for link in result.model.description.links) for result in results]
         assert abs(totals[1] / (by.mass * totals[0]) - 1.0) <= IDENTIFIED, f"repeat with LIEDYN_SEED={SEED}"
         assert abs(results[1].misfit / results[0].misfit - 1.0) <= IDENTIFIED, f"repeat with LIEDYN_SEED={SEED}"
+
+
+@pytest.mark.parametrize("relation", TRANSFORMATIONS)
+def test_observers(relation):
+    """With a first estimate that differs from the state, so that the gain acts."""
+    robot, by = limited_chain(), TRANSFORMATIONS[relation]
+    old, new = ld.build(robot), ld.build(by.change(robot))
+    maps, q, v = by.maps(old, new), np.array([0.2, -0.2]), np.array([1.0, -0.8])
+
+    def keys(rename, time, energy):
+        p, r = map(rename, "pr")
+        gain = {f"q.{p}": {f"q.{p}": 0.3}, f"v.{p}": {f"q.{p}": 20.0 / time, f"q.{r}": 1.0 / time},
+                f"v.{r}": {f"q.{r}": 15.0 / time}}
+        pd = {"kp": 40.0 * energy, "kd": 3.0 * energy * time, "target": 0.1}
+        return {"sampling": {"period": 0.005 * time, "delay": 0.002 * time}, "joints": {p: {"torque": {"pd": pd}}},
+                "observer": {"gain": gain, "initial": {"q": {p: 0.1, r: -0.1}}}}
+    run = simulate(old, q, v, 1.0, **keys(str, 1.0, 1.0))
+    other = simulate(new, maps.configuration(q), maps.matrices["v"] @ v / by.time, by.time,
+                     **keys(by.name, by.time, by.mass * by.length**2 / by.time**2))
+    compare(maps, run, other)
+    estimate = maps.configuration(run.estimate.q)
+    assert np.abs(estimate - other.estimate.q).max() < TOLERANCE and np.abs(run.estimate.q - run.q[0]).max() > 0.01

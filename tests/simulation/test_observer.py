@@ -239,3 +239,16 @@ def test_the_filter_estimates_better_than_differences_of_noisy_measurements(cart
     late = slice(200, 400)
     error = run.estimate.v[late] - run.v[late]
     assert error.std(axis=0).max() < 0.3 * np.sqrt(2) * 1e-4 * 200
+
+
+def test_noise_does_not_depend_on_the_order_of_joints():
+    links = [ld.Link(name, 1.0, com=[0.1, 0, 0], inertia=[0.01] * 3) for name in "ab"]
+    joints = [ld.Joint(f"j{name}", "revolute", "world", name, axis=[0, 1, 0], limits=(-9, 9)) for name in "ab"]
+    seen = []
+    for order in (1, -1):
+        model = ld.build(ld.Robot("two", links=links[::order], joints=joints[::order]))
+        run = ld.simulate(model, duration=0.1, sampling={"rate": 100, "noise": {"q": 1e-3, "v": 0.1}},
+                          joints={"*": {"torque": {"pd": {"kp": 5, "kd": 1, "target": 0.2}}}})
+        seen.append([run.tau[:, model.v_names.index(name)] for name in ("ja", "jb")])
+    np.testing.assert_allclose(seen[1], seen[0], rtol=1e-12)
+    assert np.abs(seen[0][0] - seen[0][1]).max() > 1e-3

@@ -322,7 +322,7 @@ def _measurement_noise(scenario: Scenario, model: Model) -> MeasurementNoise:
         for name, rule in bind_joints(rules, model).items():
             assert isinstance(rule.value, int | float)
             values[model.v_index(name)] = rule.value
-    return MeasurementNoise(scenario.seed or 0, deviations)
+    return MeasurementNoise(scenario.seed or 0, model.v_names, deviations)
 
 
 def _controlled_mask(laws: JointLaws | None, model: Model) -> Mask:

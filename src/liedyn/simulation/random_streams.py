@@ -28,18 +28,22 @@ def normal_stream(seed: int, key: str, first: int, until: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class MeasurementNoise:
-    """Normally distributed errors of measured positions, tangent, and velocities. They depend on the seed and the sample only.
+    """Normally distributed errors of measured positions, tangent, and velocities.
 
+    They depend on the seed, the name of the coordinate and the sample only.
+
+    names        (nv,) of the coordinates
     deviations   (2, nv) standard deviations; 0: exact
     """
 
     seed: int
+    names: tuple[str, ...]
     deviations: Array
 
     def block(self, first: int) -> Array:
         """Return the errors (NOISE_BLOCK, 2, nv) of the samples from `first` on."""
         errors = np.zeros((NOISE_BLOCK, *self.deviations.shape))
         for i, k in zip(*np.nonzero(self.deviations), strict=True):
-            key = f"measurement of {'qv'[i]} {k}"
+            key = f"measurement of {'qv'[i]}.{self.names[k]}"
             errors[:, i, k] = self.deviations[i, k] * normal_stream(self.seed, key, first, first + NOISE_BLOCK)
         return errors

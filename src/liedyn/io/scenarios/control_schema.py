@@ -483,7 +483,8 @@ SAMPLING = Schema("sampling", (
     Field("hold", Choice(HOLDS), "torques between samples: `zero` keeps the last one, `first` continues the straight line "
         "through the last two", "zero", example="first"),
     Field("quantization", QUANTIZATION, "resolutions of measurements and outputs", "none"),
-    Field("noise", NOISE, "noise of the measurements, before they are rounded; it depends on `seed`", "none")), one_of=(RATE,))
+    Field("noise", NOISE, "noise of the measurements, before they are rounded; it depends on `seed` and "
+        "the names of the coordinates", "none")), one_of=(RATE,))
 
 
 def sampling_to_dict(sampling: Sampling) -> dict[str, Any]:
