@@ -18,6 +18,7 @@ from liedyn.arrays import Array, Mask
 from liedyn.dynamics.derivatives import d_difference, forward_dynamics_derivatives
 from liedyn.dynamics.dynamics import forward_dynamics
 from liedyn.dynamics.manifold import difference, integrate
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ScenarioError, WarningLog, list_names
 from liedyn.immutable import Immutable
 from liedyn.io.scenarios.scenario import ObserverSettings, Scenario
@@ -26,7 +27,7 @@ from liedyn.simulation.control.thrusts import thrust_columns
 from liedyn.simulation.name_binding import find_index, normalize_quaternions, write_values
 from liedyn.simulation.trajectory_columns import motion_columns
 
-_TOLERANCE = 1e-7            # error of a step of the prediction, relative to 1 + |x|
+_TOLERANCE = 1e-7            # error of a step of the prediction, relative to the state plus characteristic values
 _MAX_HALVINGS = 6            # of a step, before an implicit method continues
 _MAX_EVALUATIONS = 10_000    # of the motion by the implicit method until the next sample
 
@@ -75,6 +76,8 @@ class Observer:
         self.gain, self._measured = _full_gain(settings, model)
         self._passive = passive
         self.q, self.v = _initial(settings, model)
+        scales, units = model_scales(model), model.v_units
+        self._sizes = np.array([scales.unit_scales(units), [scales.unit_scale(f"{unit}/s") for unit in units]])
         self._history: list[tuple[float, Array, Array]] = []
 
     @property
@@ -134,7 +137,7 @@ class Observer:
         k3 = rate(t + 0.5 * h, x + 0.5 * h * k2)
         k4 = rate(t + h, x + h * k3)
         end = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        error = np.abs(h / 10 * (k4 - rate(t + h, end))) / (1.0 + np.abs(end))
+        error = np.abs(h / 10 * (k4 - rate(t + h, end))) / (self._sizes + np.abs(end))
         return integrate(self.model, q, end[0]), end[1], float(error.max(initial=0.0))
 
     def _predict_implicitly(self, q: Array, v: Array, piece: Piece, begin: float, actuation: Actuation) -> tuple[Array, Array]:
@@ -150,7 +153,7 @@ class Observer:
             return self._rate(q, x.reshape(2, -1), actuation, piece.at(t)).ravel()
 
         solution = solve_ivp(rate, (begin, piece.end), np.append(np.zeros(self.model.nv), v), method="Radau", rtol=_TOLERANCE,
-                             atol=_TOLERANCE)
+                             atol=_TOLERANCE * self._sizes.ravel())
         if not solution.success:
             raise failed
         end = solution.y[:, -1].reshape(2, -1)
