@@ -48,8 +48,8 @@ def _consistent_text(consistent: ConsistentParameters, whole: bool) -> str:
             fixed = s == 0.0
             rows.append([name, f"{x0:.5g}", f"{x:.5g}", "fixed" if fixed else f"{s:.2g}",
                          "" if fixed else f"{100.0 * part:.0f} %", unit])
-    head = (f"consistent parameters: chi^2 {consistent.misfit:.3g} for {consistent.expected_misfit} base parameters, weight of "
-            f"the robot file {consistent.prior_weight:g}")
+    head = (f"consistent parameters: chi^2 {consistent.misfit:.3g} for {consistent.expected_misfit} base parameters, "
+            f"prior weight {consistent.prior_weight:g}")
     printed = rows if whole else narrow(rows)
     omitted = [name for name in rows[0] if name not in printed[0]]
     columns = f", and the columns {', '.join(omitted)}" if omitted else ""
