@@ -109,8 +109,8 @@ def prepare_problem(runs: RolloutInputs, mask: np.ndarray, passive: bool, method
     key = RolloutKey(None if pattern is None else pattern.tobytes(), runs.n_inputs, contacts and contacts.key, mask.tobytes(),
                      bool(passive), method, places, rows, events and events.key, is_enabled())
     def build() -> tuple[InitialValueProblem, BatchStep | None]:
-        moving = _moving_model(model, passive)
-        problem = _problem(moving, runs, mask, passive, events)
+        moving = moving_model(model, passive)
+        problem = make_problem(moving, runs, mask, passive, events)
         if runs.variants is None:
             problem = problem.with_transferred_inertia()
             check_inertia(problem, prescribe="prescribe its motion (`prescribed`)")
@@ -119,7 +119,7 @@ def prepare_problem(runs: RolloutInputs, mask: np.ndarray, passive: bool, method
     return problem, step
 
 
-def _moving_model(model: Model, passive: bool) -> Model:
+def moving_model(model: Model, passive: bool) -> Model:
     """Return the robot without rigid friction, which runs add by its modes; `model` if none acts."""
     frictions = rigid_frictions(model) if passive else ()
     moving: Model = model.cached(_MOVING_MODEL, lambda: without_friction(model, frictions)) if frictions else model
@@ -131,7 +131,7 @@ def pivots(problem: InitialValueProblem, rows: Pivots) -> Pivots:
     return rows if problem.solves_constraints else ()
 
 
-def _problem(model: Model, runs: RolloutInputs, mask: np.ndarray, passive: bool, events: Events | None,
+def make_problem(model: Model, runs: RolloutInputs, mask: np.ndarray, passive: bool, events: Events | None,
              friction: FrictionState = ()) -> InitialValueProblem:
     """Return a problem whose generalized forces, thrusts, accelerations and feedback gains are constants of value 1.
 
@@ -229,7 +229,7 @@ def robot_of_run(runs: RolloutInputs, k: int) -> Model:
     return runs.model if runs.variants is None else runs.variants.robot(int(runs.robot[k]))
 
 
-def _with_robot(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:
+def with_robot(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:
     """Return the problem with the robot of run k, and its contacts."""
     contacts = problem.contacts and scale_with_weight(problem.contacts, runs.weights[runs.robot[k]])
     return replace(problem, model=problem.model if runs.variants is None else robot_of_run(runs, k), contacts=contacts)
@@ -255,7 +255,7 @@ def contact_motions(problem: InitialValueProblem, runs: RolloutInputs, q: np.nda
     else:
         for robot in np.unique(runs.robot):
             run_indices = np.flatnonzero(runs.robot == robot)
-            motion = contact_motion(_with_robot(problem, runs, int(run_indices[0])), names,
+            motion = contact_motion(with_robot(problem, runs, int(run_indices[0])), names,
                                     *(x[run_indices].reshape(-1, x.shape[2]) for x in states))
             for name, x in arrays.items():
                 x[run_indices] = getattr(motion, name).reshape(len(run_indices), *x.shape[1:])
@@ -422,7 +422,7 @@ def _rate_estimates(runs: RolloutInputs) -> np.ndarray:
 
 def _problem_with_gains(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:
     """Return the problem with the robot of run k and with its feedback gains of a coordinate on itself as pd laws."""
-    at = _with_robot(problem, runs, k)
+    at = with_robot(problem, runs, k)
     if runs.pattern is None:
         return at
     nv, gain = runs.model.nv, np.zeros(runs.pattern.shape)
@@ -488,7 +488,7 @@ def check_within_limits(problem: InitialValueProblem, runs: RolloutInputs, metho
 
 def _way_out(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> str:
     """Return what runs without generated code can use in place of an option."""
-    if _moving_model(runs.model, problem.passive) is not runs.model:
+    if moving_model(runs.model, problem.passive) is not runs.model:
         return "ld.simulate"
     if method != "rk4":
         return "rk4 with tau as an array"
@@ -587,10 +587,10 @@ def _run_with_friction(problem: InitialValueProblem, runs: RolloutInputs, k: int
                        times: np.ndarray, dt: float, forces: _HeldForces) -> _Attempt:
     """Simulate run k with rigid friction: each time when a joint sticks or slides ends a segment."""
     def compile_state(state: HybridState) -> InitialValueProblem:
-        segment = _problem(moving, runs, problem.prescribed, problem.passive, None, state.friction)
+        segment = make_problem(moving, runs, problem.prescribed, problem.passive, None, state.friction)
         return _problem_of_run(segment.with_transferred_inertia(), runs, k)
 
-    moving, single = _moving_model(runs.model, problem.passive), _problem_of_run(problem, runs, k)
+    moving, single = moving_model(runs.model, problem.passive), _problem_of_run(problem, runs, k)
     rows, failed = RunRecorder(moving, single, frictions=frictions), None
     scenario = Scenario(robot="", duration=float(times[-1]), output_step=float(times[-1]))
     simulation = HybridSimulation(scenario, moving, single, frictions, compile_state=compile_state, controller=forces)
@@ -610,7 +610,7 @@ def _run_with_friction(problem: InitialValueProblem, runs: RolloutInputs, k: int
 
 def _problem_of_run(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:
     """Return the problem of run k: its robot, initial state, feedback and generalized forces."""
-    problem = _with_robot(problem, runs, k)
+    problem = with_robot(problem, runs, k)
     model, laws = problem.model, problem.joint_laws
     if laws is not None and runs.pattern is not None:
         gain = np.zeros(runs.pattern.size)
