@@ -13,7 +13,7 @@ from liedyn.dynamics.variants import FUNCTIONS
 from liedyn.integrators.diagnosis import fastest_motion
 from liedyn.joints.joint_model import tree_views
 from liedyn.numba_tools import compile_cache
-from liedyn.rollouts import engine
+from liedyn.rollouts import rollout_warnings
 from zoo import ROBOTS, model_of, random_pose, state
 
 COUNT = 11
@@ -236,7 +236,8 @@ def test_threads_and_remainders(monkeypatch):
 
 def test_warnings_of_a_training_loop_are_computed_once_for_the_same_variants(monkeypatch):
     calls_of = []
-    monkeypatch.setattr(engine, "fastest_motion", lambda *arguments: calls_of.append(arguments) or fastest_motion(*arguments))
+    monkeypatch.setattr(rollout_warnings, "fastest_motion",
+                        lambda *arguments: calls_of.append(arguments) or fastest_motion(*arguments))
     model = ld.load("robots/double_pendulum.yaml")
     first, second = (ld.Variants([model, model.with_changes(mass={"upper": m})]) for m in (2.0, 3.0))
     counts = []

@@ -258,12 +258,12 @@ def test_the_adjoint_of_variants_with_sink_is_that_of_each(worst):
 
 def test_the_step_is_judged_once_for_the_same_robots_and_gains(monkeypatch):
     """Whether a rollout was judged before depended on its states, and took longer than a short rollout."""
-    from liedyn.rollouts import engine
+    from liedyn.rollouts import rollout_warnings
     model = ld.load("robots/double_pendulum.yaml")
     robots = ld.Variants(model, {"mass.lower": [1.0, 2.0, 3.0], "damping.*": [0.3, 0.1, 0.2]})
     laws = ld.Feedback.pd(np.array([[9.0, 8.0], [7.0, 6.0], [5.0, 9.0]]), [0.5, 0.5], [0.0, 0.0])
     judged = []
-    monkeypatch.setattr(engine, "_rate_estimates", lambda runs: judged.append(runs) or np.zeros((runs.count, 2)))
+    monkeypatch.setattr(rollout_warnings, "_rate_estimates", lambda runs: judged.append(runs) or np.zeros((runs.count, 2)))
     for k in range(4):
         q = np.random.default_rng(k).uniform(-3, 3, (3, 2))
         last = ld.rollout(robots, q, np.zeros(2), dt=1e-3, steps=2, feedback=laws)

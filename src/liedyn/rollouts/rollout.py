@@ -37,24 +37,11 @@ from liedyn.model.model import Model
 from liedyn.model.spatial import pose_from_array
 from liedyn.numba_tools.decorators import compile_entry_point
 from liedyn.public_calls import explained
-from liedyn.rollouts.engine import (
-    check_within_limits,
-    checked_runs,
-    contact_motions,
-    drop_reported,
-    from_states,
-    missing_code,
-    pivots,
-    prepare_problem,
-    rerun_dependent,
-    run_sequentially,
-    run_vectorized,
-    state_warnings,
-    step_clocks,
-    warnings_of,
-)
+from liedyn.rollouts.engine import contact_motions, pivots, prepare_problem, run_vectorized, step_clocks
 from liedyn.rollouts.events import INCONSISTENT_IMPACT, STOPPED, ZENO, Events, RolloutEventHandler, RolloutEvents
 from liedyn.rollouts.inputs import ContactSettings, Feedback, Policy, RolloutInputs
+from liedyn.rollouts.rollout_warnings import checked_runs, drop_reported, from_states, state_warnings, warnings_of
+from liedyn.rollouts.sequential_runs import check_within_limits, missing_code, rerun_dependent, run_sequentially
 from liedyn.simulation.contact_setup import ContactMotion, robot_weight, weight_gradient
 from liedyn.simulation.run_checks import MIN_CREEP_TIME
 from liedyn.simulation.trajectory_columns import coordinate_columns, motion_columns, thrust_names

@@ -18,16 +18,11 @@ from liedyn.kernels.batch_blocks import QUATERNION_TOLERANCE
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
 from liedyn.model.model import Model
 from liedyn.public_calls import explained
-from liedyn.rollouts.engine import (
-    contact_motions,
-    missing_code,
-    prepare_problem,
-    state_warnings,
-    step_clocks,
-    stiff_warnings,
-)
+from liedyn.rollouts.engine import contact_motions, prepare_problem, step_clocks
 from liedyn.rollouts.inputs import ContactSettings, Feedback, RolloutInputs, to_numpy
 from liedyn.rollouts.rollout import REASONS, check_numbers
+from liedyn.rollouts.rollout_warnings import state_warnings, stiff_warnings
+from liedyn.rollouts.sequential_runs import missing_code
 from liedyn.simulation.contact_setup import ContactMotion
 from liedyn.simulation.name_binding import v_to_q_indices
 
