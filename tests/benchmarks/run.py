@@ -26,6 +26,7 @@ from benchmarks import (
     identification,
     inverse_kinematics,
     long_runs,
+    memory,
     mimic,
     rollouts,
     work_precision,
@@ -86,6 +87,9 @@ def main(quick: bool = False, history: Path = FILE) -> int:
     print("\nthe same with 40 MB of results (us a state), in times of a state of the batches above")
     for robot, what, states, us, ratio in derivatives.large_batches(**({"numbers": 200_000} if quick else {}), **few):
         line(ratio <= FLAT, f"{robot:15s} {what}: {states:6d} states, {us:7.3f}, {ratio:4.2f} (asked {FLAT:g})")
+    print("\nresults in new arrays (us a state of a Panda), in times of `out=`")
+    for function, states, size, us, ratio in memory.against_out(**({"states": (64,)} if quick else {}), **few):
+        line(ratio <= FLAT, f"{function:28s}: {states:6d} states, {size:6.2f} MB, {us:7.3f}, {ratio:4.2f} (asked {FLAT:g})")
     print("\nsecond derivatives of inverse dynamics (us a state), central differences of Pinocchio's computeRNEADerivatives")
     for robot, nv, how, us, pair in derivatives.second(**({"states": 8} if quick else {}), **few):
         line(pair.ratio >= SECOND, f"{robot:15s} {nv:3d} DoF {how:5s}: ours {us:7.2f}, by differences {pair.theirs * 1e6:7.1f}, "

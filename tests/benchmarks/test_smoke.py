@@ -14,6 +14,7 @@ from benchmarks import (
     identification,
     inverse_kinematics,
     long_runs,
+    memory,
     mimic,
     rollouts,
     work_precision,
@@ -64,6 +65,11 @@ def test_derivative_cases_agree_with_pinocchio(name):
 def test_large_batches_are_told():
     rows = derivatives.large_batches(100_000, repeats=1)
     assert [row[0] for row in rows[::2]] == list(derivatives.ROBOTS) and all(row[3] > 0 and row[4] > 0 for row in rows)
+
+
+def test_memory_of_results_is_told():
+    rows = memory.measured((16,), repeats=1)
+    assert len(rows) == 3 and all(x > 0 for row in rows for x in row[1:])
 
 
 def test_second_derivatives_agree_with_differences_of_pinocchios():

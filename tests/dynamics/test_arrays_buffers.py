@@ -6,6 +6,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.dynamics.batching import arrays
+from liedyn.integrators.batch_integrator import BatchOutputs
 from rounding import assert_same
 from zoo import model_of, state
 
@@ -79,13 +80,48 @@ def _arrays(held):
 @EVERY
 def test_what_is_dropped_is_taken_again(call):
     first = call(*states(1))
-    there = place(first[0])
+    dropped = {place(x) for x in first}
     second = call(*states(2))
-    assert place(second[0]) != there
+    assert not dropped & {place(x) for x in second}
     del first
-    assert place(call(*states(3))[0]) == there                   # and dropped at once
-    assert place(call(*states(4))[0]) == there
+    for seed in (3, 4):                                          # and dropped at once
+        assert {place(x) for x in call(*states(seed))} == dropped
     assert_same(second[0], call(*states(2))[0])
+
+
+def test_the_last_used_memory_is_taken_first():
+    first, second = (arrays.acquire_buffer((8, 16)) for _ in range(2))
+    places = place(first), place(second)
+    del first
+    del second
+    assert place(arrays.acquire_buffer((8, 16))) == places[1]
+    held = [arrays.acquire_buffer((8, 16)) for _ in range(2)]
+    assert [place(x) for x in held] == [places[1], places[0]]
+
+
+def in_pool(x):
+    """Whether an array lies in memory of a buffer."""
+    while x is not None and not isinstance(x, arrays.ResultMemory):
+        x = x.base
+    return x is not None
+
+
+def rollout_rows(*_):
+    out = BatchOutputs.allocate(3, 4, 5, 6, 7)
+    return out.q, out.v, out.forces, out.supplied_energy
+
+
+BATCHES = {
+    "hybrid dynamics": lambda q, v, a, tau: ld.hybrid_dynamics(MODEL, q, v, a, tau, MASK),
+    "forward dynamics": lambda q, v, a, tau: (ld.forward_dynamics(MODEL, q, v, tau),),
+    "one tau for all": lambda q, v, a, tau: (arrays.broadcast_states(MODEL, {"q": q, "tau": tau[0]})[1]["tau"],),
+    "rollout": rollout_rows,
+}
+
+
+@pytest.mark.parametrize("call", BATCHES.values(), ids=BATCHES)
+def test_results_of_batches_are_in_the_pool(call):
+    assert all(map(in_pool, call(*states(1))))
 
 
 @EVERY
@@ -154,10 +190,7 @@ def test_little_is_kept(monkeypatch):
 
 def test_small_results_are_left_to_the_c_library(monkeypatch):
     monkeypatch.setattr(arrays, "_MIN_POOLED_SIZE", 100)
-    first = arrays.acquire_buffer((8, 16))
-    assert place(arrays.acquire_buffer((8, 16))) != (there := place(first))
-    del first
-    assert place(arrays.acquire_buffer((8, 16))) == there
+    assert in_pool(arrays.acquire_buffer((8, 16)))
     arrays._pool.clear()
     arrays.acquire_buffer((8, 8))
     assert not arrays._pool

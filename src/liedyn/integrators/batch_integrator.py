@@ -9,6 +9,7 @@ import numpy as np
 from liedyn.arrays import Array
 from liedyn.codegen.batch_step import N_STEP_TIMES, NUMBERS_PER_EVENT, BatchStep, Pivots, compile_batch_step
 from liedyn.codegen.specialize import simd_width
+from liedyn.dynamics.batching.arrays import acquire_buffer
 from liedyn.dynamics.batching.calls import thread_workspace
 from liedyn.dynamics.batching.threads import cores, run_on_threads
 from liedyn.integrators.problem import InitialValueProblem
@@ -130,8 +131,11 @@ class BatchOutputs:
     @classmethod
     def allocate(cls, runs: int, times: int, nq: int, nv: int, more: int) -> BatchOutputs:
         """Return outputs that are NaN. more: number of values besides q and v."""
-        q, v, forces = (np.full((runs, times, n), np.nan) for n in (nq, nv, more))
-        return cls(q, v, forces, np.full((runs, times), np.nan))
+        q, v, forces = (acquire_buffer((runs, times, n)) for n in (nq, nv, more))
+        out = cls(q, v, forces, acquire_buffer((runs, times)))
+        for x in (out.q, out.v, out.forces, out.supplied_energy):
+            x.fill(np.nan)
+        return out
 
 
 class BatchIntegrator:

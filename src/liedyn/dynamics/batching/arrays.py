@@ -101,7 +101,7 @@ def broadcast_arrays(*named: tuple[str, Array, int]) -> tuple[tuple[int, ...], l
     out = []
     for _, array, state_axes in named:
         state = array.shape[array.ndim - state_axes:]
-        rows = array if array.shape == lead + state else np.broadcast_to(array, lead + state).copy()      # writable
+        rows = array if array.shape == lead + state else copied(np.broadcast_to(array, lead + state))      # writable
         out.append(np.ascontiguousarray(rows).reshape(count, prod(state)))
     return lead, out
 
@@ -238,12 +238,13 @@ def _to_world_axes(T: Array, X: Array) -> tuple[Array, Array]:
 
 # Memory for the results of batches, reused when nothing refers to it any more --------------------------------------------
 
-# The operating system clears new memory on first access, and large results get new memory at every call (with glibc more
-# than 32 MB): 40 MB of derivatives of a humanoid took 7 us per state, and 2.5 us in reused memory.
+# The operating system clears new memory on first access, 1.5 us for each 4 kB on a virtual machine. The C library returns memory
+# to the system from 128 kB on, and keeps it at times: 8 MB of derivatives of a Panda took 0.9 us per state, and 0.25 us in reused
+# memory. A buffer takes 1 us, `np.empty` 0.1 us.
 
-_MIN_POOLED_SIZE = 1 << 19            # numbers: memory of smaller results is reused by the C library
-_MAX_POOL_SIZE, _MAX_POOL_BUFFERS = 1 << 25, 12                    # most numbers (256 MB) and buffers in the pool
-_pool: list[Buffer] = []
+_MIN_POOLED_SIZE = 1 << 12            # numbers (32 kB): memory of smaller results is reused by the C library
+_MAX_POOL_SIZE, _MAX_POOL_BUFFERS = 1 << 25, 32                    # most numbers (256 MB) and buffers in the pool
+_pool: list[Buffer] = []                                           # the last used one is last
 
 
 class BufferMemory(np.ndarray):
@@ -273,22 +274,31 @@ def acquire_buffer(shape: tuple[int, ...]) -> Array:
     size = prod(shape)
     if size <= _MIN_POOLED_SIZE:
         return np.empty(shape)
-    buffer = _take_free_buffer(size) or Buffer(size)
+    buffer = _take_free_buffer(size)
+    is_new = buffer is None
+    buffer = buffer or Buffer(size)
     view = buffer.memory.view(ResultMemory)
     buffer.last_result = ref(view)
     if size <= _MAX_POOL_SIZE:
         _pool.append(buffer)
-        while len(_pool) > _MAX_POOL_BUFFERS or sum(x.size for x in tuple(_pool)) > _MAX_POOL_SIZE:
+        while is_new and (len(_pool) > _MAX_POOL_BUFFERS or sum(x.size for x in tuple(_pool)) > _MAX_POOL_SIZE):
             del _pool[:1]
     return np.ndarray(shape, float, view)
+
+
+def copied(x: Array) -> Array:
+    """Return a C-contiguous copy in memory of the pool."""
+    copy = acquire_buffer(x.shape)
+    copy[...] = x
+    return copy
 
 
 def _take_free_buffer(size: int) -> Buffer | None:
     """Remove a buffer whose last result no longer exists from the pool and return it, or None.
 
-    Safe in threads: the thread that removes a buffer owns it.
+    It is the last used one, which the processor's cache holds. Safe in threads: the thread that removes a buffer owns it.
     """
-    for buffer in tuple(_pool):
+    for buffer in reversed(tuple(_pool)):
         if buffer.size == size and buffer.last_result() is None:
             try:
                 _pool.remove(buffer)

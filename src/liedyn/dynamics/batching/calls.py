@@ -25,6 +25,7 @@ from liedyn.dynamics.batching.arrays import (
     allocate_out,
     allocate_outs,
     broadcast_states,
+    copied,
     copy_to_out,
     motion_tuple,
     with_arrays,
@@ -138,7 +139,7 @@ def evaluate_hybrid(model: Model, key: Hashable, entry: EntryPoint,  # noqa: PLR
     if inputs[name] is NONE:                               # tau is an input only
         a = allocate_out((*lead, *shape), out, arrays.values())
     else:
-        a, tau = a.reshape(*lead, *shape).copy(), tau.copy()
+        a, tau = copied(a.reshape(*lead, *shape)), copied(tau)
     if count:
         check_joints_move_inertia(model, prescribed)
     if count == 1:
