@@ -6,7 +6,7 @@ import pytest
 
 import liedyn as ld
 from coupled_robots import coupled_robot
-from liedyn.analysis import excitation
+from liedyn.analysis import excitation, excitation_optimizer
 from liedyn.dynamics.inertial_parameters import JOINT_PARAMETERS, contracted_derivatives
 from liedyn.model.description import Mimic
 from zoo import ROBOTS, model_of, state
@@ -60,9 +60,9 @@ def experiment(model, criterion="d-optimal", parameters=()):
     """Return an experiment on a robot with unit noise, and coefficients of a motion within its limits."""
     base = ld.base_parameters(model, joints=("damping", "offset"))
     settings = excitation._settings(5.0, None, 3, 100.0, criterion, 1, 0)
-    out = excitation._Experiment(model, base, ("damping", "offset"), np.ones(model.nv),
-                                 excitation._limits(model, None, 10.0, 100.0, 1e3), settings,
-                                 excitation._chosen(base, parameters, criterion))
+    out = excitation_optimizer.Experiment(model, base, ("damping", "offset"), np.ones(model.nv),
+                                          excitation._limits(model, None, 10.0, 100.0, 1e3), settings,
+                                          excitation._chosen(base, parameters, criterion))
     unit = out.unit()
     return out, out.random_motion(np.random.default_rng(1), unit, out.samples)
 
@@ -108,8 +108,10 @@ def test_the_motion_is_within_limits_between_its_rows_and_starts_and_ends_at_res
 
 
 def test_it_informs_more_than_random_motions_and_more_starts_never_less(arm, motion):
-    e = excitation._Experiment(arm, motion.base, ("offset",), motion.noise, excitation._limits(arm, None, 3.0, None, 40.0),
-                               excitation._settings(4.0, None, 3, 100.0, "d-optimal", 1, 0), np.ones(len(motion.base), bool))
+    limits = excitation._limits(arm, None, 3.0, None, 40.0)
+    e = excitation_optimizer.Experiment(arm, motion.base, ("offset",), motion.noise, limits,
+                                        excitation._settings(4.0, None, 3, 100.0, "d-optimal", 1, 0),
+                                        np.ones(len(motion.base), bool))
     rng, unit = np.random.default_rng(5), e.unit()
     rows = len(motion.base) * np.log(401)
     assert max(rows - e.value(e.random_motion(rng, unit, e.samples)) for _ in range(50)) < motion.log_det - 1.0

@@ -1,0 +1,494 @@
+"""Search for the Fourier series of joints that maximize the information on parameters, within limits.
+
+Coefficients maximize log det of the information on the base parameters (D-optimal) or minimize its condition number, by an
+interior-point method from several starts.
+
+The gradient is exact. With F the rows of the regressor divided by the noise, log det F^T F has the derivative 2 F (F^T F)^-1
+with respect to F. The sum of its products with dF is a sum of inverse dynamics, each row of weights being a set of inertial
+parameters. `contracted_derivatives` differentiates that sum with respect to q, v and a in one sweep, which costs as much as the
+regressor itself (36 us for 100 states of a UR5). Derivatives of Y along each coordinate would cost 18 regressors.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.arrays import Array, Integers, Mask
+from liedyn.dynamics.constraints.couplings import follow_couplings
+from liedyn.dynamics.derivatives import inverse_dynamics_derivatives
+from liedyn.dynamics.dynamics import inverse_dynamics, mass_matrix
+from liedyn.dynamics.inertial_parameters import BaseParameters, contracted_derivatives, inertial_regressor
+from liedyn.dynamics.scales import model_scales
+from liedyn.errors import ComputationError, UsageError, list_names
+from liedyn.model.model import Model
+
+CRITERIA = "d-optimal", "condition"
+KINDS = "position", "velocity", "acceleration", "torque"
+_SAMPLES = 20             # of the shortest harmonic, at which the information is summed, and limits are compared
+_FINE = 50                # the same for limits of the best motions: they reach 99.8 % of a limit
+_CHECKED = 200            # the same for the final check
+_BEST = 6                 # motions whose limits are compared at more times
+_STARTS_PER_CHANGE = 2    # random starts for each optimum that is changed at random and optimized again
+_CHANGED = 3              # best optima that are changed
+_CHANGE = 0.1             # of the sizes of coefficients. Changes of 0.3 rarely lead to better optima
+_START = 0.7              # of the limits of q, v and a: size of random motions
+_INSIDE = 0.95            # of a limit: largest value of a random motion
+_INSIDE_BOUND = 0.999     # of a bound: a motion that starts an optimization
+_REDUCTIONS = 6           # of a random motion whose torques exceed their limits
+_MAX_DRAWS = 100              # random motions for a start
+_BARRIER = 1.0, 1e-3      # initial and final weight of the logarithms of distances from limits
+_MEDIUM_BARRIER = 0.3, 1e-3  # the same from a changed optimum
+_LOW_BARRIER = 1e-2, 1e-4  # the same from a motion that is an optimum already
+_BARRIER_FACTOR = 0.85    # of the weight in each iteration. With 0.5, more motions end in worse optima
+_TRUST = 100.0            # factor by which a multiplier may differ from that of its distance
+_TO_BOUND = 0.95          # of the way to a limit: longest step
+_HALVINGS = 12            # of a step
+_DECREASE = 1e-4          # of the expected one: a step that decreases the merit less is halved
+_ITERATIONS = 150         # of the interior-point method
+_PRECISION = 1e-3         # of the criterion: the method ends where it changes less
+_TINY = 1e-300
+_SINGULAR = 1e-12         # of the largest singular value: the information is singular below
+_RANK = 1e-8              # of the largest singular value, and of a direction: smaller ones are rounding
+WHOLE = 1e-9             # of a number of periods: rounding
+
+
+class LimitUse(NamedTuple):
+    """The peak of a coordinate relative to one of its limits.
+
+    coordinate  its name
+    kind        "position", "velocity", "acceleration" or "torque"
+    peak        of the motion, signed [rad | m], [rad/s | m/s], [rad/s^2 | m/s^2], [N m | N]
+    limit       on that side
+    used        part of the limit that the motion uses: 1 at the limit. Positions are relative to the middle of their range
+    """
+
+    coordinate: str
+    kind: str
+    peak: float
+    limit: float
+    used: float
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked options of `excite`."""
+
+    duration: float
+    period: float
+    harmonics: int
+    rate: float
+    criterion: str
+    starts: int
+    seed: int
+
+
+class ExcitationLimits(NamedTuple):
+    """Limits (nv,) of each coordinate; infinite where it has none."""
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    acceleration: Array
+    torque: Array
+
+
+# Fourier series ---------------------------------------------------------------------------------------------------------
+
+class _Basis(NamedTuple):
+    """Values (n, size) of the functions of a series at n times, and their derivatives with respect to time."""
+
+    q: Array
+    v: Array
+    a: Array
+
+
+class _Series:
+    """Fourier series of one coordinate with v = a = 0 at t = 0: a constant and 2 (harmonics - 1) other functions.
+
+    v = sum of alpha_k cos(k w t) + beta_k sin(k w t), with sum alpha_k = 0 and sum k beta_k = 0. Coefficients of the functions
+    are those of orthonormal bases of these planes.
+    """
+
+    def __init__(self, period: float, harmonics: int):
+        k = np.arange(1.0, harmonics + 1.0)
+        self.period, self.frequency, self.size = period, 2.0 * np.pi / period * k, 2 * harmonics - 1
+        self.planes = [np.linalg.svd(normal[None])[2][1:].T for normal in (np.ones_like(k), k)]
+
+    def basis(self, count: int) -> _Basis:
+        """Return the functions at equidistant times of one period."""
+        t, (alpha, beta), k = np.arange(count) * (self.period / count), self.planes, self.frequency
+        S, C, ones = np.sin(np.outer(t, k)), np.cos(np.outer(t, k)), np.ones((count, 1))
+        return _Basis(np.hstack([ones, S / k @ alpha, -C / k @ beta]), np.hstack([0.0 * ones, C @ alpha, S @ beta]),
+                      np.hstack([0.0 * ones, -S * k @ alpha, C * k @ beta]))
+
+    def sine_and_cosine(self, x: Array) -> tuple[Array, Array]:
+        """Return the coefficients (harmonics, n) of the positions, from those of the functions (size, n)."""
+        n, k = len(self.frequency), self.frequency[:, None]
+        return self.planes[0] @ x[1:n] / k, -self.planes[1] @ x[n:] / k
+
+
+# Criteria: functions of F (n, b), the rows of the regressor divided by their noise ---------------------------------------
+
+def information(F: Array, chosen: Mask) -> tuple[float, Array]:
+    """Return -log det of the information of the chosen columns, all being estimated, and its derivative with respect to F.
+
+    With the others first, F = Q R and the block of R of the chosen columns is that of the inverse of their covariance.
+    """
+    order = np.argsort(chosen, kind="stable")
+    n_other = len(chosen) - np.count_nonzero(chosen)
+    R = np.asarray(np.linalg.qr(F[:, order], mode="r"))
+    diagonal = np.abs(np.diag(R))
+    if not diagonal.min() > _SINGULAR * diagonal.max():
+        return np.inf, np.zeros_like(F)
+    gradient = np.empty_like(F)
+    gradient[:, order] = -2.0 * _times_inverse(F[:, order], R)
+    if n_other:
+        gradient[:, order[:n_other]] += 2.0 * _times_inverse(F[:, order[:n_other]], R[:n_other, :n_other])
+    return -2.0 * float(np.log(diagonal[n_other:]).sum()), gradient
+
+
+def _times_inverse(F: Array, R: Array) -> Array:
+    """Return F (R^T R)^-1."""
+    from scipy.linalg import cho_solve
+    product: Array = cho_solve((R, False), F.T, check_finite=False).T
+    return product
+
+
+def _condition(F: Array, _chosen: Mask) -> tuple[float, Array]:
+    """Return the logarithm of the condition number of F with columns of unit norm, and its derivative with respect to F."""
+    norms = np.linalg.norm(F, axis=0)
+    Z = F / norms
+    s2, V = np.linalg.eigh(Z.T @ Z)
+    if not s2[0] > _SINGULAR * s2[-1]:
+        return np.inf, np.zeros_like(F)
+    gradient = np.zeros_like(F)
+    for sign, k in ((1.0, -1), (-1.0, 0)):                     # dlog s = (u v_k - Z_k s v_k^2) / s for column k of Z
+        v = V[:, k]
+        gradient += sign * (np.outer(Z @ v / s2[k], v) - Z * v**2)
+    return 0.5 * float(np.log(s2[-1] / s2[0])), gradient / norms
+
+
+# Steps of the optimization ----------------------------------------------------------------------------------------------
+
+def _bound(count: float) -> float:
+    """Return the part of a limit that a series may reach at `count` equidistant times of its shortest harmonic.
+
+    A trigonometric polynomial of degree H is at most 1/cos(pi H/n) larger than at n equidistant times (Ehlich and Zeller 1964).
+    So positions, velocities and accelerations are within their limits at all times.
+    """
+    return float(np.cos(np.pi / count))
+
+
+def _still(x: Array) -> Array:
+    """Return the coefficients of the mean positions alone."""
+    still = np.zeros_like(x)
+    still[0] = x[0]
+    return still
+
+
+def _solve(A: Array, y: Array) -> Array:
+    """Return A^-1 y of a positive definite matrix."""
+    from scipy.linalg import cho_factor, cho_solve
+    return np.asarray(cho_solve(cho_factor(A, check_finite=False), y, check_finite=False))
+
+
+def _bfgs(H: Array, step: Array, change: Array) -> Array:
+    """Return the damped BFGS update of H, positive definite, for the change of the gradient along a step."""
+    Hs = H @ step
+    along, product = float(step @ Hs), float(step @ change)
+    damping = 1.0 if product >= 0.2 * along else 0.8 * along / (along - product)
+    y = damping * change + (1.0 - damping) * Hs
+    return np.asarray(H - np.outer(Hs, Hs) / along + np.outer(y, y) / float(step @ y))
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A robot, what is measured, and what the motion should determine.
+
+    chosen  (b,) bool: parameters of the criterion
+    """
+
+    model: Model
+    base: BaseParameters
+    columns: tuple[str, ...]
+    noise: Array
+    limits: ExcitationLimits
+    settings: Settings
+    chosen: Mask
+
+    @cached_property
+    def series(self) -> _Series:
+        """Series of each independent coordinate."""
+        return _Series(self.settings.period, self.settings.harmonics)
+
+    @cached_property
+    def independent(self) -> Integers:
+        """Coordinates that do not follow others."""
+        return np.flatnonzero(~self.model.follows) if self.model.nc else np.arange(self.model.nv)
+
+    @cached_property
+    def N(self) -> Array:
+        """(nv, independent): rates of all coordinates from those of the independent ones."""
+        N: Array = self.model.elimination().projection if self.model.nc else np.eye(self.model.nv)
+        return N[:, self.independent]
+
+    @cached_property
+    def constant(self) -> Array:
+        """(nv,) positions where the independent coordinates are zero."""
+        return follow_couplings(self.model, np.zeros(self.model.nv))[0]
+
+    @cached_property
+    def middle(self) -> Array:
+        """(4, nv) middle of the range of q, v, a and the torque."""
+        middle = np.zeros((4, self.model.nv))
+        bounded = np.isfinite(self.limits.upper)
+        middle[0, bounded] = 0.5 * (self.limits.lower[bounded] + self.limits.upper[bounded])
+        return middle
+
+    @cached_property
+    def half(self) -> Array:
+        """(4, nv) half of the range; infinite without limit, and for torques of followers."""
+        half = np.array([0.5 * (self.limits.upper - self.limits.lower), *self.limits[2:]])
+        half[3, ~np.isin(np.arange(self.model.nv), self.independent)] = np.inf
+        return half
+
+    @cached_property
+    def samples(self) -> _Basis:
+        """The series where the information is summed."""
+        return self.series.basis(_SAMPLES * self.settings.harmonics)
+
+    @cached_property
+    def checked(self) -> _Basis:
+        """The series where limits are checked in the end."""
+        return self.series.basis(_CHECKED * self.settings.harmonics)
+
+    # The motion and its information
+
+    def motion(self, x: Array, basis: _Basis) -> tuple[Array, Array, Array]:
+        """Return q, v and a (n, nv) of coefficients x (size, independent)."""
+        q, v, a = (functions @ x @ self.N.T for functions in basis)
+        return q + self.constant, v, a
+
+    def equations(self, motion: tuple[Array, Array, Array]) -> Array:
+        """Return F (n, independent, b): rows of the regressor divided by their noise, of parameters in characteristic units."""
+        Y = inertial_regressor(self.model, *motion, True, self.columns)[:, :, self.base.columns]
+        return (self.N.T @ Y if self.model.nc else Y) * self._weights
+
+    @cached_property
+    def _weights(self) -> Array:
+        """(independent, b) sizes of the parameters divided by the noise."""
+        weights: Array = self.base.sizes[self.base.columns] / self.noise[self.independent][:, None]
+        return weights
+
+    def criterion(self, x: Array) -> tuple[float, Array]:
+        """Return the criterion of coefficients x (size, independent), to be minimized, and its gradient."""
+        motion, model = self.motion(x, self.samples), self.model
+        F = self.equations(motion)
+        n, rows, b = F.shape
+        function = information if self.settings.criterion == CRITERIA[0] else _condition
+        value, of_F = function(F.reshape(-1, b) / np.sqrt(n), self.chosen)
+        of_Y = of_F.reshape(n, rows, b) * (self._weights / np.sqrt(n))
+        weights = np.zeros((n, model.nv, len(self.base.parameters.names)))
+        weights[:, :, self.base.columns] = self.N @ of_Y if model.nc else of_Y
+        parts = contracted_derivatives(model, *motion, weights, True, self.columns)
+        gradient = sum(functions.T @ (part @ self.N) for functions, part in zip(self.samples, parts, strict=True))
+        return value, np.asarray(gradient)
+
+    # Limits
+
+    def relative(self, x: Array, basis: _Basis) -> Array:
+        """Return q, v, a and torques (4, n, nv) relative to their limits: 1 and -1 at them, 0 in the middle or without limit."""
+        motion = self.motion(x, basis)
+        values = np.stack([*motion, inverse_dynamics(self.model, *motion)])
+        return np.asarray((values - self.middle[:, None]) / self.half[:, None])
+
+    def relative_torque_derivatives(self, x: Array, basis: _Basis) -> Array:
+        """Return the derivatives (n, independent, size, independent) of relative torques with respect to the coefficients."""
+        parts = inverse_dynamics_derivatives(self.model, *self.motion(x, basis))
+        k = self.independent
+        product = sum(functions[:, None, :, None] * part[:, k][:, :, k][:, :, None, :]
+                      for functions, part in zip(basis, parts, strict=True))
+        return np.asarray(product / self.half[3, k][:, None, None])
+
+    @cached_property
+    def limited(self) -> Mask:
+        """(4, 1, nv) bool: quantities with a limit."""
+        return np.isfinite(self.half)[:, None]
+
+    # Search
+
+    def check_determined(self) -> None:
+        """Raise UsageError if the torques that are measured do not determine all base parameters, whatever the motion."""
+        if np.isfinite(self.noise[self.independent]).all():
+            return
+        rng, n = np.random.default_rng(0), 3 * len(self.base)
+        scales, size = model_scales(self.model), (n, len(self.independent))
+        y = rng.uniform(-np.pi, np.pi, size) * scales.unit_scales(self.model.v_units)[self.independent]
+        v, a = rng.standard_normal((2, *size)) / np.array([scales.time, scales.time**2])[:, None, None]
+        F = self.equations((y @ self.N.T + self.constant, v @ self.N.T, a @ self.N.T)).reshape(-1, len(self.base))
+        norms = np.linalg.norm(F, axis=0)
+        _, s, Vt = np.linalg.svd(F / np.where(norms > 0.0, norms, 1.0), full_matrices=False)
+        blind = np.abs(Vt[s <= _RANK * s[0]]).max(axis=0, initial=0.0) > _RANK
+        if blind.any():
+            names = [name for name, x in zip(self.base.names, blind, strict=True) if x]
+            raise UsageError(f"the measured torques do not determine {len(names)} base parameters: {list_names(names, 6)}; "
+                             "give the finite noise of more joints")
+
+    def search(self) -> tuple[Array, Array]:
+        """Return the best coefficients, and the criterion of each optimum before refinement, best first."""
+        s = self.settings
+        rng, unit = np.random.default_rng(s.seed), self.unit()
+        coarse, fine = (self.series.basis(n * s.harmonics) for n in (_SAMPLES, _FINE))
+        informing = replace(self, settings=replace(s, criterion=CRITERIA[0]), chosen=np.ones_like(self.chosen))
+        optima = [informing.optimum(self.random_motion(rng, unit, coarse), unit, coarse, _BARRIER) for _ in range(s.starts)]
+        barrier = _MEDIUM_BARRIER
+        if s.criterion != informing.settings.criterion or not self.chosen.all():       # random starts end in worse ones
+            optima.sort(key=informing.value)
+            barrier = _LOW_BARRIER
+            optima = [self.optimum(x, unit, coarse, _LOW_BARRIER) for x in optima[:s.starts // 2 + 1]]
+        optima.sort(key=self.value)
+        for k in range(s.starts // _STARTS_PER_CHANGE):                                # of the best ones, in turn
+            changed = optima[k % min(_CHANGED, len(optima))] + _CHANGE * unit * rng.standard_normal(unit.shape)
+            optima.append(self.optimum(self.within(_INSIDE * _bound(_SAMPLES), changed, coarse), unit, coarse, barrier))
+        optima.sort(key=self.value)
+        inside = [self.within(_INSIDE_BOUND * _bound(_FINE), x, fine) for x in optima[:_BEST]]
+        refined = [self.within(_bound(_CHECKED), x, self.checked)                      # torques between the times of `fine`
+                   for x in [*inside, *(self.optimum(x, unit, fine, _LOW_BARRIER) for x in inside)]]
+        best = min(refined, key=self.value)
+        if not np.isfinite(self.value(best)):
+            raise ComputationError(f"no motion within the limits excites all {len(self.base)} base parameters; use wider limits, "
+                                   "or more harmonics")
+        return best, np.array([self.value(x) for x in optima])
+
+    def value(self, x: Array) -> float:
+        """Return the criterion of coefficients."""
+        return self.criterion(x)[0]
+
+    def unit(self) -> Array:
+        """Return the sizes (size, independent) of the coefficients that limits allow: of the position, then of velocities."""
+        with np.errstate(divide="ignore"):
+            half = (self.half[:, :, None] / np.abs(self.N)).min(axis=1)
+        w = 0.5 * (self.series.frequency[0] + self.series.frequency[-1])
+        inertia = np.diag(mass_matrix(self.model, self.middle[0, self.independent] @ self.N.T + self.constant))[self.independent]
+        of_torque = np.divide(half[3], inertia, out=np.full_like(inertia, np.inf), where=inertia > 0.0)
+        velocity = np.min([w * half[0], half[1], half[2] / w, of_torque / w], axis=0)
+        position = np.where(np.isfinite(half[0]), half[0], model_scales(self.model).unit_scales(
+            self.model.v_units)[self.independent])
+        return np.vstack([position, np.tile(velocity, (self.series.size - 1, 1))])
+
+    def random_motion(self, rng: np.random.Generator, unit: Array, basis: _Basis) -> Array:
+        """Return coefficients of a motion within the limits. Raise ComputationError if random postures exceed them."""
+        for _ in range(_MAX_DRAWS):
+            x = rng.standard_normal(unit.shape) * unit
+            x[0] = self.middle[0, self.independent] + unit[0] * rng.uniform(-1.0, 1.0, len(self.independent))
+            still = _still(x)
+            at_rest, swing = self.relative(still, basis), self.relative(x, basis)
+            room = _START * (1.0 - np.abs(at_rest).max(axis=1)) / np.maximum(np.abs(swing - at_rest).max(axis=1), _TINY)
+            factor = np.array([room[:3, moved].min() for moved in (self.N != 0.0).T])
+            for reduction in 0.7 ** np.arange(_REDUCTIONS):
+                smaller: Array = still + reduction * np.minimum(factor, 1.0) * (x - still)
+                if (factor > 0.0).all() and np.abs(self.relative(smaller, basis)).max() < _INSIDE:
+                    return smaller
+        kind, _, coordinate = np.unravel_index(np.argmax(np.abs(at_rest)), at_rest.shape)
+        raise ComputationError(f"no random motion is within the limits; of the last one, at rest, the {KINDS[kind]} of "
+                               f"{self.model.v_names[coordinate]} is {np.abs(at_rest).max():.3g} times its limit; use wider "
+                               "limits")
+
+    def optimum(self, x: Array, unit: Array, basis: _Basis, barrier: tuple[float, float]) -> Array:
+        """Return a local optimum within limits, from coefficients x within limits: a primal-dual interior-point method.
+
+        Nocedal and Wright, Numerical Optimization, 2006, ch. 19: the Hessian of the criterion by damped BFGS (18.23), that of
+        limits from their first derivatives. All iterates are within limits. barrier: initial and final weight.
+
+        SLSQP takes 2 to 10 times as long for the same criterion, and a fifth of its runs diverge.
+        """
+        mu, end = barrier
+        side, limited = np.array([1.0, -1.0])[:, None, None, None], self.limited
+        bound = _bound(len(basis.q) / self.settings.harmonics)
+
+        def slacks(r: Array) -> Array:
+            """Return the distances (2, 4, n, nv) from the limits."""
+            return np.where(limited, bound - side * r, 1.0)
+
+        (value, gradient), c = self.criterion(x), slacks(self.relative(x, basis))
+        if not np.isfinite(value):
+            return x
+        multipliers, hessian = mu / c, np.eye(unit.size) * max(float(np.linalg.norm(gradient * unit)), 1.0)
+        for _ in range(_ITERATIONS):
+            multipliers = np.clip(multipliers, mu / c / _TRUST, mu / c * _TRUST)
+            weights, slopes = (multipliers / c).sum(axis=0), (mu * side / c).sum(axis=0)
+            curvature, slope, change_of = self.limit_terms(x, unit, basis, weights, slopes)
+            slope = slope + (gradient * unit).ravel()
+            step = -_solve(hessian + curvature, slope)
+            dc = -side * change_of(step)
+            length = min(1.0, _TO_BOUND / max(float((-dc[:, :3] / c[:, :3]).max()), _TINY))
+            merit, descent = value - mu * np.log(c).sum(), float(slope @ step)
+            for _ in range(_HALVINGS):
+                x_new = x + length * step.reshape(unit.shape) * unit
+                c_new = slacks(self.relative(x_new, basis))
+                if c_new.min() > 0.0:
+                    value_new, gradient_new = self.criterion(x_new)
+                    if value_new - mu * np.log(c_new).sum() <= merit + _DECREASE * length * descent:
+                        break
+                length *= 0.5
+            else:
+                break
+            hessian = _bfgs(hessian, length * step, ((gradient_new - gradient) * unit).ravel())
+            multipliers = multipliers + length * (mu / c - multipliers * (1.0 + dc / c))
+            gain, x, value, gradient, c = value - value_new, x_new, value_new, gradient_new, c_new
+            if mu <= end and abs(gain) < _PRECISION:
+                break
+            mu = max(end, mu * _BARRIER_FACTOR)
+        return x
+
+    def limit_terms(self, x: Array, unit: Array, basis: _Basis, weights: Array,
+                    slopes: Array) -> tuple[Array, Array, Callable[[Array], Array]]:
+        """Return J^T W J (size, size), J^T s and the product with J, of relative values by the coefficients in units.
+
+        weights, slopes   (4, n, nv) W and s. Rows of q, v and a of a coordinate depend on the functions of the series only.
+        """
+        shape, N, force = unit.shape, self.N, self.independent
+        J = (self.relative_torque_derivatives(x, basis) * unit).reshape(-1, unit.size)
+        weights, slopes = np.where(self.limited, weights, 0.0), np.where(self.limited, slopes, 0.0)
+        rates = self.half[:3, None]
+        blocks = sum(np.einsum("ta,tj,tb->jab", functions, w, functions, optimize=True)
+                     for functions, w in zip(basis, weights[:3] / rates**2, strict=True))
+        curvature = np.einsum("jab,ji,jl->aibl", blocks, N, N, optimize=True) * unit[:, :, None, None] * unit
+        slope = sum(functions.T @ s @ N for functions, s in zip(basis, slopes[:3] / rates, strict=True)) * unit
+        curvature = curvature.reshape(J.shape[1], -1) + J.T @ (J * weights[3][:, force].reshape(-1, 1))
+
+        def change_of(step: Array) -> Array:
+            change = np.zeros_like(weights)
+            for k, functions in enumerate(basis):
+                change[k] = functions @ (step.reshape(shape) * unit) @ N.T / rates[k]
+            change[3][:, force] = (J @ step).reshape(len(J) // len(force), -1)
+            return change
+
+        return curvature, slope.ravel() + J.T @ slopes[3][:, force].ravel(), change_of
+
+    def within(self, bound: float, x: Array, basis: _Basis) -> Array:
+        """Return the motion, made smaller until it reaches less than a part `bound` of the limits at the times of `basis`."""
+        still, factor, smaller = _still(x), 1.0, x
+        for _ in range(_MAX_DRAWS):
+            excess = np.abs(self.relative(smaller, basis)).max(initial=0.0) / bound - 1.0
+            if excess < 0.0:
+                return smaller
+            factor *= max(1.0 - 1.1 * excess - WHOLE, 0.5)
+            smaller = still + factor * (x - still)
+        raise ComputationError("no motion within the limits was found; use wider limits, or more starts")
+
+    def uses(self, x: Array) -> tuple[LimitUse, ...]:
+        """Return the peaks of all coordinates relative to their limits."""
+        r = self.relative(x, self.checked)
+        out = []
+        for kind, name in enumerate(KINDS):
+            for j in np.flatnonzero(np.isfinite(self.half[kind])):
+                peak = r[kind, np.argmax(np.abs(r[kind, :, j])), j]
+                middle, half = self.middle[kind, j], self.half[kind, j]
+                out.append(LimitUse(self.model.v_names[j], name, float(middle + peak * half),
+                                    float(middle + np.copysign(half, peak)), float(abs(peak))))
+        return tuple(out)
