@@ -187,6 +187,32 @@ def test_a_follower_keeps_its_coupling_and_its_limits(arm):
     assert fit.names == motion.names and np.abs(fit.deviations / motion.deviations - 1.0).max() < 0.15
 
 
+def test_random_postures_of_a_hand_are_within_the_limits_of_all_fingers():
+    """The fingers share a motor: one follower depends on twelve joints. Postures fill the ranges of the others."""
+    hand = ld.load("robots/hand.yaml")
+    settings = excitation._settings(5.0, None, 2, 100.0, "d-optimal", 1, 0)
+    limits = excitation._limits(hand, None, None, None, None)
+    base = ld.base_parameters(hand, joints=())
+    e = excitation_optimizer.Experiment(hand, base, (), np.ones(hand.nv), limits, settings, np.ones(len(base), bool))
+    rng = np.random.default_rng(1)
+    y = np.array([e.random_position(rng) for _ in range(100)])
+    q = ld.expand(hand, y)
+    assert (q >= limits.lower).all() and (q <= limits.upper).all()
+    part = np.ptp(q, axis=0) / (limits.upper - limits.lower)
+    assert part[e.independent].min() > 0.3 and part.max() < 1.0
+    assert np.abs(y - e.random_position(np.random.default_rng(1))).min(axis=0).max() < 1e-12               # seeded
+    x = e.random_motion(rng, e.unit(), e.samples)
+    assert np.abs(e.relative(x, e.samples)).max() < 1.0 and (np.ptp(e.motion(x, e.samples)[0], axis=0) > 0.0).all()
+
+
+def test_limits_that_couplings_contradict(arm):
+    shoulder, elbow = arm.description.joints[:2]
+    mimic = dataclasses.replace(elbow, mimic=Mimic(shoulder.name, 0.5, 0.1))
+    robot = ld.build(dataclasses.replace(arm.description, joints=(shoulder, mimic, *arm.description.joints[2:])))
+    with pytest.raises(ld.ComputationError, match="couplings leave no motion within the position limits of shoulder, elbow;"):
+        ld.excite(robot, **OPTIONS | {"position": {"shoulder": (-1.0, 1.0), "elbow": (2.0, 3.0)}})
+
+
 # Symmetries -------------------------------------------------------------------------------------------------------------
 
 def renamed(arm):

@@ -39,6 +39,8 @@ _START = 0.7              # of the limits of q, v and a: size of random motions
 _INSIDE = 0.95            # of a limit: largest value of a random motion
 _INSIDE_BOUND = 0.999     # of a bound: a motion that starts an optimization
 _REDUCTIONS = 6           # of a random motion whose torques exceed their limits
+_SWEEPS = 20              # of Gibbs sampling, for a random posture of a robot with couplings
+_ROOM = 1e-6              # of a range: couplings that leave less do not allow a motion
 _MAX_DRAWS = 100              # random motions for a start
 _BARRIER = 1.0, 1e-3      # initial and final weight of the logarithms of distances from limits
 _MEDIUM_BARRIER = 0.3, 1e-3  # the same from a changed optimum
@@ -373,18 +375,62 @@ class Experiment:
         with np.errstate(divide="ignore"):
             half = (self.half[:, :, None] / np.abs(self.N)).min(axis=1)
         w = 0.5 * (self.series.frequency[0] + self.series.frequency[-1])
-        inertia = np.diag(mass_matrix(self.model, self.middle[0, self.independent] @ self.N.T + self.constant))[self.independent]
+        inertia = np.diag(mass_matrix(self.model, self.center @ self.N.T + self.constant))[self.independent]
         of_torque = np.divide(half[3], inertia, out=np.full_like(inertia, np.inf), where=inertia > 0.0)
         velocity = np.min([w * half[0], half[1], half[2] / w, of_torque / w], axis=0)
-        position = np.where(np.isfinite(half[0]), half[0], model_scales(self.model).unit_scales(
-            self.model.v_units)[self.independent])
+        position = np.where(np.isfinite(half[0]), half[0], self.reach[self.independent])
         return np.vstack([position, np.tile(velocity, (self.series.size - 1, 1))])
+
+    @cached_property
+    def reach(self) -> Array:
+        """(nv,) half of the range of random positions; infinite for followers without limit."""
+        free = self.independent[np.isinf(self.half[0, self.independent])]
+        reach: Array = self.half[0].copy()
+        reach[free] = model_scales(self.model).unit_scales(self.model.v_units)[free]
+        return reach
+
+    @cached_property
+    def center(self) -> Array:
+        """(independent,) positions of which the coordinate that is nearest to a limit, in its range, is as far as possible.
+
+        Without couplings, all are in the middle. Raise ComputationError if couplings contradict the limits.
+        """
+        if not self.model.nc:
+            return np.asarray(self.middle[0, self.independent])
+        from scipy.optimize import linprog
+        rows = np.isfinite(self.reach)
+        A, y = self.N[rows] / self.reach[rows, None], (self.middle[0] - self.constant)[rows] / self.reach[rows]
+        ones = np.ones((len(y), 1))
+        solution = linprog(np.eye(1, A.shape[1] + 1, A.shape[1])[0], np.block([[A, -ones], [-A, -ones]]), np.r_[y, -y],
+                           bounds=(None, None))
+        if solution.x[-1] >= 1.0 - _ROOM:
+            excess = np.abs(A @ solution.x[:-1] - y)
+            names = [self.model.v_names[k] for k in np.flatnonzero(rows)[excess >= 1.0 - _ROOM]]
+            raise ComputationError(f"couplings leave no motion within the position limits of {list_names(names, 6)}; use wider "
+                                   "limits")
+        return np.asarray(solution.x[:-1])
+
+    def random_position(self, rng: np.random.Generator) -> Array:
+        """Return positions (independent,), uniform within the limits of all coordinates: Gibbs sampling from the center.
+
+        Without couplings, coordinates do not depend on each other, and one sweep suffices.
+        """
+        y: Array = self.center.copy()
+        for u in rng.uniform(-1.0, 1.0, (_SWEEPS if self.model.nc else 1, len(y))):
+            for j, part in enumerate(u):
+                moved = (self.N[:, j] != 0.0) & np.isfinite(self.reach)
+                rate = self.N[moved, j] / self.reach[moved]
+                r = (self.N[moved] @ y + (self.constant - self.middle[0])[moved]) / self.reach[moved]
+                ends = np.sort([(-1.0 - r) / rate, (1.0 - r) / rate], axis=0)
+                low, high = ends[0].max(), ends[1].min()
+                y[j] += 0.5 * (low + high + part * (high - low))
+        return y
 
     def random_motion(self, rng: np.random.Generator, unit: Array, basis: _Basis) -> Array:
         """Return coefficients of a motion within the limits. Raise ComputationError if random postures exceed them."""
         for _ in range(_MAX_DRAWS):
             x = rng.standard_normal(unit.shape) * unit
-            x[0] = self.middle[0, self.independent] + unit[0] * rng.uniform(-1.0, 1.0, len(self.independent))
+            x[0] = self.random_position(rng)
             still = _still(x)
             at_rest, swing = self.relative(still, basis), self.relative(x, basis)
             room = _START * (1.0 - np.abs(at_rest).max(axis=1)) / np.maximum(np.abs(swing - at_rest).max(axis=1), _TINY)
