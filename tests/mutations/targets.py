@@ -30,6 +30,8 @@ FOLDERS = {
                     ("integrators/test_solve.py", "simulation/test_hybrid_simulation.py", "scenarios/test_scenarios.py")),
     "rollouts": (("rollouts", "codegen", "interop", "batch"), ("rollouts/test_rollout.py", "rollouts/test_events.py")),
     "batch": (("batch", "cli", "report"), ("batch/test_run_batch.py", "batch/test_trajectory_jobs.py", "cli/test_app.py")),
+    "analysis": (("analysis", "identities", "cli", "report"),
+                 ("analysis/test_identification.py", "analysis/test_linearize.py", "analysis/test_trajectory_dynamics.py")),
 }
 EVERYWHERE = (("dynamics", "identities", "simulation", "rollouts", "io", "batch", "cli", "model"), ())
 _OF_NO_SUBJECT = {"test", "by", "key", "file", "of", "text", "many", "run", "state", "with", ""}
