@@ -9,9 +9,9 @@ from jsonschema import Draft202012Validator
 
 import liedyn
 from document_pages import PAGES, ROOT, anchors, blocks, name_of, outside_blocks
+from liedyn.analysis.target_paths import read_tasks
 from liedyn.cli.app import main
 from liedyn.io.schema_export import KINDS, json_schema
-from liedyn.io.task_file import read_tasks
 
 DOCS = ROOT / "docs"
 SCHEMAS = {kind: Draft202012Validator(json_schema(keys)) for kind, keys in KINDS.items()}

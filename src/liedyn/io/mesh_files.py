@@ -1,8 +1,8 @@
-"""Mesh files as points and triangles, read by trimesh."""
+"""Mesh files as points and triangles, read by trimesh, and the images of their textures, read by Pillow."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from liedyn.errors import ComputationError
-from liedyn.io.textures import colours_at
 from liedyn.model.links import Colour, Texture
 
 INSTALL_MESHES = "pip install 'liedyn[meshes]'"
 
+_MOST_PIXELS = 512                      # of an image along a side: each triangle of a page has one colour
 _CELL, _SIMILAR = 16.0, 60.0            # of 255: colours within a cell, and means of cells this close, are one
 _MOST_COLOURS = 8                       # of one mesh
 _INSIDE = np.array([[1, 1, 1], [4, 1, 1], [1, 4, 1], [1, 1, 4]]) / [[3], [6], [6], [6]]    # points of a face, for its texture
@@ -139,3 +139,35 @@ def _joined(group: Sequence[tuple[np.ndarray, np.ndarray]], colour: Colour | Non
     points = np.concatenate([points for points, _ in group])
     triangles = np.concatenate([faces + first for (_, faces), first in zip(group, counts[:-1], strict=True)])
     return Part(points, triangles, colour)
+
+
+def painted(texture: Texture, files: Sequence[Path], colour: Colour | None) -> tuple[Texture, Colour]:
+    """Return a texture with its pixels, whose colours are multiplied by that of the material, and their mean from 0 to 1.
+
+    files: of the image, or of the sides of a cube. Raise ComputationError if one cannot be read.
+    """
+    pixels = np.concatenate([_pixels(file, len(files)) for file in files]) if files else 255 * np.array(texture.rows)
+    pixels = pixels * np.array(colour or (1.0, 1.0, 1.0))
+    red, green, blue = (pixels.mean(axis=(0, 1)) / 255).round(3).tolist()
+    return replace(texture, colour=colour, pixels=pixels), (red, green, blue)
+
+
+def _pixels(file: Path, count: int) -> np.ndarray:
+    """Return the pixels (h, w, 3) of an image from 0 to 255, the first row at its top; of several files, all of one size."""
+    from PIL import Image
+    try:
+        with Image.open(file) as image:
+            image.draft("RGB", (_MOST_PIXELS, _MOST_PIXELS))
+            rgb = image.convert("RGB")
+    except Exception as problem:                            # of many readers
+        raise ComputationError(f"{file} cannot be read as an image: {type(problem).__name__}") from None
+    width, height = (min(side, _MOST_PIXELS) if count == 1 else _MOST_PIXELS for side in rgb.size)
+    return np.asarray(rgb.resize((width, height), Image.Resampling.BOX), dtype=float)
+
+
+def colours_at(pixels: np.ndarray, uv: np.ndarray) -> np.ndarray:
+    """Return the mean colours (m, 3) of pixels (h, w, 3) at texture coordinates (k, m, 2), which start at the lower left."""
+    h, w, _ = pixels.shape
+    u, v = np.moveaxis(uv, -1, 0)
+    colours: np.ndarray = pixels[((1 - v) % 1.0 * h).astype(int) % h, (u % 1.0 * w).astype(int) % w].mean(axis=0)
+    return colours

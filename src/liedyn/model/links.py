@@ -114,7 +114,7 @@ class Texture:
     rows     colours of the pixels of an image, from its top
     repeat   how often the image is repeated along each texture coordinate
     is_cube  whether it does not follow the texture coordinates of a mesh
-    colour   that multiplies those of the pixels;  pixels: (h, w, 3) these products, from 0 to 255: see `io.textures.painted`
+    colour   that multiplies those of the pixels;  pixels: (h, w, 3) these products, from 0 to 255: see `io.mesh_files.painted`
     """
 
     files: tuple[str, ...] = ()

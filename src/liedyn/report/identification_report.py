@@ -17,7 +17,7 @@ from liedyn.errors import LiedynWarning, escape_nonprintable
 from liedyn.io.atomic_output import open_folder
 from liedyn.model.model import Model
 from liedyn.report.plots.figure_files import PlotFigure, save_figure, words_only
-from liedyn.report.plots.force_plot import draw_forces
+from liedyn.report.plots.joint_plots import draw_forces
 from liedyn.report.result_summary import narrow, parameter_text, parameters_to_dict, table_lines
 from liedyn.robot_files import Conversion, convert, write
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from liedyn.errors import ComputationError, LiedynWarning, WarningLog, list_names
+from liedyn.io.mesh_files import painted
 from liedyn.io.robots.xml_elements import XmlElement
-from liedyn.io.textures import painted
 from liedyn.model.description import Robot
 from liedyn.model.links import Colour, LinkMesh, LinkVisuals, Pose, Shape, Texture, vector
 from liedyn.model.mass_properties import SHAPES

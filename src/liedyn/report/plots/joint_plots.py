@@ -6,16 +6,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from liedyn.arrays import Array
 from liedyn.errors import list_names
 from liedyn.report.plots import palette, style
 from liedyn.report.plots.figure_files import PlotFigure
 from liedyn.report.plots.plot_data import Energy, Group, PlotData, Series, TrackedReferences
+
+if TYPE_CHECKING:
+    from liedyn.analysis.consistent_parameters import Validation
 
 PANELS_A_PAGE = 40
 # maximum number of panels on a page with so many columns; columns, width and height of a panel [inches]
@@ -27,6 +31,7 @@ _ROUNDED = 1e-3           # of the maximum of all units [1/m]: a panel of moment
 _LEVEL = 1e-3             # of the mean: the same
 _AT_LIMIT = 1e-9          # of a limit: a value that exceeds it by less is at the limit
 _KEY = (("prescribed motion", palette.WARM[0]), ("motion computed from forces", palette.COOL[0]))
+_FORCE_KEY = (("measured", palette.INK), ("identified", palette.BLUE), ("robot file", palette.ORANGE))
 
 # quantity of a column by the start of its name and its unit; by its unit alone
 _QUANTITIES = {("q", "rad"): "angle", ("q", "m"): "position", ("q", ""): "quaternion", ("pose", ""): "quaternion",
@@ -339,3 +344,29 @@ def _pattern(axes: Axes, k: int) -> Any:
 
 def _colour(k: int) -> str:
     return (palette.BLUE, palette.VERMILLION, palette.GREEN, palette.PURPLE, palette.ORANGE, palette.SKY)[k % 6]
+
+
+def draw_forces(validation: Validation, units: list[str], look: palette.Look = palette.SCREEN) -> PlotFigure:
+    """Draw the forces of each joint whose force was measured, and the residuals of the parameters and of the robot file.
+
+    units  of the forces of all coordinates
+    """
+    measured = np.flatnonzero(np.isfinite(validation.force).all(axis=0))
+    figure, places = style.panels(2 * len(measured), 2, 4.4, 1.3, "Forces and residuals", "", _FORCE_KEY, look=look)
+    for row, k in enumerate(measured):
+        force, x, y = validation.force[:, k], validation.predicted[:, k], validation.predicted_by_file[:, k]
+        last = "t [s]" if row == len(measured) - 1 else None
+        _draw_forces(places[2 * row], validation.t, (y, x, force), (palette.ORANGE, palette.BLUE, palette.INK), units[k], last)
+        style.heading(places[2 * row], validation.joints[k])
+        _draw_forces(places[2 * row + 1], validation.t, (force - y, force - x), (palette.ORANGE, palette.BLUE), units[k], last)
+        style.heading(places[2 * row + 1], "residual", f"{validation.residual[k]:.3g} {units[k]} (rms)")
+    return figure
+
+
+def _draw_forces(axes: Axes, t: Array, curves: tuple[Array, ...], colours: tuple[str, ...], unit: str,
+                 x_name: str | None) -> None:
+    axes.set_xlim(*style.time_span(t))
+    axes.set_ylim(*style.with_air(np.concatenate(curves)))
+    style.rulers(axes, 6, 3, x_name, y_names=(f"[{style.unit_text(unit)}]",))
+    for x, colour in zip(curves, colours, strict=True):
+        style.curve(axes, t, x, color=colour, linewidth=1.0, solid_joinstyle="round")
