@@ -9,7 +9,7 @@ import pytest
 import liedyn as ld
 from command_line import run
 from liedyn.cli.robot_commands import FUNCTIONS
-from liedyn.codegen.c99 import comment, identifier
+from liedyn.codegen.targets.c99 import comment, identifier
 from liedyn.interop import c_files
 from liedyn.interop.c_files import write_export
 from other_units import in_units

@@ -59,7 +59,7 @@ class BatchStep:
     outputs(clock, curves, values, q, v, work, a, tau, wrench, code, varying) writes accelerations, forces and wrenches of each
     run at clock[1], and the prescribed coordinates at that time into q, v.
 
-    Both are programs: their arrays are blocks of `specialize.simd_width` states, see `codegen.llvm_ir.program_text`.
+    Both are programs: their arrays are blocks of `specialize.simd_width` states, see `codegen.targets.llvm_ir.program_text`.
 
     partial_step() compiles at its first use: step(clock, curves, values, q, v, work, reading, code, varying), with clocks (N, 4)
     per run. It ignores events within the step and writes the event values at its end to reading (N, events).

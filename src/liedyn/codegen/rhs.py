@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from liedyn.arrays import cache_aligned
-from liedyn.codegen.llvm_ir import MAX_SEGMENT_OPERATIONS
 from liedyn.codegen.scenario_inputs import ScenarioTables
 from liedyn.codegen.specialize import (
     GeneratedBatchFunction,
@@ -23,6 +22,7 @@ from liedyn.codegen.specialize import (
     processor,
     simd_width,
 )
+from liedyn.codegen.targets.llvm_ir import MAX_SEGMENT_OPERATIONS
 from liedyn.codegen.trace import Array, Trace, angle_bounds, new_values, split_trace, traced_constants, traced_module
 from liedyn.codegen.trace_derivatives import tangent
 from liedyn.codegen.tracer import Operations, Tracer, zeros

@@ -14,7 +14,8 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from liedyn.codegen.llvm_ir import (
+from liedyn.codegen.python_call import make_callable
+from liedyn.codegen.targets.llvm_ir import (
     MAX_SEGMENT_OPERATIONS,
     OK,
     batch_text,
@@ -26,7 +27,6 @@ from liedyn.codegen.llvm_ir import (
     program_workspace_size,
     workspace_size,
 )
-from liedyn.codegen.python_call import make_callable
 from liedyn.codegen.trace import BatchArray, GeneratedProgram, Specialization, Trace, folded_constants, make_trace
 from liedyn.codegen.tracer import NotTraceableError
 from liedyn.errors import UsageError

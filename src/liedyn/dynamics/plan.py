@@ -11,8 +11,8 @@ import numpy as np
 
 from liedyn.arrays import ArrayLike
 from liedyn.codegen import specialize
-from liedyn.codegen.llvm_ir import MAX_SEGMENT_OPERATIONS
 from liedyn.codegen.rhs import StageKey, trace_stages
+from liedyn.codegen.targets.llvm_ir import MAX_SEGMENT_OPERATIONS
 from liedyn.codegen.trace import make_trace
 from liedyn.codegen.tracer import NotTraceableError
 from liedyn.dynamics.batching.arrays import as_mask

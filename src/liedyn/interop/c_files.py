@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array, Frame
-from liedyn.codegen.c99 import RESERVED, CFunction, identifier
+from liedyn.codegen.targets.c99 import RESERVED, CFunction, identifier
 from liedyn.codegen.trace import Trace, make_trace
 from liedyn.dynamics.batching.calls import intercepted_specialization
 from liedyn.dynamics.constraints.couplings import follow_couplings, follow_couplings_unchecked, reduced_model

@@ -7,8 +7,8 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.arrays import cache_aligned
-from liedyn.codegen import llvm_ir
 from liedyn.codegen.specialize import GeneratedBatchFunction, build, is_supported, simd_width
+from liedyn.codegen.targets import llvm_ir
 from liedyn.codegen.trace import Array, Trace, make_trace
 from liedyn.codegen.tracer import Operations
 from liedyn.dynamics.batching.calls import intercepted_specialization

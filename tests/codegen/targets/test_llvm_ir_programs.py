@@ -7,9 +7,10 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from codegen.test_variants import changed
-from liedyn.codegen import batch_step, llvm_ir, specialize
-from liedyn.codegen.llvm_ir import program_text
+from liedyn.codegen import batch_step, specialize
 from liedyn.codegen.specialize import is_supported
+from liedyn.codegen.targets import llvm_ir
+from liedyn.codegen.targets.llvm_ir import program_text
 from liedyn.integrators import batch_integrator
 from liedyn.io.scenarios.scenario import Scenario
 from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
