@@ -23,6 +23,7 @@ def test_functions_go_by_line(function, options, monkeypatch):
     options = {name: model.link_names[-1] if name == "link" else x for name, x in options.items()}
     plan = ld.plan(model, function, **options)
     assert plan.way == "generated" and 0 < plan.operations <= plan.longest == specialize.MAX_OPERATIONS
+    assert 0 < plan.cost < 20 * plan.operations                        # inputs cost nothing, a square root 17
     assert plan.function == function
     monkeypatch.setattr(specialize, "MAX_OPERATIONS", plan.operations - 1)
     short = ld.plan(model, function, **options)

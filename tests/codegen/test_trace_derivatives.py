@@ -6,9 +6,11 @@ import pytest
 
 import liedyn as ld
 from codegen.test_batch_step_contacts import problem_of
+from liedyn.codegen.operations import c_math
 from liedyn.codegen.specialize import is_supported
+from liedyn.codegen.targets.target import NUMPY, Expressions
 from liedyn.codegen.trace_derivatives import tangent
-from liedyn.codegen.tracer import NotTraceableError, Operations, c_math, sincos, sqrt, where_less
+from liedyn.codegen.tracer import NotTraceableError, Operations, operand, sincos, sqrt, where_less
 from liedyn.integrators.problem import Options, SegmentStart
 from liedyn.integrators.scipy_solvers import SolverStepper
 from zoo import model_of
@@ -28,30 +30,19 @@ def operations(x, y, functions, choose):
 
 def evaluated(ops: Operations, results, values: dict) -> list[float]:
     """Evaluate in plain Python."""
-    found = []
-    of = {"fadd": lambda a, b: a + b, "fsub": lambda a, b: a - b, "fmul": lambda a, b: a * b, "fdiv": np.divide,
-          "fneg": lambda a: -a, "less": lambda a, b, yes, no: yes if a < b else no}
-    for name, *rest in ops.operations:
-        operands = [found[x] if isinstance(x, int) else x for x in rest if name != "input"]
-        if name == "input":
-            found.append(values[tuple(rest)])
-        else:
-            function = of.get(name) or getattr(np, _NUMPY.get(name, name))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                found.append(float(function(*operands)))
-    return [found[x.k] if hasattr(x, "k") else x for x in results]
-
-
-_NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
+    target = Expressions(NUMPY, values)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        list(target.walk(ops, range(len(ops.operations))))
+    return [target.value(operand(x)) for x in results]
 
 
 def test_tangents_of_operations_are_complex_steps():
     ops = Operations(libm=True)
     (x, y), (dx, dy) = ops.inputs("x", 2), ops.inputs("dx", 2)
     rates = tangent(ops, [(x, dx), (y, dy)], operations(x, y, c_math, where_less))
-    numpys = SimpleNamespace(**{name: getattr(np, _NUMPY.get(name, name)) for name in FUNCTIONS})
+    numpys = SimpleNamespace(**{name: NUMPY[name] for name in FUNCTIONS})
     for a, b in np.random.default_rng(0).uniform(0.2, 0.8, (20, 2)):
-        found = evaluated(ops, rates, {("x", 0): a, ("x", 1): b, ("dx", 0): 0.7, ("dx", 1): -1.3})
+        found = evaluated(ops, rates, {"x": [a, b], "dx": [0.7, -1.3]})
         expected = operations(a + 0.7j * H, b - 1.3j * H, numpys, lambda p, q, yes, no: yes if p.real < q.real else no)
         np.testing.assert_allclose(found, np.imag(expected) / H, rtol=1e-13, atol=1e-14)
 
@@ -72,8 +63,8 @@ def test_a_force_that_begins_has_a_tangent():
     x, = ops.inputs("x", 1)
     d = where_less(0.0, x, x, 0.0)
     rate, = tangent(ops, [(x, 1.0)], [d * sqrt(d)])
-    assert evaluated(ops, [rate], {("x", 0): -1.0}) == [0.0]
-    assert evaluated(ops, [rate], {("x", 0): 0.25}) == [0.75]
+    assert evaluated(ops, [rate], {"x": [-1.0]}) == [0.0]
+    assert evaluated(ops, [rate], {"x": [0.25]}) == [0.75]
 
 
 def test_a_function_without_a_known_tangent_is_none():

@@ -12,9 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.codegen import tracer
+from liedyn.codegen.operations import OPERATIONS, c_math, quotient
 from liedyn.codegen.trace_derivatives import adjoint
 from liedyn.codegen.tracer import (
     NotTraceableError,
+    Operand,
     Operations,
     SolvedUnknowns,
     Tracer,
@@ -23,6 +25,7 @@ from liedyn.codegen.tracer import (
     load_pose,
     maximum,
     object_array,
+    operand,
     sincos,
     zeros,
 )
@@ -246,7 +249,7 @@ def _substitute_modules() -> dict[str, types.ModuleType]:
     vars(views).update(split_workspace=split_workspace)
     known = {name: getattr(tracer, name) for name in (
         "load", "store", "number_like", "where_less", "maximum", "absolute", "sqrt", "sincos", "all_less")}
-    vars(lanes).update(known, SIMD_WIDTH=SIMD_WIDTH, **{name: getattr(tracer.c_math, name) for name in _LIBM},
+    vars(lanes).update(known, SIMD_WIDTH=SIMD_WIDTH, **{name: getattr(c_math, name) for name in _LIBM},
                        **dict.fromkeys(("Lanes", "lanes"), _NUMBA_STUB),
                        **dict.fromkeys(("lane", "with_lane", "simd_width", "nearest", "sincos_of_number"), tracer.not_traceable))
     vars(deferred).update(defer=lambda *_: None, call_deferred=lambda function, arguments: function(*arguments))
@@ -264,7 +267,7 @@ REWRITES = {
                              "unpack_block": lambda block, batch, row: _copy(block, batch[row]),
                              "as_int64": lambda block: (np.zeros(block.size, dtype=np.int64),)},
     "kernels.simulation.signal_series": {"is_constant": lambda x: not any(_is_nonzero(y) for y in x[1:])},
-    "kernels.simulation.signals": {"math": tracer.c_math, "floor": tracer.c_math.floor, "quotient": tracer.quotient,
+    "kernels.simulation.signals": {"math": c_math, "floor": c_math.floor, "quotient": quotient,
                                    **{f.__name__: f for f in (tracer.load_entry, tracer.load_patch_entry, tracer.piece_number)}},
 }
 
@@ -317,6 +320,23 @@ class Trace:
     def size(self) -> int:
         """Number of operations."""
         return len(self.live_operations)
+
+    @property
+    def cost(self) -> float:
+        """Sum of the costs of the operations, see `operations.Operation`."""
+        names = (self.ops.operations[k][0] for k in self.live_operations)
+        return sum(OPERATIONS[name].cost for name in names if name != "input")
+
+    @property
+    def input_arrays(self) -> list[Array]:
+        """Return the arrays that are read."""
+        names = {self.ops.operations[k][1] for k in self.live_operations if self.ops.operations[k][0] == "input"}
+        return [array for array in self.arrays if array.name in names]
+
+    @property
+    def outputs(self) -> list[tuple[Operand, str, int]]:
+        """Return (operation or constant, array, place) of each number that is written."""
+        return [(operand(x), array.name, i) for array in self.arrays for i, x in enumerate(array.new_values) if x is not None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 
-from liedyn.codegen import tracer
-from liedyn.codegen.tracer import NotTraceableError, Operations, Tracer, sqrt, where_less
+from liedyn.codegen.operations import OPERATIONS
+from liedyn.codegen.tracer import NotTraceableError, Operations, Tracer, where_less
 
 Number = Tracer | float
 
@@ -55,48 +55,15 @@ def adjoint(ops: Operations, results: Iterable[tuple[Number, Number]],
 
 
 def _propagate(accumulate, name: str, operands: list[Number], y: Tracer, cotangent: Number) -> None:
-    if name not in VJP_RULES:
-        raise NotTraceableError
-    for x, part in zip(operands, VJP_RULES[name](cotangent, y, *operands), strict=True):
+    for x, part in zip(operands, _rule(name)(cotangent, y, *operands), strict=True):
         accumulate(x, part)
 
 
-def _vjp_less(g, _y, a, b, _yes, _no):
-    return 0.0, 0.0, where_less(a, b, g, 0.0), where_less(a, b, 0.0, g)
-
-
-def _vjp_quotient(g, y, _a, b):
-    cotangent = g / b
-    return cotangent, -cotangent * y
-
-
-# (share of y, y, operands …) -> shares of the operands
-VJP_RULES: dict[str, Callable[..., tuple[Number, ...]]] = {
-    "fadd": lambda g, y, a, b: (g, g),
-    "fsub": lambda g, y, a, b: (g, -g),
-    "fmul": lambda g, y, a, b: (g * b, g * a),
-    "fdiv": _vjp_quotient,
-    "quotient": _vjp_quotient,
-    "fneg": lambda g, y, a: (-g,),
-    "fabs": lambda g, y, a: (where_less(a, 0.0, -g, g),),
-    "sqrt": lambda g, y, a: (g * 0.5 / y,),
-    "less": _vjp_less,
-    "exp": lambda g, y, a: (g * y,),
-    "log": lambda g, y, a: (g / a,),
-    "expm1": lambda g, y, a: (g * (1.0 + y),),
-    "log1p": lambda g, y, a: (g / (1.0 + a),),
-    "sin": lambda g, y, a: (g * tracer.c_math.cos(a),),
-    "cos": lambda g, y, a: (-g * tracer.c_math.sin(a),),
-    "tan": lambda g, y, a: (g * (1.0 + y * y),),
-    "tanh": lambda g, y, a: (g * (1.0 - y * y),),
-    "sinh": lambda g, y, a: (g * tracer.c_math.cosh(a),),
-    "cosh": lambda g, y, a: (g * tracer.c_math.sinh(a),),
-    "atan": lambda g, y, a: (g / (1.0 + a * a),),
-    "asin": lambda g, y, a: (g / sqrt(1.0 - a * a),),
-    "acos": lambda g, y, a: (-g / sqrt(1.0 - a * a),),
-    "atan2": lambda g, y, a, b: (g * b / (a * a + b * b), -g * a / (a * a + b * b)),
-    "floor": lambda g, y, a: (0.0,),
-}
+def _rule(name: str) -> Callable[..., tuple[Number, ...]]:
+    """Return the derivative of an operation, see `Operation`. Raises NotTraceableError if it is unknown."""
+    if (rule := OPERATIONS[name].derivative) is None:
+        raise NotTraceableError
+    return rule
 
 
 # Tangent: from rates of the inputs to rates of the results (forward accumulation, ibid.) --------------------------------
@@ -129,9 +96,7 @@ def _rate(ops: Operations, name: str, y: Tracer, operands: list, rates: list[Num
         return where_less(a, rest[0], *rates[2:])
     if name == "sqrt":                                          # at 0, where a force begins, its factor is 0, too
         return where_less(0.0, y, rates[0] * 0.5 / y, 0.0)
-    if name not in VJP_RULES:
-        raise NotTraceableError
     total = 0.0
-    for part, rate in zip(VJP_RULES[name](1.0, y, a, *rest), rates, strict=True):
+    for part, rate in zip(_rule(name)(1.0, y, a, *rest), rates, strict=True):
         total = total + rate * part
     return total

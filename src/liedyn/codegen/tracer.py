@@ -7,7 +7,6 @@ to be finite, so that 0 * x is 0.
 from __future__ import annotations
 
 import math
-import types
 
 import numpy as np
 
@@ -324,34 +323,3 @@ def sincos(x):
     sine, cosine = (x.ops.emit(name, turns.k, s.k, c.k) for name in ("quadrant_sine", "quadrant_cosine"))
     x.ops.sincos_pairs |= {sine.k: (x, cosine), cosine.k: (x, -sine)}
     return sine, cosine
-
-
-# library ----------------------------------------------------------------------------------------------------------------
-
-# Functions of the C library over tracers, and over floats by NumPy: NaN or infinity instead of exceptions.
-
-# names that C and Python's `math` share, with their numbers of arguments
-_NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power", "quotient": "divide"}
-LIBM_ARITY = {"sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "sinh": 1, "cosh": 1, "tanh": 1, "exp": 1, "log": 1,
-              "expm1": 1, "log1p": 1, "floor": 1, "atan2": 2, "pow": 2}
-
-
-def libm_function(name: str):
-    """Return a function of the C library for tracers and floats."""
-    of_floats = getattr(np, _NUMPY.get(name, name))
-
-    def apply(*x):
-        ops = next((y.ops for y in x if isinstance(y, Tracer)), None)
-        return of_floats(*x) if ops is None else ops.emit(name, *map(operand, x))
-    return apply
-
-
-def quotient(x, y):
-    """Return x / y, rounded according to IEEE 754."""
-    is_zero = isinstance(y, Tracer) and not isinstance(x, Tracer) and x == 0.0
-    return 0.0 if is_zero else _quotient(x, y)
-
-
-_quotient = libm_function("quotient")
-# replaces `math`
-c_math = types.SimpleNamespace(**{name: libm_function(name) for name in (*LIBM_ARITY, "sqrt")}, nan=np.nan)

@@ -34,6 +34,7 @@ class Plan:
     function     name
     way          "generated": code generated for this robot; or "generic": kernels compiled once for all robots
     operations   number of operations of the generated code; None where there is none
+    cost         their approximate time in units of an addition: a square root takes 17, a function of the C library hundreds
     longest      maximum number of operations of generated code; longer functions use the generic kernels
     width        states of a batch that the generated code computes at once
     reason       why it is computed in this way
@@ -48,6 +49,7 @@ class Plan:
     function: str
     way: Literal["generated", "generic"]
     operations: int | None
+    cost: float | None
     longest: int
     width: int
     reason: str
@@ -88,15 +90,16 @@ def plan(model: Model, function: str, **options: Any) -> Plan:
     trace = make_trace(of, specialization)
     longest, width = specialize.MAX_OPERATIONS, specialize.simd_width()
     if trace is None:
-        return Plan(function, "generic", None, longest, width, "the algorithm branches on numbers, which generated code cannot")
+        return Plan(function, "generic", None, None, longest, width,
+                    "the algorithm branches on numbers, which generated code cannot")
     if trace.size > longest:
-        return Plan(function, "generic", trace.size, longest, width,
+        return Plan(function, "generic", trace.size, trace.cost, longest, width,
                     f"the generated code would have more than {longest} operations")
-    return Plan(function, "generated", trace.size, longest, width, f"it has at most {longest} operations")
+    return Plan(function, "generated", trace.size, trace.cost, longest, width, f"it has at most {longest} operations")
 
 
 def _disabled_plan(function: str, longest: int) -> Plan:
-    return Plan(function, "generic", None, longest, specialize.simd_width(),
+    return Plan(function, "generic", None, None, longest, specialize.simd_width(),
                 "generated code is switched off by LIEDYN_CODE=generic, or this LLVM is too old for it")
 
 
@@ -111,14 +114,15 @@ def _constrained_plan(model: Model, function: str, prescribed: ArrayLike | None 
         return _disabled_plan(function, MAX_SEGMENT_OPERATIONS)
     key = StageKey(mask, mask, mask, bool(passive and model.has_passive_forces), baumgarte > 0.0, f_ext is not None)
     try:
-        sizes = [trace.size for trace in trace_stages(model, (EQUATIONS, SOLUTION), key)]
+        traces = trace_stages(model, (EQUATIONS, SOLUTION), key)
     except NotTraceableError:
-        sizes = []
-    fits = bool(sizes) and max(sizes) <= MAX_SEGMENT_OPERATIONS
+        traces = []
+    fits = bool(traces) and max(trace.size for trace in traces) <= MAX_SEGMENT_OPERATIONS
     reason = (f"its two parts have at most {MAX_SEGMENT_OPERATIONS} operations each; a dense solver for all robots works between "
               f"them" if fits
               else f"the generated code would have more than {MAX_SEGMENT_OPERATIONS} operations")
-    return Plan(function, "generated" if fits else "generic", sum(sizes), MAX_SEGMENT_OPERATIONS, 1, reason)
+    return Plan(function, "generated" if fits else "generic", sum(trace.size for trace in traces),
+                sum(trace.cost for trace in traces), MAX_SEGMENT_OPERATIONS, 1, reason)
 
 
 def _function(name: str) -> Callable[..., Any]:

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from liedyn import __version__
+from liedyn.codegen.operations import LIBM, OPERATIONS
+from liedyn.codegen.targets.target import Target
 from liedyn.codegen.trace import Trace
-from liedyn.codegen.tracer import Operand, Tracer
 from liedyn.kernels.batch_blocks import SMALLEST_NORMAL
 
 # Of the maximum expected number, and of a characteristic unit: robots may be badly conditioned.
 _TOLERANCE, _TOLERANCE_AS_FLOAT = 1e-9, 1e-3
 _UNIT_AS_FLOAT = 1e-5                     # maximum difference between |quaternion|^2 and 1 with `float`: seven digits
 _SMALLEST_FLOAT = 1.1754944e-38           # smallest normal number: a test for zero
-_SIGNS = {"fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/"}
 _UNITS = {"v": "/s", "a": "/s^2", "tau": ""}
 _FORCES = {"rad": "N m", "m": "N"}
 _MATRICES = {"T": "4 x 4 by rows: maps coordinates in the link frame to the world [m]",
@@ -35,6 +35,31 @@ _RESERVED = """
     y0 y1 yn gamma erf main printf puts remove rename q v a tau T J M finite expected unit largest off worst i
     """
 RESERVED = frozenset(_RESERVED.split())
+
+
+class CExpressions(Target):
+    """Operations in C. suffix: of functions and constants, "f" for `float`."""
+
+    def __init__(self, suffix: str = ""):
+        super().__init__()
+        self.suffix = suffix
+        functions = {name: f"{name}{suffix}({', '.join(['{}'] * (OPERATIONS[name].arity or 1))})"
+                     for name in ("fabs", "sqrt", *LIBM)}
+        self.table = {"fadd": "{} + {}", "fsub": "{} - {}", "fmul": "{} * {}", "fdiv": "{} / {}", "quotient": "{} / {}",
+                      "fneg": "-{}", "less": "{} < {} ? {} : {}", **functions}
+
+    def constant(self, x: float) -> str:
+        """Return a literal."""
+        text = f"{x!r}{self.suffix}"
+        return f"({text})" if x < 0 else text
+
+    def input(self, array: str, i: int) -> str:
+        """Return an element of an array."""
+        return f"{array}[{i}]"
+
+    def named(self, k: int, _expression: str) -> str:
+        """Return the variable of operation k."""
+        return f"t{k}"
 
 
 class CFunction:
@@ -109,18 +134,15 @@ class CFunction:
         yield from ("#ifdef __cplusplus", "}", "#endif", "#endif")
 
     def _source(self) -> Iterator[str]:
-        r = self.trace
+        r, c = self.trace, CExpressions(self._f)
         yield from self._comment_lines()
         yield from ("#include <math.h>", f'#include "{self.name}.h"', "", self._signature(), "{")
         yield f"    {self._number} finite = 0;"
-        for k in r.live_operations:
-            yield f"    const {self._number} t{k} = {self._operation(*r.ops.operations[k])};"
-        for array in r.arrays:
-            for i, x in enumerate(array.new_values):
-                if x is not None:
-                    yield f"    {array.name}[{i}] = {self._value(x.k if isinstance(x, Tracer) else float(x))};"
-        yield from (f"    finite += 0 * {self._value(x.k)};" for x in r.finite)
-        bounds = [f"{self._value(x.k)} < {self._value(self._bound(bound))}" for x, bound in r.bounds]
+        for k, expression in c.walk(r.ops, r.live_operations):
+            yield f"    const {self._number} t{k} = {expression};"
+        yield from (f"    {name}[{i}] = {c.value(x)};" for x, name, i in r.outputs)
+        yield from (f"    finite += 0 * {c.value(x.k)};" for x in r.finite)
+        bounds = [f"{c.value(x.k)} < {c.constant(self._bound(bound))}" for x, bound in r.bounds]
         yield f"    return !({' && '.join(['finite == 0', *bounds])});"
         yield "}"
 
@@ -129,24 +151,6 @@ class CFunction:
         if not self.single:
             return bound
         return _SMALLEST_FLOAT if bound == SMALLEST_NORMAL else max(bound, _UNIT_AS_FLOAT)
-
-    def _operation(self, name: str, *operands) -> str:
-        if name == "input":
-            return f"{operands[0]}[{operands[1]}]"
-        x = [self._value(a) for a in operands]
-        if name in _SIGNS:
-            return f"{x[0]} {_SIGNS[name]} {x[1]}"
-        if name == "fneg":
-            return f"-{x[0]}"
-        if name == "less":
-            return f"{x[0]} < {x[1]} ? {x[2]} : {x[3]}"
-        return f"{name}{self._f}({', '.join(x)})"              # fabs, sqrt, sin, cos
-
-    def _value(self, x: Operand) -> str:
-        if isinstance(x, int):
-            return f"t{x}"
-        text = f"{x!r}{self._f}"
-        return f"({text})" if x < 0 else text
 
     def _test(self, inputs, expected, units) -> Iterator[str]:
         tolerance = _TOLERANCE_AS_FLOAT if self.single else _TOLERANCE

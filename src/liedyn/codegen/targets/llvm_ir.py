@@ -4,11 +4,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 
 from liedyn.codegen import python_call
-from liedyn.codegen.trace import Array, GeneratedProgram, Trace
-from liedyn.codegen.tracer import LIBM_ARITY, Operand, Tracer, operand
+from liedyn.codegen.operations import LIBM, OPERATIONS
+from liedyn.codegen.targets.target import Target
+from liedyn.codegen.trace import GeneratedProgram, Trace
+from liedyn.codegen.tracer import Operand, Tracer, operand
 
 # LLVM text, instruction by instruction, over vectors of `simd_width` states ---------------------------------------------------
 
@@ -265,7 +268,7 @@ def batch_text(trace: Trace, simd_width: int) -> str:
     OK, or OUT_OF_BOUNDS if a state is out of bounds or a number is not finite; then all results are meaningless. workspace:
     `workspace_size` numbers, aligned to cache lines.
     """
-    read, slots, parts = _input_arrays(trace), _result_slots(trace), segments(trace)
+    read, slots, parts = trace.input_arrays, _result_slots(trace), segments(trace)
     blocks = [*(x.name for x in read), "results", "spilled"]
     text = [*_declarations(simd_width), *_libm_declarations(trace)]
     for number, part in enumerate(parts):
@@ -303,12 +306,11 @@ def pointers_text(trace: Trace) -> str:
 
 def _stores(trace: Trace) -> tuple[dict[int, list[tuple[str, int]]], list[tuple[Operand, str, int]]]:
     """Return where operations are written, and constants, for a function that writes its arrays directly."""
-    outputs = [(operand(x), array.name, i) for array in trace.arrays for i, x in enumerate(array.new_values) if x is not None]
     stores: dict[int, list[tuple[str, int]]] = {}
-    for x, name, i in outputs:
+    for x, name, i in trace.outputs:
         if isinstance(x, int):
             stores.setdefault(x, []).append((name, i))
-    return stores, [output for output in outputs if isinstance(output[0], float)]
+    return stores, [output for output in trace.outputs if isinstance(output[0], float)]
 
 
 def workspace_size(trace: Trace, simd_width: int) -> int:
@@ -319,7 +321,7 @@ def workspace_size(trace: Trace, simd_width: int) -> int:
 
 def _block_sizes(trace: Trace, parts: list[TraceSegment]) -> dict[str, int]:
     """Return the columns of the blocks in the workspace."""
-    copies = {array.name: array.size for array in _input_arrays(trace) if not array.blocks}
+    copies = {array.name: array.size for array in trace.input_arrays if not array.blocks}
     return copies | {"results": len(_result_slots(trace)), "spilled": _n_spilled(parts)}
 
 
@@ -332,14 +334,9 @@ def _n_spilled(parts: list[TraceSegment]) -> int:
     return sum(len(part.spilled) for part in parts)
 
 
-def _input_arrays(trace: Trace) -> list[Array]:
-    names = {trace.ops.operations[k][1] for k in trace.live_operations if trace.ops.operations[k][0] == "input"}
-    return [array for array in trace.arrays if array.name in names]
-
-
 def output_only(trace: Trace) -> list[bool]:
     """Return for each array whether it contains only results, so that a new array can be used."""
-    read = {array.name for array in _input_arrays(trace)}
+    read = {array.name for array in trace.input_arrays}
     return [array.name not in read and all(x is not None for x in array.new_values) for array in trace.arrays]
 
 
@@ -360,7 +357,7 @@ def _declarations(simd_width: int) -> list[str]:
 
 def _libm_declarations(trace: Trace) -> list[str]:
     used = {trace.ops.operations[k][0] for k in trace.live_operations}
-    return [f"declare double @{name}({', '.join(['double'] * count)})" for name, count in LIBM_ARITY.items() if name in used]
+    return [f"declare double @{name}({', '.join(['double'] * OPERATIONS[name].arity)})" for name in LIBM if name in used]
 
 
 # one trace ----------------------------------------------------------------------------------------------------------
@@ -372,21 +369,14 @@ def _trace_function(function: str, trace: Trace, part: TraceSegment, simd_width:
     stores  where operations are written
     late    what is written at the end: constants, after a block that is both input and output was read (inputs come first)
     """
-    ops, writer = trace.ops, _TraceWriter(simd_width)
+    writer = _TraceWriter(simd_width, part.reloaded)
     verified = {x.k for x in trace.finite}
     yield f"define internal i1 @{function}({', '.join(f'ptr %{name}' for name in blocks)}) {{"
     stored = sum(len(stores.get(k, ())) for k in part.operations) + len(late)
     cut = len(part.operations) + stored > _MAX_SINGLE_BLOCK
     yield f"%go = icmp ne ptr %{blocks[0]}, null"
-    reloaded = dict(part.reloaded)
-    for k in part.operations:
-        name, *rest = ops.operations[k]
-        for x in rest if reloaded and name != "input" else ():
-            writer.load_spilled(x, reloaded)
-        if name == "input":
-            writer.add(f"%t{k} = {writer.load(*rest)}")
-        else:
-            getattr(writer, name, writer.library if name in LIBM_ARITY else writer.arithmetic)(k, name, *rest)
+    for k, instruction in writer.walk(trace.ops, part.operations):
+        writer.add(f"%t{k} = {instruction}")
         if k in verified:
             writer.check_finite(f"%t{k}")
         for to in stores.get(k, ()):                     # at once, which frees a register
@@ -395,27 +385,38 @@ def _trace_function(function: str, trace: Trace, part: TraceSegment, simd_width:
             writer.end_long_block()
         yield from writer.flush()
     for x, block, i in late:
-        writer.load_spilled(x, reloaded)
         writer.store(writer.value(x), block, i)
         if cut:
             writer.end_long_block()
-    bounds = [(operand(x), bound) for x, bound in part.bounds]
-    for x, _ in bounds:
-        writer.load_spilled(x, reloaded)
+    bounds = [(writer.value(operand(x)), writer.value(bound)) for x, bound in part.bounds]
     writer.return_status(bounds)
     yield from writer.flush()
     yield from ("never:", "ret i1 false", "}")
 
 
-class _TraceWriter(Instructions):
-    """Writes the instructions of a trace."""
+class _TraceWriter(Instructions, Target):
+    """Writes the instructions of a trace.
 
-    def __init__(self, simd_width: int):
-        super().__init__(simd_width)
+    reloaded  numbers of earlier segments, see `TraceSegment`
+    """
+
+    libm = False
+
+    def __init__(self, simd_width: int, reloaded: dict[int, int]):
+        Instructions.__init__(self, simd_width)
+        Target.__init__(self)
         self.I = f"<{simd_width} x i64>"
         self.B = f"<{simd_width} x i1>"
         self.totals = [self.splat("double", "0.0")] * 4
-        self._ended = 0
+        self._ended, self._reloaded = 0, dict(reloaded)
+        T = self.T
+        functions = {name: f"call {T} @llvm.{name}.v{simd_width}f64({T} {{}})" for name in ("fabs", "sqrt")}
+        self.table = {**{name: f"{name} {_FLAGS} {T} {{}}, {{}}" for name in ("fadd", "fsub", "fmul", "fdiv")},
+                      "quotient": f"fdiv {T} {{}}, {{}}",           # rounded, unlike a product with the reciprocal
+                      "fneg": f"fneg {T} {{}}", **functions, "less": self._less,
+                      "quadrant_sine": lambda turns, s, c: self._quadrant_value(turns, s, c, 0),
+                      "quadrant_cosine": lambda turns, s, c: self._quadrant_value(turns, c, s, 1),
+                      **{name: partial(self._library, name) for name in LIBM}}
 
     def end_long_block(self) -> None:
         if self.n_instructions - self._ended > _BLOCK_INSTRUCTIONS:
@@ -425,66 +426,49 @@ class _TraceWriter(Instructions):
     def splat(self, kind: str, x) -> str:
         return constants(kind, [x] * self.simd_width)
 
+    def constant(self, x: float) -> str:
+        return float_constants([x] * self.simd_width)
+
+    def input(self, array: str, i: int) -> str:
+        return self.load(array, i)
+
+    def named(self, k: int, _expression: str) -> str:
+        return f"%t{k}"
+
     def value(self, x: Operand) -> str:
-        return f"%t{x}" if isinstance(x, int) else float_constants([x] * self.simd_width)
+        """Return an operand. A number of an earlier segment is loaded at its first use."""
+        if isinstance(x, int) and x in self._reloaded:      # for a dictionary, the constant 5.0 equals operation 5
+            self.add(f"%t{x} = {self.load('spilled', self._reloaded.pop(x))}")
+            self.values[x] = f"%t{x}"
+        return super().value(x)
 
-    def load_spilled(self, x: Operand, reloaded: dict[int, int]) -> None:
-        """Load a number of an earlier segment at its first use."""
-        if isinstance(x, int) and x in reloaded:            # for a dictionary, the constant 5.0 equals operation 5
-            self.add(f"%t{x} = {self.load('spilled', reloaded.pop(x))}")
-
-    # operations, by their names in the trace
-    def arithmetic(self, k, name, a, b):
-        self.add(f"%t{k} = {name} {_FLAGS} {self.T} {self.value(a)}, {self.value(b)}")
-
-    def quotient(self, k, _name, a, b):
-        """Divide, rounded according to IEEE 754, unlike a product with the reciprocal."""
-        self.add(f"%t{k} = fdiv {self.T} {self.value(a)}, {self.value(b)}")
-
-    def library(self, k, name, *operands):
+    def _library(self, name: str, *operands: str) -> str:
         """Call a function of the C library, state by state."""
         vector = "undef"
         for lane in range(self.simd_width):
-            x = [f"double {self.let(f'extractelement {self.T} {self.value(a)}, i32 {lane}')}" for a in operands]
+            x = [f"double {self.let(f'extractelement {self.T} {a}, i32 {lane}')}" for a in operands]
             element = self.let(f"call double @{name}({', '.join(x)})")
             insert = f"insertelement {self.T} {vector}, double {element}, i32 {lane}"
             if lane < self.simd_width - 1:
                 vector = self.let(insert)
-        self.add(f"%t{k} = {insert}")
+        return insert
 
-    def fneg(self, k, _name, a):
-        self.add(f"%t{k} = fneg {self.T} {self.value(a)}")
+    def _less(self, a: str, b: str, yes: str, no: str) -> str:
+        condition = self.let(f"fcmp olt {self.T} {a}, {b}")
+        return f"select {self.B} {condition}, {self.T} {yes}, {self.T} {no}"
 
-    def fabs(self, k, name, a):
-        self.add(f"%t{k} = call {self.T} @llvm.{name}.v{self.simd_width}f64({self.T} {self.value(a)})")
-
-    sqrt = fabs
-
-    def less(self, k, _name, a, b, yes, no):
-        condition = self.let(f"fcmp olt {self.T} {self.value(a)}, {self.value(b)}")
-        self.add(f"%t{k} = select {self.B} {condition}, {self.T} {self.value(yes)}, {self.T} {self.value(no)}")
-
-    def quadrant_sine(self, k, _name, turns, s, c):
-        """Return sin(r + n pi/2) from s = sin r, c = cos r and n in the last bits of `turns`.
-
-        Odd n exchange s and c; n of 2 and 3 change the sign.
-        """
-        self._quadrant_value(k, turns, s, c, 0)
-
-    def quadrant_cosine(self, k, _name, turns, s, c):
-        self._quadrant_value(k, turns, c, s, 1)
-
-    def _quadrant_value(self, k, turns, even, odd, shift):
+    def _quadrant_value(self, turns: str, even: str, odd: str, shift: int) -> str:
+        """Return sin(r + (n + shift) pi/2), see `operations`, by integer operations on the bits of `turns`."""
         T, I = self.T, self.I
-        n = self.let(f"bitcast {T} {self.value(turns)} to {I}")
+        n = self.let(f"bitcast {T} {turns} to {I}")
         last = self.let(f"and {I} {n}, {self.splat('i64', 1)}")
         is_odd = self.let(f"icmp ne {I} {last}, {self.splat('i64', 0)}")
-        x = self.let(f"select {self.B} {is_odd}, {T} {self.value(odd)}, {T} {self.value(even)}")
+        x = self.let(f"select {self.B} {is_odd}, {T} {odd}, {T} {even}")
         n = self.let(f"add {I} {n}, {self.splat('i64', shift)}") if shift else n
         two = self.let(f"and {I} {n}, {self.splat('i64', 2)}")
         sign = self.let(f"shl {I} {two}, {self.splat('i64', 62)}")
         bits = self.let(f"xor {I} {self.let(f'bitcast {T} {x} to {I}')}, {sign}")
-        self.add(f"%t{k} = bitcast {I} {bits} to {T}")
+        return f"bitcast {I} {bits} to {T}"
 
     # checks: the sum of 0 * x is 0, or NaN
     def check_finite(self, x: str) -> None:
@@ -497,7 +481,7 @@ class _TraceWriter(Instructions):
         total = self.let(f"fadd {self.T} {a}, {b}")
         good = self.let(f"fcmp oeq {self.T} {total}, {self.splat('double', '0.0')}")
         for x, bound in bounds:
-            within = self.let(f"fcmp olt {self.T} {self.value(x)}, {self.value(bound)}")
+            within = self.let(f"fcmp olt {self.T} {x}, {bound}")
             good = self.let(f"and {self.B} {good}, {within}")
         mask = self.let(f"bitcast {self.B} {good} to i{self.simd_width}")
         self.add(f"ret i1 {self.let(f'icmp eq i{self.simd_width} {mask}, -1')}")
@@ -570,7 +554,7 @@ def _own_blocks(program: GeneratedProgram) -> dict[str, int]:
 
 def _block_names(trace: Trace) -> list[str]:
     """Return the names of the blocks that a trace reads or writes."""
-    read = {x.name for x in _input_arrays(trace)}
+    read = {x.name for x in trace.input_arrays}
     return [x.name for x in trace.arrays if x.name in read or x.results]
 
 
