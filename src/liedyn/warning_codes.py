@@ -240,6 +240,9 @@ _TABLE: dict[str, tuple[str, str]] = {
     "not-separable": (
         WARN, "The motion determines only combinations of parameters. Use a richer motion, or a robot "
         "file in which the joints at rest are fixed."),
+    "zero-offset-not-identifiable": (
+        WARN, "The recording does not determine zero offsets of encoders, which are assumed to be right. Estimate those of other "
+        "joints only, or measure them at a reference pose."),
     "links-without-prior": (
         WARN, "Links without mass in the robot file keep their values. Give them a mass and an inertia to estimate them."),
     "prior-not-possible": (
@@ -253,6 +256,8 @@ _TABLE: dict[str, tuple[str, str]] = {
         "file."),
     "offsets-not-in-model": (
         WARN, "Estimated constant torques are not part of a robot. Add them to the torques of a controller."),
+    "zero-offsets-not-in-model": (
+        WARN, "Zero offsets of encoders are not part of a robot file. Subtract them from the readings of the encoders."),
     "weak-parameters": (WARN, "Parameters have almost no effect, perhaps because angles are rounded. Use `--tolerance 1e-4`."),
     # assembly of mechanisms
     "other-guess": (WARN, "The loops were closed from a random guess. Check that this is the branch that you want."),

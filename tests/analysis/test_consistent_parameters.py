@@ -321,3 +321,26 @@ def test_pseudo_inertia_and_back():
     np.testing.assert_allclose(inertia_of_pseudo_inertia(pseudo_inertia(I)), I, rtol=0, atol=1e-14)
     np.testing.assert_allclose(pseudo_inertia(inertia_from_link(ld.Link("a", 2.0, [1, 2, 3]))),
                                2.0 * np.outer([1, 2, 3, 1], [1, 2, 3, 1]), rtol=0, atol=1e-14)
+
+
+def test_zero_offsets_are_common_to_the_recordings_and_to_the_test(chain):
+    """That of a test on another recording with the same encoders, too. A recording with others contradicts."""
+    def recording(seed, offset):
+        q, v = motion(chain, T, 2, speed=4.0, seed=seed)
+        tau = ld.inverse_dynamics(chain, q, v[:, 0], v[:, 1])
+        tau = tau + 1e-3 * np.random.default_rng(seed).standard_normal(tau.shape)
+        return ld.trajectory_of(chain, T, q + np.array([offset, 0.0]), v[:, 0], v[:, 1], tau)
+
+    fits = [ld.identify(chain, recording(seed, offset), zero_offsets=["p"]) for seed, offset in ((1, 0.02), (2, 0.02), (3, -0.1))]
+    estimates = np.array([fit.nonlinear.of("zero_offset")["p"] for fit in fits[:2]])
+    result = ld.consistent_parameters(fits[:2])
+    (value, deviation), weights = result.zero_offsets["p"], estimates[:, 1]**-2
+    assert value == pytest.approx(weights @ estimates[:, 0] / weights.sum()) and deviation == pytest.approx(weights.sum()**-0.5)
+    assert abs(value - 0.02) < 5.0 * deviation < 0.01
+    codes = [warning.code for warning in result.warnings]
+    assert "zero-offsets-not-in-model" in codes and "recordings-contradict" not in codes
+    other = recording(4, 0.02)
+    assert (result.validate(other).residual < 2e-3).all()
+    assert (replace(result, zero_offsets={}).validate(other).residual > 0.05).any()
+    contradicting = ld.consistent_parameters(fits).warnings
+    assert any("different zero offsets of the encoders of p" in str(warning) for warning in contradicting)

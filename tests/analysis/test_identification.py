@@ -8,6 +8,8 @@ import pytest
 
 import liedyn as ld
 from bridge import file_of
+from liedyn.analysis.nonlinear_parameters import zero_offsets_to_estimate, zero_shift
+from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory, write_trajectory
 from liedyn.report.result_summary import parameter_text
 from liedyn.simulation.trajectory_columns import bind_columns, motion_columns, trajectory_header
@@ -856,3 +858,88 @@ def test_torques_with_the_wrong_sign_are_named(arm, tmp_path, flipped):
     assert warning.hint.endswith(f" {shlex.quote(columns)}")
     repaired = ld.identify(model, ld.read_trajectory(tmp_path / "flipped.csv", columns=columns))
     assert "opposite sign" not in repaired.verdict and "torque-scale" not in {each.code for each in repaired.warnings}
+
+
+# zero offsets of encoders -------------------------------------------------------------------------------------------
+def with_zero_offsets(model, zero_offsets, **options):
+    """t, q, tau, v, a of `recorded`, with readings of encoders that have these zero offsets {joint: rad}."""
+    file = recorded(model, **options)
+    q, v, a, tau = (bind_columns(model, file, kind) for kind in ("q", "v", "a", "tau"))
+    return {"t": file.t, "q": q + zero_shift(model, zero_offsets), "tau": tau, "v": v, "a": a}
+
+
+@pytest.mark.parametrize("name, determined", [("robots/ur5.yaml", range(1, 5)), ("robots/panda.yaml", range(1, 7))])
+def test_zero_offsets_of_encoders_are_found_where_gravity_reveals_them(name, determined):
+    """Within 0.2 mrad and five deviations. That of the vertical axis is no number, nor that of a last joint."""
+    model = ld.load(ROOT / name)
+    true = dict(zip(model.v_names, np.random.default_rng(0).uniform(-0.05, 0.05, model.nv), strict=True))
+    last = [model.v_names[k] for k in range(model.nv) if k not in determined]
+    fit = ld.identify(model, **with_zero_offsets(model, true | dict.fromkeys(last, 0.0), noise=2e-5), zero_offsets="*")
+    found = fit.nonlinear.of("zero_offset")
+    assert list(found) == [model.v_names[k] for k in determined]
+    errors = np.array([(found[joint][0] - true[joint], found[joint][1]) for joint in found])
+    assert np.abs(errors[:, 0]).max() < 2e-4 and (np.abs(errors[:, 0]) < 5.0 * errors[:, 1]).all()
+    assert fit.nonlinear.verdicts[0] == "not excited" and np.isnan(fit.nonlinear.values[0])
+    assert np.isinf(fit.nonlinear.deviations[0]) and fit.nonlinear.verdicts[1] == "reliable"
+    message, = (warning.message for warning in fit.warnings if warning.code == "zero-offset-not-identifiable")
+    assert all(joint in message for joint in last) and not any(joint in message for joint in found)
+    assert set(fit.verdicts) <= {"reliable", "imprecise"} and (off(fit) < 5.0).all() and fit.verdict.endswith("the torques")
+    assert fit.root_information.shape[1] == len(fit) and f"zero_offset.{last[0]}" in repr(fit)
+
+
+def test_without_zero_offsets_the_parameters_are_wrong(ur5):
+    data = with_zero_offsets(ur5, {"shoulder_lift_joint": 0.05}, noise=1e-3)
+    wrong, right = ld.identify(ur5, **data), ld.identify(ur5, **data, zero_offsets="shoulder_l*")
+    assert off(wrong).max() > 20.0 and off(right).max() < 5.0 and right.nonlinear.names == ("zero_offset.shoulder_lift_joint",)
+    assert len(wrong.nonlinear.names) == 0
+
+
+def test_large_zero_offsets_of_exact_data(ur5):
+    """Gauss-Newton steps are exact derivatives: rounding remains."""
+    true = {"shoulder_lift_joint": 0.4, "elbow_joint": -0.3, "wrist_1_joint": 0.2}
+    found = ld.identify(ur5, **with_zero_offsets(ur5, true), zero_offsets=list(true)).nonlinear
+    np.testing.assert_allclose(found.values, list(true.values()), rtol=0, atol=1e-11)
+
+
+COUPLED = """
+name: coupled
+links:
+  a: {mass: 1, com: [0.2, 0.03, 0.1], inertia: [0.02, 0.03, 0.01]}
+  b: {mass: 2, com: [0.1, 0.05, 0.2], inertia: [0.02, 0.01, 0.01]}
+  c: {mass: 1, com: [0.3, 0.02, 0.1], inertia: [0.01, 0.02, 0.02]}
+joints:
+  j: {type: continuous, parent: world, child: a, axis: [1, 1, 0], stiffness: 3, damping: 0.2}
+  k: {type: continuous, parent: a, child: b, axis: [0, 1, 0.2], origin: {xyz: [0.3, 0, 0]}, mimic: {joint: j, multiplier: 0.7}}
+  l: {type: prismatic, parent: b, child: c, axis: [0, 0.6, 0.8], origin: {xyz: [0.1, 0, 0]}}
+"""
+
+
+def test_derivatives_by_zero_offsets_are_exact(tmp_path):
+    """Against differences: with a follower, wrenches, a spring, and base parameters that differ from the robot file."""
+    (tmp_path / "coupled.yaml").write_text(COUPLED)
+    model, rng = ld.load(tmp_path / "coupled.yaml"), np.random.default_rng(0)
+    joints = ("damping", "stiffness")
+    base = ld.base_parameters(model, passive=True, joints=joints)
+    point = zero_offsets_to_estimate(model, base, "*")
+    assert point.names == ("zero_offset.j", "zero_offset.l") and point.units == ("rad", "m")
+    point = dataclasses.replace(point, change=rng.standard_normal(len(base)))
+    q, v, a = rng.standard_normal((3, 1, 3))
+    f_ext, N = rng.standard_normal((1, len(model.link_names), 6)), model.elimination().projection
+
+    def force(values):
+        state = follow_couplings(model, q - dataclasses.replace(point, values=values).shift, v, a)
+        Y = N.T @ ld.regressor(model.spanning_tree(), *state, passive=True, joints=joints)[:, :, base.columns]
+        return (ld.inverse_dynamics(model, *state, f_ext=f_ext) + Y @ point.change)[0]
+
+    columns = point.columns(base, *follow_couplings(model, q, v, a), f_ext, True, joints)[0]
+    differences = np.stack([(force(h) - force(-h)) / 2e-5 for h in 1e-5 * np.eye(2)], axis=1)
+    np.testing.assert_allclose(columns, differences, rtol=0, atol=1e-7 * np.abs(columns).max())
+
+
+def test_zero_offsets_of_joints_that_have_none(tmp_path):
+    (tmp_path / "coupled.yaml").write_text(COUPLED)
+    model = ld.load(tmp_path / "coupled.yaml")
+    zero = np.zeros((20, 3))
+    for name in ("k", "m"):                                         # a follower has no encoder
+        with pytest.raises(ld.UsageError, match=f"no joint with one independent coordinate matches '{name}'; the names are j, l"):
+            ld.identify(model, np.arange(20.0), zero, zero, zero_offsets=[name])

@@ -105,6 +105,37 @@ def test_a_urdf_keeps_its_text(folder):
     assert "is written as robot YAML, since a URDF cannot describe" in result.stderr and Path("other/identified.yaml").is_file()
 
 
+def test_zero_offsets_of_encoders(folder):
+    """In all results: a number where it is determined, nothing where it is not."""
+    lines = [line.split(",") for line in Path("first.csv").read_text().splitlines()]
+    at = next(k for k, line in enumerate(lines) if line[0].startswith("t["))
+    hip = next(k for k, name in enumerate(lines[at]) if name.startswith("q.hip"))
+    for line in lines[at + 1:]:
+        line[hip] = repr(float(line[hip]) + 0.05)
+    Path("offset.csv").write_text("\n".join(map(",".join, lines)) + "\n")
+    result = ok("identify", "bars.yaml", "offset.csv", "--zero-offset", "*", "-o", "out")
+    report = json.loads(Path("out/parameters.json").read_text())
+    offset = report["zero_offsets"].pop("hip")
+    assert abs(offset["value"] - 0.05) < 5.0 * offset["deviation"] < 0.02 and not report["zero_offsets"]
+    assert report["validations"][0]["explained"]["hip"] > 0.99
+    single = {one["name"]: one for one in report["fits"][0]["fit"]["nonlinear"]}
+    assert single["zero_offset.hip"]["estimate"] == pytest.approx(offset["value"]) and single["zero_offset.hip"]["unit"] == "rad"
+    assert single["zero_offset.knee"]["estimate"] is None and single["zero_offset.knee"]["verdict"] == "not separable"
+    rows = [line.split() for line in result.stdout.splitlines() if line.startswith("zero_offset.")]
+    assert [row[0] for row in rows] == ["zero_offset.hip", "zero_offset.knee", "zero_offset.hip"]
+    assert f"{offset['value']:.5g}" == rows[2][2] and rows[1][1:4] == ["0", "NOT", "SEPARABLE"]
+    assert "zero_offset.hip" in Path("out/report.html").read_text()
+    text = " ".join(result.stderr.split())
+    assert "zero offsets of the encoders of knee" in text and "subtract the zero offsets from the readings" in text
+    table = ok("parameters", "bars.yaml", "--from", "offset.csv", "--zero-offset", "hip", "-o", "-").stdout.splitlines()
+    cells = dict(zip(table[0].split(","), table[-1].split(","), strict=True))
+    assert cells["name"] == "zero_offset.hip" and float(cells["estimate"]) == pytest.approx(0.05, abs=0.02)
+    for arguments, message in ((["--from", "first.csv", "--zero-offset", "hop"], "matches 'hop'; did you mean hip?"),
+                               (["--zero-offset", "hip"], "--zero-offset requires --from")):
+        refused = run("parameters", "bars.yaml", *arguments)
+        assert refused.exit_code == 2 and message in " ".join(refused.stderr.split())
+
+
 def test_errors_come_before_the_computation(folder):
     assert not ok("identify", "bars.yaml", "first.csv", "-o", "out", "-q").stdout
     for arguments, message in ((["first.csv", "-o", "out"], "out already exists"),

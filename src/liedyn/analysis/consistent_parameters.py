@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from liedyn.analysis.identification import (
     prepared,
     recorded_motion,
 )
+from liedyn.analysis.nonlinear_parameters import ZERO_OFFSET, zero_shift
 from liedyn.analysis.recorded_motion import naming
 from liedyn.arrays import Array, Mask
 from liedyn.dynamics.inertial_parameters import (
@@ -79,6 +80,8 @@ class ConsistentParameters(Immutable):
                  recordings count as their common estimate
     expected_misfit  number of base parameters in `misfit` that the recordings determine
     prior_weight weight of the robot file
+    zero_offsets  {coordinate: (zero offset of the encoder, standard deviation)} [rad | m], common to all recordings. They are not
+                 part of a robot
     changes      arguments of `Model.with_changes` with the parameters that were estimated, for the robot file, whose gravity and
                  armatures may differ from those of a recording
     warnings     what a person should know before using the model
@@ -103,6 +106,7 @@ class ConsistentParameters(Immutable):
     misfit: float
     expected_misfit: int
     prior_weight: float
+    zero_offsets: dict[str, tuple[float, float]]
     changes: dict[str, Any]
     warnings: tuple[LiedynWarning, ...]
 
@@ -131,6 +135,8 @@ class ConsistentParameters(Immutable):
     def validate(self, recording: str | PathLike[str] | Trajectory, *, smooth: float | str | None = "auto") -> Validation:
         """Compare measured forces of another recording with those of the parameters, and with those of the robot file.
 
+        `zero_offsets` of encoders are subtracted from the positions first.
+
         Parameters
         ----------
         recording : path or Trajectory
@@ -150,6 +156,7 @@ class ConsistentParameters(Immutable):
         kinds = tuple(kind for kind in JOINT_PARAMETERS if any(name.startswith(f"{kind}.") for name in self.names))
         options = IdentificationOptions(kinds, offset=False, smooth=check_smooth(smooth), tolerance=TOLERANCE)
         model, source, motion = recorded_motion(self.model, source, None, options)
+        motion = replace(motion, q=motion.q - zero_shift(model, {name: x for name, (x, _) in self.zero_offsets.items()}))
         with naming(source):
             equations = prepared(model, source.t, motion, options, source)
         rows, raw = equations.rows, equations.raw
@@ -276,13 +283,15 @@ def consistent_parameters(fits: Identification | Sequence[Identification], *, pr
     data_share = np.clip(1.0 - np.divide(variance, alone, out=np.ones_like(alone), where=alone > 0.0), 0.0, 1.0)
     misfit = float(np.sum((problem.A @ u - problem.d)**2)) + problem.fixed
     count = int(np.isfinite([fit.deviations for fit in fits]).any(axis=0).sum())
-    warnings = [*prior.warnings, *_contradiction_warnings(fits), *_misfit_warnings(misfit, count, prior_weight),
+    zero_offsets = _common_zero_offsets(fits)
+    warnings = [*prior.warnings, *_contradiction_warnings(fits), *_zero_offset_warnings(fits, zero_offsets, model),
+                *_misfit_warnings(misfit, count, prior_weight),
                 *_offset_warnings(base.parameters.names, values, np.sqrt(variance))]
     changes = prior.changes(values)
     result = ConsistentParameters(model.with_changes(**changes),
                                   InertialParameters(values, base.parameters.names, base.parameters.units),
                                   base.parameters.values, covariance, data_share, misfit, count, float(prior_weight),
-                                  changes, tuple(warnings))
+                                  zero_offsets, changes, tuple(warnings))
     warn(result.warnings)
     return result
 
@@ -308,6 +317,37 @@ def _contradiction_warnings(fits: Sequence[Identification]) -> Iterator[LiedynWa
                             f"the estimates of the {len(fits)} recordings differ from each other by chi^2 = {chi2:.3g} for "
                             f"{freedom} degrees of freedom: the recordings may be of different robots or payloads, or their "
                             "deviations do not contain an error, such as that of the scale of a torque; compare the fits")
+
+
+def _common_zero_offsets(fits: Sequence[Identification]) -> dict[str, tuple[float, float]]:
+    """Return the common zero offsets of encoders and their deviations: means weighted by the inverse variances of the fits."""
+    estimates: dict[str, list[tuple[float, float]]] = {}
+    for fit in fits:
+        for name, estimate in fit.nonlinear.of(ZERO_OFFSET).items():
+            estimates.setdefault(name, []).append(estimate)
+    zero_offsets = {}
+    for name, pairs in estimates.items():
+        x, s = np.array(pairs).T
+        weights = 1.0 / np.maximum(s, _EXACT)**2
+        zero_offsets[name] = float(weights @ x / weights.sum()), float(weights.sum()**-0.5)
+    return zero_offsets
+
+
+def _zero_offset_warnings(fits: Sequence[Identification], zero_offsets: dict[str, tuple[float, float]],
+                   model: Model) -> Iterator[LiedynWarning]:
+    """Return warnings about zero offsets that differ between recordings, and about those that are not zero."""
+    differing = [name for name, (common, s) in zero_offsets.items() if any(
+        abs(x - common) > _UNLIKELY * max(deviation, s) for fit in fits for x, deviation in [fit.nonlinear.of(ZERO_OFFSET).get(
+            name, (common, s))])]
+    if differing:
+        yield LiedynWarning("recordings-contradict", f"the recordings have different zero offsets of the encoders of "
+                            f"{list_names(differing, 6)}: their common values are not those of any; use recordings between which "
+                            "the encoders were not calibrated")
+    units = dict(zip(model.v_names, model.v_units, strict=True))
+    wrong = [f"{name} {x:.4g} {units[name]}" for name, (x, s) in zero_offsets.items() if abs(x) > _CLEAR * s]
+    if wrong:
+        yield LiedynWarning("zero-offsets-not-in-model", "joint positions of the model are those of its robot file: subtract the "
+                            f"zero offsets from the readings of the encoders ({list_names(wrong, 6)})")
 
 
 def _misfit_warnings(misfit: float, count: int, weight: float) -> Iterator[LiedynWarning]:

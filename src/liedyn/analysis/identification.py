@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.analysis.nonlinear_parameters import LinearizationPoint, NonlinearParameters, zero_offsets_to_estimate
 from liedyn.analysis.numerical_differentiation import ROUNDING
 from liedyn.analysis.numerical_differentiation import noise as noise_of
 from liedyn.analysis.recorded_motion import (
@@ -51,7 +52,7 @@ from liedyn.dynamics.inertial_parameters import (
     joint_parameter_kinds,
 )
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import LiedynWarning, ModelError, TrajectoryError, UsageError, WarningLog, list_names, warn
+from liedyn.errors import ComputationError, LiedynWarning, ModelError, TrajectoryError, UsageError, WarningLog, list_names, warn
 from liedyn.immutable import Immutable
 from liedyn.io.ros_bag import BagOptions
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
@@ -73,6 +74,10 @@ _NEGATIVE = 4.0       # deviations below zero from which a sum of masses, moment
 _POSITIVE = ("mass", "Ixx", "Iyy", "Izz", "armature", "damping", "friction")       # of every physical robot
 _PASSIVE = ("damping", "friction", "stiffness")
 _SEVERAL = 3          # values that all have another sign than the robot file, if no value is impossible
+_STEPS = 30           # of Gauss-Newton iterations
+_SMALL_STEP = 1e-3    # of the standard deviation: a smaller step is the last one
+_LONGEST_STEP = 0.3   # of the characteristic unit: rad
+_VAGUE = 0.1          # of the same: a parameter with a larger deviation is not determined
 _NEGLIGIBLE = 0.01    # of the torques of inertia and weight of the robot file: noise or rounding instead of torques
 _CANCELS = 0.3        # of its parts: a smaller difference of a constant force from the robot file's means that it fits the motion
 _SLIGHT = 0.01        # a systematic error that leaves the deviation below this part of the value does no harm
@@ -95,8 +100,9 @@ class Identification(Immutable):
     misfits      (b,) joints whose torque the model does not explain and on which the value depends, "" where there are none
     scale_errors (b,) by how much the value may be off because the measured torque of one joint has a wrong scale that is too
                  small to be found (`JointFit.scale`; 1 where the scale is not tested). Deviations do not contain it
+    nonlinear    estimates of parameters in which the forces are not linear, such as zero offsets of encoders
     root_information  (k, b) matrix R: R^T R is the information, the inverse covariance, that the weighted equations of the motion
-                 give about the values
+                 give about the values, whatever the nonlinear parameters are
     model        the robot of the recording: with its gravity and armatures
     base         the base parameters: what they stand for; those of the robot file are `base.values`
     condition    of the weighted regressor along the motion, its columns normalized
@@ -126,6 +132,7 @@ class Identification(Immutable):
     verdicts: tuple[str, ...]
     misfits: tuple[str, ...]
     scale_errors: Array
+    nonlinear: NonlinearParameters
     root_information: Array
     model: Model
     base: BaseParameters
@@ -194,9 +201,11 @@ class Identification(Immutable):
         n_reliable = self.verdicts.count(RELIABLE)
         lines = [f"Identification of {len(self)} base parameters from {self.rows} rows: {n_reliable} reliable, condition "
                  f"{self.condition:.3g}; {self.verdict}"]
-        width = max(map(len, self.names), default=0)
-        for name, x, s, unit, reliability in zip(self.names, self.values, self.deviations, self.units, self.verdicts,
-                                                 strict=True):
+        extra = self.nonlinear
+        width = max(map(len, (*self.names, *extra.names)), default=0)
+        for name, x, s, unit, reliability in [
+                *zip(self.names, self.values, self.deviations, self.units, self.verdicts, strict=True),
+                *zip(extra.names, extra.values, extra.deviations, extra.units, extra.verdicts, strict=True)]:
             mark = "" if reliability == RELIABLE else f"  {reliability.upper()}"
             lines.append(f"  {name.ljust(width)}  {x:12.6g} ± {s:<8.2g} {unit}{mark}")
         return "\n".join([*lines, f"  {self.premise}"])
@@ -206,7 +215,8 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
         model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: ArrayLike | None = None,
         tau: ArrayLike | None = None, *, v: ArrayLike | None = None, a: ArrayLike | None = None,
         f_ext: Wrenches | None = None, passive: bool | None = None, joints: Sequence[str] | None = None,
-        offset: bool = True, smooth: float | str | None = "auto", tolerance: float | None = None) -> Identification:
+        offset: bool = True, zero_offsets: str | Sequence[str] = (), smooth: float | str | None = "auto",
+        tolerance: float | None = None) -> Identification:
     """Estimate the base parameters of a model from a recorded motion and its generalized forces.
 
         fit = ld.identify(model, t, q, tau)                  # arrays
@@ -235,6 +245,9 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
         Joint parameters to estimate; default: those that the model has.
     offset : bool
         Whether a constant torque of each joint is estimated, too (parameters offset.<coordinate>).
+    zero_offsets : names or patterns of joints
+        Joints whose encoder may have a zero offset, which is estimated, too (`Identification.nonlinear`): its reading where the
+        joint of the robot file is at zero. Followers of couplings have none.
     smooth : "auto", float or None
         How v and a are derived where they are missing: by least-squares splines with this knot spacing [s], or "auto": the
         spacing for which the estimated error of a is minimal. None: by splines through every row, which magnify noise.
@@ -250,8 +263,10 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     TrajectoryError
         Without measured forces, or with fewer equations than parameters.
     UsageError
-        For springs, damping or friction in `joints` if they did not act.
-    ShapeError, ConfigurationError, ComputationError, NameLookupError
+        For springs, damping or friction in `joints` if they did not act, and for a pattern in `zero_offsets` without match.
+    ComputationError
+        If the iteration for `zero_offsets` does not converge.
+    ShapeError, ConfigurationError, NameLookupError
 
     Notes
     -----
@@ -259,6 +274,7 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     Gautier 1997). Least squares estimates the noise of each joint's force; with its inverse as weight, the equations are solved
     again, for some rounds. The noise of q, v, a is measured from their high differences. With as much noise added again, the
     change of the estimate gives its deviation and its bias due to noise (simulation and extrapolation, Cook and Stefanski 1994).
+    Zero offsets of encoders are found by Gauss-Newton iterations, with exact derivatives of the forces as further columns.
 
     The residual of each joint is tested for autocorrelation, which widens the deviations (effective number of samples), and for
     torques that the model lacks: offset, friction, damping, spring, scale of the torque, time shift (score tests). If one is
@@ -276,7 +292,8 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     >>> ld.identify(model, t, q, tau, v=motion.v, a=motion.a).values.round(3)
     array([ 0.   , -1.5  ,  1.333,  0.   , -0.5  ,  0.333,  0.   ,  0.   ])
     """
-    options = IdentificationOptions(joints, offset, check_smooth(smooth), TOLERANCE if tolerance is None else tolerance)
+    options = IdentificationOptions(joints, offset, check_smooth(smooth), TOLERANCE if tolerance is None else tolerance,
+                                    zero_offsets)
     source = read_trajectory(os.fspath(t)) if isinstance(t, (str, PathLike)) else t
     if isinstance(source, Trajectory):
         if any(x is not None for x in (q, tau, v, a, f_ext)):
@@ -338,6 +355,7 @@ class IdentificationOptions:
     offset: bool
     smooth: float | str | None
     tolerance: float
+    zero_offsets: str | Sequence[str] = ()
 
 
 def check_smooth(smooth: float | str | None) -> float | str | None:
@@ -390,7 +408,7 @@ def prepared(model: Model, t: Array, motion: RecordedArrays, options: Identifica
         projection = model.elimination().projection
         tau, missing = tau @ projection, (missing @ np.abs(projection)) > 0.0
     samples, warnings = noisy_samples(model, t, motion, options.smooth)
-    rows = RegressorRows(model, base, motion, tau, samples, columns, ~missing)
+    rows = RegressorRows(model, base, motion, tau, samples, columns, ~missing, zero_offsets_to_estimate(model, base, ()))
     raw = rows.equations()
     constant = _unlikely_constants(model, base, tau[samples.inner], raw, "offset" in columns) & ~missing
     used = ~(missing | constant)
@@ -404,18 +422,19 @@ def _identify(model: Model, t: Array, recorded: RecordedArrays, options: Identif
     """Estimate the base parameters from a motion at times t (N,) with generalized forces. source: what it was read from."""
     kinds, rows, raw, tau, motion, warnings = prepared(model, t, recorded, options, source)
     base, samples, used = rows.base, rows.samples, rows.used
-    W = rows.filtered(raw)
-    if equation_count(raw) < len(base):
+    point = zero_offsets_to_estimate(model, base, options.zero_offsets)
+    b, columns = len(base), len(base) + len(point.names)
+    if equation_count(raw) < columns:
         raise TrajectoryError("the trajectory is too short for the number of parameters",
-                              found=f"{equation_count(raw)} equations", expected=f"at least {len(base)}")
+                              found=f"{equation_count(raw)} equations", expected=f"at least {columns}")
     forces = model_scales(model).force_scales(model.v_units)
     min_noise = np.where(tau.any(axis=0), _LEAST_NOISE,
                          _UNACTUATED_NOISE) * forces * (np.abs(tau / forces).max(initial=0.0) or 1.0)
-    solution = fit(W, min_noise, base.sizes[base.columns])
-    values = base.values + solution.x
+    rows, raw, equations, undetermined = _iterated(rows, raw, point, min_noise)
+    solution, final = equations.solution, rows.point
+    values = np.r_[base.values, final.values] + solution.x
     misfit = raw @ np.r_[solution.x, -1.0]
     effect = effect_of_noise(solution, rows.noisier())
-    equations = FilteredEquations(W, solution, min_noise)
     tested, shifts, rescaled = rows.tested(equations, misfit, effect.force)
     sizes = value_sizes(raw, values, tau[samples.inner])
     deviations, trusted, misfits = _deviations(rows, equations, effect, tested, shifts, sizes)
@@ -425,7 +444,10 @@ def _identify(model: Model, t: Array, recorded: RecordedArrays, options: Identif
     verdicts = tuple(MIXED if mixed else UNSEEN if blind else UNRELIABLE if not good else IMPRECISE if ratio > IMPRECISE_FROM
                      else RELIABLE for mixed, blind, good, ratio in zip(solution.mixed, solution.blind, trusted, relative,
                                                                         strict=True))
-    verdicts = _physical(base, values, deviations, sizes, verdicts)
+    nonlinear = _nonlinear(point, final, undetermined, values[b:], deviations[b:], verdicts[b:])
+    raw = np.delete(raw, slice(b, -1), axis=2)
+    values, deviations, relative, sizes, scale_errors = (x[:b] for x in (values, deviations, relative, sizes, scale_errors))
+    verdicts, misfits = _physical(base, values, deviations, sizes, verdicts[:b]), misfits[:b]
     remedy = _remedy(motion, options.smooth, all(joint.explained for joint in tested))
     expected = raw[:, :, :-1] @ base.values
     tested = tuple(replace(joint, measured=bool(is_used), ratio=torque_scale(x + y, y, ALIKE)) for joint, is_used, x, y in
@@ -434,10 +456,69 @@ def _identify(model: Model, t: Array, recorded: RecordedArrays, options: Identif
     scale = _scale_of_torques(base, raw, values, forces)
     warnings = (*warnings, *_sign_warnings(model, tested, source),
                 *_fit_warnings(model, tested, residual, force, kinds, motion.passive),
-                *_warnings(base, verdicts, misfits, remedy), *_unlike_warnings(base, values, sizes, verdicts, scale))
-    root_information = _root_information(W, solution, tested)
-    return Identification(values, deviations, relative, verdicts, misfits, scale_errors, root_information, model, base,
+                *_warnings(base, verdicts, misfits, remedy), *_zero_offset_warnings(nonlinear),
+                *_unlike_warnings(base, values, sizes, verdicts, scale))
+    root_information = _root_information(equations.W, solution, tested, b)
+    return Identification(values, deviations, relative, verdicts, misfits, scale_errors, nonlinear, root_information, model, base,
                           solution.condition, tested, scale, residual, force, len(raw), warnings)
+
+
+def _iterated(rows: RegressorRows, raw: Array, point: LinearizationPoint,
+              min_noise: Array) -> tuple[RegressorRows, Array, FilteredEquations, dict[str, str]]:
+    """Return rows whose forces are linearized at the solution, their equations, and verdicts {name: ...} of nonlinear parameters
+    that the recording does not determine. These keep their values.
+
+    raw    equations without nonlinear parameters
+    point  where to start
+    """
+    base, undetermined, count = rows.base, dict[str, str](), 0
+    b, units = len(base), base.sizes[base.columns]
+    if point.names:                                            # of which parameters depend is judged with those of the motion
+        point = replace(point, change=fit(rows.filtered(raw), min_noise, units).x)
+    while True:
+        rows, count = replace(rows, point=point), count + 1
+        raw = rows.equations() if point.names else raw
+        W = rows.filtered(raw)
+        solution = fit(W, min_noise, np.r_[units, point.sizes])
+        steps, deviations = solution.x[b:], np.sqrt((solution.root**2).sum(axis=1))[b:]
+        blind: Mask = np.asarray(solution.blind[b:], dtype=bool)
+        done = bool((np.abs(steps) <= np.maximum(_SMALL_STEP * deviations, ROUNDING * point.sizes)).all())
+        omitted = blind if blind.any() or not (done or count == _STEPS) else deviations > _VAGUE * point.sizes
+        if omitted.any():
+            undetermined |= {name: MIXED if solution.mixed[b + k] or not blind[k] else UNSEEN
+                             for k, name in enumerate(point.names) if omitted[k]}
+            point, count = point.only(~omitted), 0
+        elif done:
+            return rows, raw, FilteredEquations(W, solution, min_noise), undetermined
+        elif count == _STEPS:
+            raise ComputationError(f"the zero offsets of encoders were not found in {_STEPS} iterations: estimate them for fewer "
+                                   f"joints than {list_names([name.partition('.')[2] for name in point.names], 6)}, or check the "
+                                   "recording")
+        else:
+            factor = min(1.0, _LONGEST_STEP / max((np.abs(steps) / point.sizes).max(), _LONGEST_STEP))
+            point = point.moved(factor * steps, point.change + factor * (solution.x[:b] - point.change))
+
+
+def _nonlinear(point: LinearizationPoint, final: LinearizationPoint, undetermined: Mapping[str, str], values: Array,
+               deviations: Array, verdicts: Sequence[str]) -> NonlinearParameters:
+    """Return estimates of the parameters of `point`, of which those of `final` are determined."""
+    estimates = dict(zip(final.names, zip(values, deviations, verdicts, strict=True), strict=True))
+    rows = [estimates.get(name, (math.nan, math.inf, undetermined.get(name, UNSEEN))) for name in point.names]
+    return NonlinearParameters(point.names, point.units, np.array([row[0] for row in rows], dtype=float),
+                               np.array([row[1] for row in rows], dtype=float), tuple(row[2] for row in rows))
+
+
+def _zero_offset_warnings(nonlinear: NonlinearParameters) -> Iterator[LiedynWarning]:
+    """Return a warning about zero offsets of encoders that the recording does not determine."""
+    reasons = {UNSEEN: "the forces do not depend on them, as at a vertical axis",
+               MIXED: "the forces determine them only together with inertias of the links, as at the last joint, or to more than "
+                      "0.1 rad"}
+    causes = [f"{list_names(names, 6)} ({reason})" for kind, reason in reasons.items() if (names := [
+        name.partition(".")[2] for name, reliability in zip(nonlinear.names, nonlinear.verdicts, strict=True)
+        if reliability == kind])]
+    if causes:
+        yield LiedynWarning("zero-offset-not-identifiable", f"zero offsets of the encoders of {' and of '.join(causes)} are not "
+                            "identifiable from this recording, and are assumed to be zero")
 
 
 def _remedy(motion: RecordedArrays, smooth: float | str | None, explained: bool) -> str:
@@ -455,7 +536,8 @@ def _remedy(motion: RecordedArrays, smooth: float | str | None, explained: bool)
 class RegressorRows:
     """Equations for changes of the base parameters, from the rows of a motion.
 
-    used  (nv,) bool: coordinates whose force was measured; the equations of others are zero
+    used   (nv,) bool: coordinates whose force was measured; the equations of others are zero
+    point  where the forces are linearized in parameters in which they are not linear
     """
 
     model: Model
@@ -465,22 +547,27 @@ class RegressorRows:
     samples: NoisySamples
     columns: tuple[str, ...]
     used: Mask
+    point: LinearizationPoint
 
     def equations(self, raised: int = 0, added: Mapping[str, Array] | None = None) -> Array:
-        """Return (n inner rows, nv, b + 1) equations; the last column is the force that the model does not explain.
+        """Return (n inner rows, nv, b + e + 1) equations; the last column is the force that the model does not explain.
+
+        Nonlinear parameters have e columns, for changes from the point of linearization.
 
         raised, added  as in `NoisySamples.states`
         """
         inner, passive = self.samples.inner, self.motion.passive
         q, v, a = self.samples.states(raised, added)
         N = None
+        q = q - self.point.shift
         if self.model.nc:                                      # forces of followers act on the coordinates that move them
             (q, v, a), N = follow_couplings(self.model, q, v, a), self.model.elimination().projection
         f_ext = None if self.motion.f_ext is None else self.motion.f_ext[inner]
         Y = inertial_regressor(self.model, q, v, a, passive, self.columns)[:, :, self.base.columns]
         Y = Y if N is None else N.T @ Y
         modelled = inverse_dynamics(self.model, q, v, a, f_ext=f_ext, passive=passive)
-        return np.concatenate([Y, (self.tau[inner] - modelled)[:, :, None]], axis=2) * self.used[:, None]
+        columns = self.point.columns(self.base, q, v, a, f_ext, passive, self.columns)
+        return np.concatenate([Y, columns, (self.tau[inner] - modelled)[:, :, None]], axis=2) * self.used[:, None]
 
     def filtered(self, W: Array) -> Array:
         """Return equations (n, nv, b + 1) after the low-pass filter."""
@@ -574,12 +661,14 @@ def _deviations(rows: RegressorRows, equations: FilteredEquations, effect: State
     return np.where(solution.blind, np.inf, total), trusted & ~affected.any(axis=0), misfits
 
 
-def _root_information(W: Array, solution: LeastSquaresSolution, tested: Sequence[JointFit]) -> Array:
-    """Return `Identification.root_information` of filtered equations W (n, nv, b + 1)."""
+def _root_information(W: Array, solution: LeastSquaresSolution, tested: Sequence[JointFit], b: int) -> Array:
+    """Return `Identification.root_information` of filtered equations W (n, nv, b + e + 1) with e nonlinear parameters."""
     deviation = solution.noise * np.sqrt([joint.inflation for joint in tested])
     weighted = compressed(W)[:, :, :-1] / deviation[:, None, None]
-    R: Array = np.asarray(np.linalg.qr(weighted.reshape(-1, W.shape[2] - 1), mode="r"))
-    return R
+    weighted = weighted.reshape(-1, W.shape[2] - 1)
+    extra = weighted.shape[1] - b
+    R: Array = np.asarray(np.linalg.qr(np.roll(weighted, extra, axis=1), mode="r"))         # nonlinear parameters first
+    return R[extra:, extra:]
 
 
 def value_sizes(raw: Array, values: Array, tau: Array) -> Array:
@@ -740,12 +829,13 @@ def parameters_of(  # noqa: PLR0913 - options of the command
         robot: str | Path | None, trajectory: str | Path | None = None, *, columns: str | None = None,
         bag: BagOptions | None = None, base: Base | None = None, strict: bool = False, ignore_mimic: bool = False,
         reading: ReadingOptions | None = None, joints: Sequence[str] = (), offset: bool = True,
-        smooth: float | str | None = "auto", tolerance: float | None = None) -> ParametersResult:
+        zero_offsets: Sequence[str] = (), smooth: float | str | None = "auto",
+        tolerance: float | None = None) -> ParametersResult:
     """Return the base parameters of a robot file, fitted to a trajectory file if one is given (with its base and gravity).
 
     columns, bag    map of the columns of the trajectory file, and how a ROS bag is read, as in `read_trajectory`
     joints          as in `base_parameters`; empty: those that the robot has; "none": none of them
-    offset, smooth  as in `identify`
+    offset, zero_offsets, smooth  as in `identify`
     """
     kinds = None if not joints else tuple(kind for kind in joints if kind != "none")
     if trajectory is None:
@@ -758,6 +848,7 @@ def parameters_of(  # noqa: PLR0913 - options of the command
         return ParametersResult(model, parameters, None, ())
     motion = read_trajectory(trajectory, columns=columns, **(bag or {}))
     model, warnings = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic, reading=reading)
-    identification = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
+    identification = identify(model, motion, joints=kinds, offset=offset, zero_offsets=zero_offsets, smooth=smooth,
+                              tolerance=tolerance)
     return ParametersResult(model, identification.base, identification,
                             tuple(WarningLog((*warnings, *identification.warnings))))

@@ -43,13 +43,13 @@ def identified_robot(  # noqa: PLR0913 - options of the command
         robot: str | Path, recordings: Sequence[str], *, validate: Sequence[str] = (), columns: str | None = None,
         bag: BagOptions | None = None, base: Base | None = None, strict: bool = False, ignore_mimic: bool = False,
         reading: ReadingOptions | None = None, joints: Sequence[str] = (), offset: bool = True,
-        smooth: float | str | None = "auto", tolerance: float | None = None, prior_weight: float = 1.0,
-        only: Sequence[str] | None = None, total_mass: float | None = None) -> IdentifiedRobot:
+        zero_offsets: Sequence[str] = (), smooth: float | str | None = "auto", tolerance: float | None = None,
+        prior_weight: float = 1.0, only: Sequence[str] | None = None, total_mass: float | None = None) -> IdentifiedRobot:
     """Return the robot of a robot file with the parameters of one or several recordings.
 
     columns, bag    map of the columns of the recordings, and how ROS bags are read, as in `read_trajectory`
     joints          as in `base_parameters`; empty: those that the robot has; "none": none of them
-    offset, smooth  as in `identify`
+    offset, zero_offsets, smooth  as in `identify`
     prior_weight, only, total_mass  as in `consistent_parameters`
     validate        recordings for the test
     """
@@ -63,7 +63,7 @@ def identified_robot(  # noqa: PLR0913 - options of the command
     for motion, (model, messages) in zip(motions, robots, strict=True):
         warnings.extend(messages)
         if len(fits) < len(recordings):
-            fits.append(identify(model, motion, joints=kinds, offset=offset, smooth=smooth,
+            fits.append(identify(model, motion, joints=kinds, offset=offset, zero_offsets=zero_offsets, smooth=smooth,
                                  tolerance=TOLERANCE if tolerance is None else tolerance))
             warnings.extend(fits[-1].warnings)
     consistent = consistent_parameters(fits, prior_weight=prior_weight, only=only, total_mass=total_mass)

@@ -227,6 +227,8 @@ _FIT_OPTIONS = (
                       "that the robot file has."),
     click.option("--offset/--no-offset", default=True, show_default=True,
                  help="Also estimate a constant torque of each joint from recordings."),
+    click.option("--zero-offset", "zero_offsets", multiple=True, metavar="JOINT",
+                 help="Also estimate the zero offsets of the encoders of these joints, by name or pattern; may be repeated."),
     click.option("--tolerance", type=click.FloatRange(0, 1, max_open=True), metavar="X",
                  help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10."))
 
@@ -245,9 +247,9 @@ def _check_joints(joints: tuple[str, ...]) -> None:
               help="CSV to write in addition to the table (--quiet omits the table); `-` writes it to stdout instead.")
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def parameters(robot: str, trajectory: str | None, columns: str | None, bag: BagOptions,                             # noqa: PLR0913
-               smooth: float | str | None, joints: tuple[str, ...], offset: bool, tolerance: float | None, output: str | None,
-               base: Base | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool,
-               console: Console) -> None:
+               smooth: float | str | None, joints: tuple[str, ...], offset: bool, zero_offsets: tuple[str, ...],
+               tolerance: float | None, output: str | None, base: Base | None, ignore_mimic: bool, reading: ReadingOptions,
+               strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """List the base parameters of ROBOT: the identifiable combinations of masses, first moments of mass (hx = m c_x) and second
     moments about the link's origin (Ixx, …). With --from, estimate them from a recorded motion.
 
@@ -258,10 +260,12 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
       liedyn parameters robots/ur5.yaml \\
           --from runs/ur5_excite/trajectory.csv --with friction --with damping
       liedyn parameters arm.urdf --from encoders.csv --smooth 0.2
+      liedyn parameters arm.urdf --from encoders.csv --zero-offset 'elbow*'
     """
     from liedyn.io.atomic_output import check_output
 
-    of_recordings = {"--smooth": smooth, "--columns": columns, **{f"--{key.replace('_', '-')}": x for key, x in bag.items()}}
+    of_recordings = {"--smooth": smooth, "--zero-offset": zero_offsets, "--columns": columns,
+                     **{f"--{key.replace('_', '-')}": x for key, x in bag.items()}}
     unused = [option.replace("topics", "topic") for option, value in of_recordings.items() if value and trajectory is None]
     if unused:
         raise click.UsageError(f"{unused[0]} requires --from.")
@@ -288,7 +292,8 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
 
     with console.progress.stage("computing"):
         result = parameters_of(robot, trajectory, columns=columns, bag=bag, base=base, strict=strict, ignore_mimic=ignore_mimic,
-                               reading=reading, joints=joints, offset=offset, smooth=smooth or "auto", tolerance=tolerance)
+                               reading=reading, joints=joints, offset=offset, zero_offsets=zero_offsets,
+                               smooth=smooth or "auto", tolerance=tolerance)
     console.robot(result.model)
     console.warn(*result.warnings, *weak_warnings(result.base))
     if output:
@@ -317,8 +322,9 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...], only: tuple[str, ...],              # noqa: PLR0913
              prior_weight: float, total_mass: float | None, columns: str | None, bag: BagOptions, smooth: float | str | None,
-             joints: tuple[str, ...], offset: bool, tolerance: float | None, output: str | None, base: Base | None,
-             ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
+             joints: tuple[str, ...], offset: bool, zero_offsets: tuple[str, ...], tolerance: float | None, output: str | None,
+             base: Base | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool,
+             console: Console) -> None:
     """Identify the masses, centres of mass, inertias and joint parameters of ROBOT from RECORDINGS of q and tau.
 
     The first tables are those of `parameters --from`, for each recording. Then all parameters are estimated such that every link
@@ -357,8 +363,8 @@ def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...],
     with console.progress.stage("computing"):
         result = identified_robot(robot, recordings, validate=validate, columns=columns, bag=bag, base=base, strict=strict,
                                   ignore_mimic=ignore_mimic, reading=reading, joints=joints, offset=offset,
-                                  smooth=smooth or "auto", tolerance=tolerance, prior_weight=prior_weight, only=only or None,
-                                  total_mass=total_mass)
+                                  zero_offsets=zero_offsets, smooth=smooth or "auto", tolerance=tolerance,
+                                  prior_weight=prior_weight, only=only or None, total_mass=total_mass)
     paths, losses = write_identified(result, output, force=force) if output else ([], ())
     console.robot(result.model, paths[0] if paths else "FOLDER/identified.*")
     console.warn(*result.warnings, *losses)

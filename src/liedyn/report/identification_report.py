@@ -12,6 +12,7 @@ import numpy as np
 
 from liedyn.analysis.consistent_parameters import ConsistentParameters, Validation
 from liedyn.analysis.identified_robot import IdentifiedRobot
+from liedyn.analysis.nonlinear_parameters import ZERO_OFFSET
 from liedyn.arrays import Array
 from liedyn.errors import LiedynWarning, escape_nonprintable
 from liedyn.io.atomic_output import open_folder
@@ -48,6 +49,9 @@ def _consistent_text(consistent: ConsistentParameters, whole: bool) -> str:
             fixed = s == 0.0
             rows.append([name, f"{x0:.5g}", f"{x:.5g}", "fixed" if fixed else f"{s:.2g}",
                          "" if fixed else f"{100.0 * part:.0f} %", unit])
+    units = dict(zip(consistent.model.v_names, consistent.model.v_units, strict=True))
+    rows += [[f"{ZERO_OFFSET}.{name}", "0", f"{x:.5g}", f"{s:.2g}", "100 %", units[name]]
+             for name, (x, s) in consistent.zero_offsets.items()]
     head = (f"consistent parameters: chi^2 {consistent.misfit:.3g} for {consistent.expected_misfit} base parameters, "
             f"prior weight {consistent.prior_weight:g}")
     printed = rows if whole else narrow(rows)
@@ -88,7 +92,9 @@ def identified_to_dict(result: IdentifiedRobot) -> dict[str, Any]:
                   consistent.values, consistent.deviations, consistent.prior, consistent.data_share)), strict=True)]
     return {"robot": result.model.name, "base": result.model.base, "recordings": list(result.recordings),
             "prior_weight": consistent.prior_weight, "misfit": consistent.misfit, "expected_misfit": consistent.expected_misfit,
-            "parameters": listed, "covariance": consistent.covariance.tolist(),
+            "parameters": listed,
+            "zero_offsets": {name: {"value": x, "deviation": s} for name, (x, s) in consistent.zero_offsets.items()},
+            "covariance": consistent.covariance.tolist(),
             "fits": [parameters_to_dict(fit.model, fit.base, fit) for fit in result.fits],
             "validations": [_validation_to_dict(name, validation) | {"used": name in result.recordings}
                             for name, validation in zip(result.tested, result.validations, strict=True)],

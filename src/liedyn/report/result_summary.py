@@ -43,6 +43,7 @@ def parameter_text(model: Model, base: BaseParameters, fit: Identification | Non
     of_fit = ["estimate", "deviation", "relative", "scale error", "verdict"] if fit else []
     head = ["parameter", "robot file", *of_fit, "unit", _REGROUPING]
     rows = [[base.names[k], *figures, base.units[k], base.regrouping(k)] for k, figures in enumerate(_figures(base, fit, whole))]
+    rows += _nonlinear_rows(fit) if fit else []
     parts = [[head, *rows], *([_joint_rows(model, fit)] if fit else [])]
     printed = parts if whole else [narrow(part) for part in parts]
     tables = [table_lines(part) for part in printed]
@@ -92,6 +93,9 @@ def parameters_to_dict(model: Model, base: BaseParameters, fit: Identification |
         out["fit"] = {"rows": fit.rows, "condition": _finite(fit.condition), "verdict": fit.verdict, "premise": fit.premise,
                       "joints": [{name: _finite(x) if isinstance(x, float) else x for name, x in vars(joint).items()}
                                  for joint in fit.joints],
+                      "nonlinear": [dict(zip(("name", "unit", "estimate", "deviation", "verdict"), (
+                          name, unit, _finite(x), _finite(s), reliability), strict=True))
+                          for name, unit, x, s, reliability in zip(*fit.nonlinear, strict=True)],
                       "residual": dict(zip(model.v_names, map(_finite, fit.residual), strict=True)),
                       "force": dict(zip(model.v_names, map(_finite, fit.force), strict=True)),
                       "warnings": [warning.to_dict() for warning in fit.warnings]}
@@ -108,12 +112,17 @@ def write_parameters(path: str | Path, base: BaseParameters, fit: Identification
     Columns: name, unit, value, (estimate, deviation, relative_deviation, scale_error, verdict,) stands_for. The deviation of a
     parameter that the motion does not excite is empty, since spreadsheets read `inf` as text.
     """
-    columns: list[Column] = [("name", base.names), ("unit", base.units), ("value", base.values)]
+    regroupings = [base.regrouping(k) for k in range(len(base.names))]
+    columns: list[Column] = [("name", base.names), ("unit", base.units), ("value", base.values), ("stands_for", regroupings)]
     if fit:
-        columns += [("estimate", fit.values), ("deviation", _or_nan(fit.deviations)),
-                    ("relative_deviation", _or_nan(fit.relative)), ("scale_error", _or_nan(fit.scale_errors)),
-                    ("verdict", fit.verdicts)]
-    columns.append(("stands_for", [base.regrouping(k) for k in range(len(base.names))]))
+        extra = fit.nonlinear
+        unknown = np.full(len(extra.names), np.nan)
+        columns = [("name", (*base.names, *extra.names)), ("unit", (*base.units, *extra.units)),
+                   ("value", np.r_[base.values, np.zeros(len(unknown))]), ("estimate", np.r_[fit.values, extra.values]),
+                   ("deviation", _or_nan(np.r_[fit.deviations, extra.deviations])),
+                   ("relative_deviation", _or_nan(np.r_[fit.relative, unknown])),
+                   ("scale_error", _or_nan(np.r_[fit.scale_errors, unknown])),
+                   ("verdict", (*fit.verdicts, *extra.verdicts)), ("stands_for", (*regroupings, *extra.names))]
     with open_output(path, force=force) as file:
         write_table(file, columns)
 
@@ -127,6 +136,13 @@ def _figures(base: BaseParameters, fit: Identification | None, whole: bool) -> l
             for x, y, s, ratio, scale, reliability,
             misfit in zip(base.values, fit.values, fit.deviations, fit.relative, fit.scale_errors, fit.verdicts, fit.misfits,
                           strict=True)]
+
+
+def _nonlinear_rows(fit: Identification) -> list[list[str]]:
+    """Return rows of the table of base parameters for parameters in which the forces are not linear."""
+    return [[name, "0", f"{x:.6g}" if math.isfinite(x) else "", f"{s:.2g}" if math.isfinite(s) else "", "", "",
+             reliability if reliability == RELIABLE else reliability.upper(), unit, name]
+            for name, unit, x, s, reliability in zip(*fit.nonlinear, strict=True)]
 
 
 def _misfit_text(joints: str, whole: bool) -> str:
