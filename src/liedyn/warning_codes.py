@@ -237,6 +237,11 @@ _TABLE: dict[str, tuple[str, str]] = {
         "omitted. Log them, or name the motors by `actuated`."),
     "not-excited": (
         WARN, "The motion does not excite parameters, which keep their values from the robot file. Use a richer motion."),
+    "always-near": (
+        WARN, "Links are nearer to each other or to a plane than a distance limit in all postures, so that it does not apply to "
+        "them. Reduce the limit."),
+    "no-shape": (
+        WARN, "Links have no primitive shapes, so their distances are not limited. Give them `shapes` in the robot file."),
     "not-separable": (
         WARN, "The motion determines only combinations of parameters. Use a richer motion, or a robot "
         "file in which the joints at rest are fixed."),

@@ -84,9 +84,11 @@ def test_gradients_of_criteria_and_of_limits(name):
         expected = fourth_order(lambda h, e=e, x=x, dx=dx: e.criterion(x + h * dx)[0], 1e-5)
         assert np.isfinite(value)
         assert abs((gradient * dx).sum() - expected) < 1e-5 * np.linalg.norm(gradient * dx)
-    _, _, change_of = e.limit_terms(x, e.unit(), e.samples, *np.ones((2, 4, len(e.samples.q), model.nv)))
+    _, _, change_of = e.limit_terms(x, e.unit(), e.samples, *np.ones((2, 2 * 4 * len(e.samples.q) * model.nv)))
     expected = fourth_order(lambda h: e.relative(x + h * dx, e.samples), 1e-6)
-    assert np.abs(change_of((dx / e.unit()).ravel()) - np.where(e.limited, expected, 0.0)).max() < 1e-8 * np.abs(expected).max()
+    upper, lower = change_of((dx / e.unit()).ravel()).reshape(2, *expected.shape)
+    assert np.abs(upper - np.where(e.limited, expected, 0.0)).max() < 1e-8 * np.abs(expected).max()
+    assert np.array_equal(upper, -lower)
 
 
 # The motion -------------------------------------------------------------------------------------------------------------
@@ -213,6 +215,25 @@ def test_limits_that_couplings_contradict(arm):
         ld.excite(robot, **OPTIONS | {"position": {"shoulder": (-1.0, 1.0), "elbow": (2.0, 3.0)}})
 
 
+def test_links_stay_in_a_space_and_away_from_each_other(arm):
+    """A third rod folds back to the first; the exact distances are those of the motion between its rows, too."""
+    third = ld.Link("third", mass=0.5, shape=ld.Shape.sphere(0.05), com=[0, 0, -0.6])
+    joint = ld.Joint("wrist", "continuous", "lower", "third", axis=[0, 1, 0], origin=[0, 0, -1])
+    robot = ld.build(dataclasses.replace(arm.description, links=(*arm.description.links, third),
+                                         joints=(*arm.description.joints, joint)))
+    motion = ld.excite(robot, **OPTIONS | {"harmonics": 2, "starts": 1}, self_distance=0.8, space={"x": (-0.6, 0.8)})
+    T, third = ld.link_poses(robot, motion.at(np.linspace(0.0, 4.0, 1501)).q), robot.link_index("third")
+    ends = np.stack([(T[:, :2] @ [0, 0, z, 1])[..., 0] for z in (0.0, -1.0)])
+    disc = 0.02 * np.sqrt(1.0 - T[:, :2, 0, 2]**2)                                     # half of the extent of a rod's end
+    assert (ends - disc).min() > -0.6 and (ends + disc).max() < 0.8
+    ball, rod = (T[:, third] @ [0, 0, -0.6, 1])[:, :3], (T[:, 0, None] @ np.column_stack([
+        *np.zeros((2, 101)), np.linspace(-1.0, 0.0, 101), np.ones(101)])[..., None])[..., :3, 0]
+    distance = np.linalg.norm(rod - ball[:, None], axis=2).min() - 0.05 - 0.02
+    use = next(use for use in motion.limits if use.coordinate == "upper and third")
+    assert distance > 0.79 and abs(distance - use.peak) < 0.01 and use.kind == "distance" and use.limit == 0.8  # ends are flat
+    assert any(use.kind == "distance" for use in motion.at_limits) and motion.not_compared == ()
+
+
 # Symmetries -------------------------------------------------------------------------------------------------------------
 
 def renamed(arm):
@@ -262,12 +283,14 @@ def test_it_does_not_depend_on_names_order_and_orientation(arm, motion, change):
     ({"position": {"elbow": (1.0, -1.0)}}, "position['elbow'] must be two finite numbers, lower < upper, or -inf and inf, got "
      "(1.0, -1.0)"),
     ({"position": {"elbow": (0.0, np.inf)}}, "position['elbow'] must be two finite numbers, lower < upper, or -inf and inf"),
-    ({"torque": {"shoulder": 1e-3}, "position": {"shoulder": (1.0, 2.0)}}, "no random motion is within the limits; of the last "
-     "one, at rest, the torque of shoulder is "),
+    ({"torque": {"shoulder": 1e-3}, "position": {"shoulder": (1.0, 2.0)}}, "no random posture is within the limits: of the last "
+     "one, the torque of shoulder is "),
     ({"rate": 0.5}, "the 3 rows of the recording do not determine the "),
     ({"noise": 1e-300}, "noise must be from 1e-100 to 1e+100, or inf, got 1e-300 for shoulder"),
     ({"noise": 1e300}, "noise must be from 1e-100 to 1e+100"),
     ({"velocity": 1e-12}, "no motion within the limits excites all "),
+    ({"self_distance": -1.0}, "self_distance must be a finite number of metres >= 0, got -1.0"),
+    ({"space": {"z": (5.0, np.inf)}}, "no posture is within the distance limits of upper and z > 5 m, lower and z > 5 m;"),
     ({"parameters": ["mas"]}, "no base parameter 'mas'"),
     ({"parameters": ["h*"], "criterion": "condition"}, "the criterion 'condition' is that of all base parameters"),
 ])

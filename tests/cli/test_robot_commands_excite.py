@@ -14,10 +14,11 @@ OPTIONS = ("--noise", "0.1", "--noise", "sh*=0.2", "--velocity", "elbow=2", "--t
 
 def test_it_writes_the_motion_of_excite(tmp_path):
     path = tmp_path / "motion.csv"
-    done = command("excite", ROBOT, *OPTIONS, "--rate", "50", "--duration", "6", "--period", "3", "--seed", "2", "--json", "-o",
-                   path)
+    done = command("excite", ROBOT, *OPTIONS, "--rate", "50", "--duration", "6", "--period", "3", "--seed", "2", "--floor", "0.3",
+                   "--space", "x=-inf,1.5", "--json", "-o", path)
     motion = ld.excite(ld.load(ROBOT), noise={"*": 0.1, "sh*": 0.2}, velocity={"elbow": 2.0}, torque=40.0, harmonics=2, starts=1,
-                       position={"elbow": (-1.0, 1.0)}, joints=(), rate=50.0, duration=6.0, period=3.0, seed=2)
+                       position={"elbow": (-1.0, 1.0)}, joints=(), rate=50.0, duration=6.0, period=3.0, seed=2,
+                       space={"z": (0.3, np.inf), "x": (-np.inf, 1.5)})
     report, rows = json.loads(done.stdout), ld.read_trajectory(path)
     assert np.array_equal(rows.columns["a.elbow"], motion.trajectory().columns["a.elbow"]) and len(rows) == 301
     assert [x["deviation"] for x in report["base_parameters"]] == motion.deviations.tolist()
@@ -53,6 +54,9 @@ def test_a_rehearsal(tmp_path):
     (["--position", "elbow=1,2,3"], "position['elbow'] must be two finite numbers, lower < upper, or -inf and inf, got "
      "(1.0, 2.0, 3.0)"),
     (["--position", "elbow=-1,1", "--position", "elbow=-2,2"], "position"),
+    (["--space", "z"], "space z: expected AXIS=LOWER,UPPER"),
+    (["--floor", "0", "--space", "z=0,1"], "space z: expected one value, got several"),
+    (["--self-distance", "0.1"], "no distance can be limited: no two links that can move relative to each other"),
     (["--torque", "elbow=x"], "torque elbow must be a number > 0, got 'x'"),
     (["--with", "none", "--with", "friction"], "--with none cannot be combined with another --with"),
     (["--rehearse"], "--rehearse prints a table; name a file for the CSV with -o"),

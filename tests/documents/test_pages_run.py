@@ -32,6 +32,7 @@ NOT_RUN_INLINE = {"simulate runs/panda_hybrid --resume": "of a run that was inte
                   "identify robots/ur5.yaml motion.csv --only wrist_3_link": "the same"}
 # What a reader waits for, but a test need not
 SHORTER = {"excite robots/ur5.yaml -o excite.csv": ["--starts", "2", "--force"],
+           "excite robots/ur5.yaml --self-distance 0.02 --floor 0.01 -o above.csv": ["--starts", "1", "--harmonics", "2"],
            "simulate configs/ur5_excite.yaml": ["-S", "output_step=0.08"],
            "plot runs/panda_hybrid --style paper --quantities tau,energy --joints panda_joint[1-4] --from 1 --until 4 -o paper":
                ["--joints", "panda_joint[1-4]", "--from", "0", "--until", "0.1"]}

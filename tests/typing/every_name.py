@@ -184,7 +184,8 @@ def linear(model: ld.Model, q: Array, v: Array, tau: Array) -> None:
     assert_type(ld.find_equilibrium("scenario.yaml", hold="elbow").q, Array)
     move: ld.Move = ld.plan_move(model, {"elbow": 1.0}, q, acceleration=3.0, jerk={"elbow": 20.0})
     assert_type((move.duration, move.at(0.5).q, move.trajectory(0.01)), tuple[float, Array, ld.Trajectory])
-    motion: ld.Excitation = ld.excite(model, noise={"*": 0.1}, position={"elbow": (-1.0, 1.0)}, velocity=2.0)
+    motion: ld.Excitation = ld.excite(model, noise={"*": 0.1}, position={"elbow": (-1.0, 1.0)}, velocity=2.0,
+                                     space={"z": (0.1, 9.0)})
     assert_type((motion.deviations, motion.at(0.5).q, motion.trajectory()), tuple[Array, Array, ld.Trajectory])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from liedyn.analysis.clearance import Clearance, Space, clearance
 from liedyn.analysis.configurations import check_repetition
 from liedyn.analysis.excitation_optimizer import (
     CRITERIA,
@@ -34,7 +35,7 @@ from liedyn.dynamics.inertial_parameters import (
     inertial_regressor,
     joint_parameter_kinds,
 )
-from liedyn.errors import ComputationError, ConfigurationError, ModelError, UsageError, list_names, unknown_name
+from liedyn.errors import ComputationError, ConfigurationError, ModelError, UsageError, list_names, unknown_name, warn
 from liedyn.immutable import Immutable
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.model import Model
@@ -44,6 +45,7 @@ from liedyn.simulation.limits import motion_limits
 NOISE = 0.01              # of the force limit: default noise of a measured torque
 AT_LIMIT = 0.99           # of a limit: a joint with a larger peak is at its limit
 _NOISES = 1e-100, 1e100   # of a measured torque: the information on parameters can be computed
+_POSTURES = 200           # random ones, in which links are compared
 _BLOCK = 4096             # rows whose regressor is computed at a time
 
 
@@ -65,6 +67,7 @@ class Excitation(Immutable):
     condition    condition number of the regressor along the motion: rows divided by the noise, columns of unit norm
     optima       (n,) criterion of each local optimum before refinement, best first: log det, or condition number
     limits       peaks of the motion relative to limits (`LimitUse`), for each coordinate and each limit that it has
+    not_compared  pairs whose distance is always below its limit, and links without shapes
 
     Examples
     --------
@@ -90,6 +93,7 @@ class Excitation(Immutable):
     condition: float
     optima: Array
     limits: tuple[LimitUse, ...]
+    not_compared: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -154,7 +158,8 @@ def excite(  # noqa: PLR0913 - independent options of a public function
         model: Model, *, duration: float = 10.0, period: float | None = None, harmonics: int = 5, rate: float = 100.0,
         noise: Limit = None, criterion: str = "d-optimal", parameters: Sequence[str] = (), joints: Sequence[str] | None = None,
         offset: bool = True, position: Mapping[str, Sequence[float]] | None = None, velocity: Limit = None,
-        acceleration: Limit = None, torque: Limit = None, starts: int = 24, seed: int = 0) -> Excitation:
+        acceleration: Limit = None, torque: Limit = None, self_distance: float | None = None, space: Space = None,
+        starts: int = 24, seed: int = 0) -> Excitation:
     """Return a motion from which the base parameters of a robot can be identified as well as its limits allow.
 
     The motion is periodic. It starts and ends at rest, without acceleration, at a configuration that it chooses.
@@ -183,6 +188,10 @@ def excite(  # noqa: PLR0913 - independent options of a public function
     velocity, acceleration, torque : number or {joint, coordinate or pattern: number}, optional
         Maximum magnitudes [rad/s | m/s], [rad/s^2 | m/s^2], [N m | N]. Default: those of the robot file. Torques are those of
         inverse dynamics, with springs, damping and friction. Each joint needs at least one limit.
+    self_distance : float, optional
+        Minimum distance of links from each other [m], as far as they have primitive shapes. Default: not limited.
+    space : {"x", "y" or "z": (lower, upper)}, optional
+        Positions in the world within which moving links stay [m], such as {"z": (0.05, inf)} above a floor. Default: not limited.
     starts : int
         Random starts. The criterion has local optima. Half as many optima are changed at random and optimized again.
     seed : int
@@ -202,8 +211,10 @@ def excite(  # noqa: PLR0913 - independent options of a public function
 
     Notes
     -----
-    Collisions are not considered: neither of links with each other nor with the surroundings. Limit the positions, and replay
-    the motion before it is used.
+    Distances are those of spheres that contain the shapes of the links: boxes, spheres, cylinders and capsules. Links that a
+    joint connects are not compared with each other. What no posture separates is not compared either, nor are links without
+    shapes: warnings name them, and `Excitation.not_compared`. Without `self_distance` and `space`, collisions are not considered.
+    Replay the motion before it is used.
 
     Deviations assume that q, v and a are known without error, as far as the estimate depends on them.
 
@@ -221,23 +232,31 @@ def excite(  # noqa: PLR0913 - independent options of a public function
     base = base_parameters(model, passive=True, joints=columns)
     experiment = Experiment(model, base, columns, _noise(model, noise), limits, settings, _chosen(base, parameters, criterion))
     experiment.check_determined()
+    if self_distance is not None or space:
+        experiment = replace(experiment, clearance=_distances(experiment, self_distance, space))
     x, values = experiment.search()
     return _excitation(experiment, x, values)
 
 
 def excitation_of_texts(model: Model, limits: Mapping[str, Sequence[str]], **options: Any) -> Excitation:
-    """Return the motion of `excite` for limits and noise such as "2" or "elbow=2" by kind; of positions "elbow=-1,1"."""
-    position: dict[str, tuple[float, ...]] = {}
-    for text in limits["position"]:
-        name, _, span = text.partition("=")
-        try:
-            position[name.strip()] = tuple(map(float, span.split(",")))
-        except ValueError:
-            raise UsageError(f"position {text}: expected JOINT=LOWER,UPPER") from None
-    check_repetition("position", [text.partition("=")[0].strip() for text in limits["position"]])
+    """Return the motion of `excite` for limits and noise by kind, such as "2" or "elbow=2"; of positions "elbow=-1,1"."""
+    position, space = (_spans(limits[name], name, key) for name, key in (("position", "JOINT"), ("space", "AXIS")))
     for name in ("noise", "velocity", "acceleration", "torque"):
         options[name] = limit_of_texts(limits[name], name)
-    return excite(model, position=position, **options)
+    return excite(model, position=position, space=space, **options)
+
+
+def _spans(texts: Sequence[str], name: str, key: str) -> dict[str, tuple[float, ...]]:
+    """Return limits of texts such as "elbow=-1,1". key: what the name before = is called."""
+    spans: dict[str, tuple[float, ...]] = {}
+    for text in texts:
+        limited, _, span = text.partition("=")
+        try:
+            spans[limited.strip()] = tuple(map(float, span.split(",")))
+        except ValueError:
+            raise UsageError(f"{name} {text}: expected {key}=LOWER,UPPER") from None
+    check_repetition(name, [text.partition("=")[0].strip() for text in texts])
+    return spans
 
 
 # Options ----------------------------------------------------------------------------------------------------------------
@@ -336,6 +355,15 @@ def _limits(model: Model, position: Mapping[str, Sequence[float]] | None, veloci
     return limits
 
 
+def _distances(experiment: Experiment, self_distance: float | None, space: Space) -> Clearance | None:
+    """Return the distances with a limit. Warn of what is not compared."""
+    rng = np.random.default_rng(0)
+    postures = np.array([experiment.random_position(rng) for _ in range(_POSTURES)]) @ experiment.N.T + experiment.constant
+    distances, warnings = clearance(experiment.model, self_distance, space, postures)
+    warn(warnings)
+    return distances
+
+
 # Result -----------------------------------------------------------------------------------------------------------------
 
 def _excitation(e: Experiment, x: Array, values: Array) -> Excitation:
@@ -344,7 +372,8 @@ def _excitation(e: Experiment, x: Array, values: Array) -> Excitation:
     sine, cosine = (part @ e.N.T for part in e.series.sine_and_cosine(x))
     times = _row_times(s.duration, s.rate)
     motion = Excitation(model, e.base, s.duration, s.period, s.rate, x[0] @ e.N.T + e.constant,
-                        sine, cosine, e.noise, np.eye(b), np.ones(b), 0.0, 1.0, values, e.uses(x))
+                        sine, cosine, e.noise, np.eye(b), np.ones(b), 0.0, 1.0, values, e.uses(x),
+                        e.clearance.excluded if e.clearance else ())
     R = np.zeros((0, b))
     for k in range(0, len(times), _BLOCK):
         F = e.equations(motion.at(times[k:k + _BLOCK]))

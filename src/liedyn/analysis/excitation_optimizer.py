@@ -10,13 +10,14 @@ regressor itself (36 us for 100 states of a UR5). Derivatives of Y along each co
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.analysis.clearance import Clearance
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.dynamics.derivatives import inverse_dynamics_derivatives
@@ -41,7 +42,8 @@ _INSIDE_BOUND = 0.999     # of a bound: a motion that starts an optimization
 _REDUCTIONS = 6           # of a random motion whose torques exceed their limits
 _SWEEPS = 20              # of Gibbs sampling, for a random posture of a robot with couplings
 _ROOM = 1e-6              # of a range: couplings that leave less do not allow a motion
-_MAX_DRAWS = 100              # random motions for a start
+_MAX_POSTURES = 1000      # random ones for a start
+_MAX_DRAWS = 100          # random motions about them
 _BARRIER = 1.0, 1e-3      # initial and final weight of the logarithms of distances from limits
 _MEDIUM_BARRIER = 0.3, 1e-3  # the same from a changed optimum
 _LOW_BARRIER = 1e-2, 1e-4  # the same from a motion that is an optimum already
@@ -59,13 +61,15 @@ WHOLE = 1e-9             # of a number of periods: rounding
 
 
 class LimitUse(NamedTuple):
-    """The peak of a coordinate relative to one of its limits.
+    """The peak of a coordinate relative to one of its limits, or the minimum distance of links.
 
-    coordinate  its name
-    kind        "position", "velocity", "acceleration" or "torque"
-    peak        of the motion, signed [rad | m], [rad/s | m/s], [rad/s^2 | m/s^2], [N m | N]
+    coordinate  its name; of a distance "upper_arm and wrist", or "wrist and z > 0.05 m"
+    kind        "position", "velocity", "acceleration", "torque" or "distance"
+    peak        of the motion, signed [rad | m], [rad/s | m/s], [rad/s^2 | m/s^2], [N m | N]; the minimum distance of links, or
+                the position of a link that is nearest to a plane [m]
     limit       on that side
-    used        part of the limit that the motion uses: 1 at the limit. Positions are relative to the middle of their range
+    used        part of the limit that the motion uses: 1 at the limit. Positions are relative to the middle of their range.
+                Distances d from a limit have 1/(1 + d/s), s being 20 % of the characteristic length
     """
 
     coordinate: str
@@ -100,7 +104,7 @@ class ExcitationLimits(NamedTuple):
 
 # Fourier series ---------------------------------------------------------------------------------------------------------
 
-class _Basis(NamedTuple):
+class Basis(NamedTuple):
     """Values (n, size) of the functions of a series at n times, and their derivatives with respect to time."""
 
     q: Array
@@ -120,11 +124,11 @@ class _Series:
         self.period, self.frequency, self.size = period, 2.0 * np.pi / period * k, 2 * harmonics - 1
         self.planes = [np.linalg.svd(normal[None])[2][1:].T for normal in (np.ones_like(k), k)]
 
-    def basis(self, count: int) -> _Basis:
+    def basis(self, count: int) -> Basis:
         """Return the functions at equidistant times of one period."""
         t, (alpha, beta), k = np.arange(count) * (self.period / count), self.planes, self.frequency
         S, C, ones = np.sin(np.outer(t, k)), np.cos(np.outer(t, k)), np.ones((count, 1))
-        return _Basis(np.hstack([ones, S / k @ alpha, -C / k @ beta]), np.hstack([0.0 * ones, C @ alpha, S @ beta]),
+        return Basis(np.hstack([ones, S / k @ alpha, -C / k @ beta]), np.hstack([0.0 * ones, C @ alpha, S @ beta]),
                       np.hstack([0.0 * ones, -S * k @ alpha, C * k @ beta]))
 
     def sine_and_cosine(self, x: Array) -> tuple[Array, Array]:
@@ -211,7 +215,8 @@ def _bfgs(H: Array, step: Array, change: Array) -> Array:
 class Experiment:
     """A robot, what is measured, and what the motion should determine.
 
-    chosen  (b,) bool: parameters of the criterion
+    chosen     (b,) bool: parameters of the criterion
+    clearance  distances with a limit
     """
 
     model: Model
@@ -221,6 +226,7 @@ class Experiment:
     limits: ExcitationLimits
     settings: Settings
     chosen: Mask
+    clearance: Clearance | None = None
 
     @cached_property
     def series(self) -> _Series:
@@ -259,18 +265,18 @@ class Experiment:
         return half
 
     @cached_property
-    def samples(self) -> _Basis:
+    def samples(self) -> Basis:
         """The series where the information is summed."""
         return self.series.basis(_SAMPLES * self.settings.harmonics)
 
     @cached_property
-    def checked(self) -> _Basis:
+    def checked(self) -> Basis:
         """The series where limits are checked in the end."""
         return self.series.basis(_CHECKED * self.settings.harmonics)
 
     # The motion and its information
 
-    def motion(self, x: Array, basis: _Basis) -> tuple[Array, Array, Array]:
+    def motion(self, x: Array, basis: Basis) -> tuple[Array, Array, Array]:
         """Return q, v and a (n, nv) of coefficients x (size, independent)."""
         q, v, a = (functions @ x @ self.N.T for functions in basis)
         return q + self.constant, v, a
@@ -302,19 +308,36 @@ class Experiment:
 
     # Limits
 
-    def relative(self, x: Array, basis: _Basis) -> Array:
+    def relative(self, x: Array, basis: Basis) -> Array:
         """Return q, v, a and torques (4, n, nv) relative to their limits: 1 and -1 at them, 0 in the middle or without limit."""
         motion = self.motion(x, basis)
         values = np.stack([*motion, inverse_dynamics(self.model, *motion)])
         return np.asarray((values - self.middle[:, None]) / self.half[:, None])
 
-    def relative_torque_derivatives(self, x: Array, basis: _Basis) -> Array:
+    def nearness(self, x: Array, basis: Basis) -> Array:
+        """Return how near links are to limits of their distances (n, gaps): 1 at them, 0 at a distance from them."""
+        if self.clearance is None:
+            return np.zeros((len(basis.q), 0))
+        return 1.0 - self.clearance.smooth(self.motion(x, basis)[0]) / self.clearance.scale
+
+    def use(self, x: Array, basis: Basis) -> float:
+        """Return the part of the limits that a motion uses: at most 1 within them."""
+        return float(max(np.abs(self.relative(x, basis)).max(initial=0.0), self.nearness(x, basis).max(initial=0.0)))
+
+    def relative_torque_derivatives(self, x: Array, basis: Basis) -> Array:
         """Return the derivatives (n, independent, size, independent) of relative torques with respect to the coefficients."""
         parts = inverse_dynamics_derivatives(self.model, *self.motion(x, basis))
         k = self.independent
         product = sum(functions[:, None, :, None] * part[:, k][:, :, k][:, :, None, :]
                       for functions, part in zip(basis, parts, strict=True))
         return np.asarray(product / self.half[3, k][:, None, None])
+
+    def nearness_derivatives(self, x: Array, basis: Basis) -> Array:
+        """Return the derivatives (n, gaps, size, independent) of `nearness` with respect to the coefficients."""
+        if self.clearance is None:
+            return np.zeros((len(basis.q), 0, *x.shape))
+        of_q = self.clearance.smooth_derivatives(self.motion(x, basis)[0]) @ self.N / -self.clearance.scale
+        return np.asarray(basis.q[:, None, :, None] * of_q[:, :, None, :])
 
     @cached_property
     def limited(self) -> Mask:
@@ -355,16 +378,23 @@ class Experiment:
         optima.sort(key=self.value)
         for k in range(s.starts // _STARTS_PER_CHANGE):                                # of the best ones, in turn
             changed = optima[k % min(_CHANGED, len(optima))] + _CHANGE * unit * rng.standard_normal(unit.shape)
-            optima.append(self.optimum(self.within(_INSIDE * _bound(_SAMPLES), changed, coarse), unit, coarse, barrier))
+            smaller = self.within(_INSIDE * _bound(_SAMPLES), changed, coarse)
+            optima += [] if smaller is None else [self.optimum(smaller, unit, coarse, barrier)]
         optima.sort(key=self.value)
-        inside = [self.within(_INSIDE_BOUND * _bound(_FINE), x, fine) for x in optima[:_BEST]]
-        refined = [self.within(_bound(_CHECKED), x, self.checked)                      # torques between the times of `fine`
-                   for x in [*inside, *(self.optimum(x, unit, fine, _LOW_BARRIER) for x in inside)]]
-        best = min(refined, key=self.value)
+        inside = self.all_within(_INSIDE_BOUND * _bound(_FINE), optima[:_BEST], fine)
+        refined = [*inside, *(self.optimum(x, unit, fine, _LOW_BARRIER) for x in inside)]
+        best = min(self.all_within(_bound(_CHECKED), refined, self.checked), key=self.value)     # torques between times of `fine`
         if not np.isfinite(self.value(best)):
             raise ComputationError(f"no motion within the limits excites all {len(self.base)} base parameters; use wider limits, "
                                    "or more harmonics")
         return best, np.array([self.value(x) for x in optima])
+
+    def all_within(self, bound: float, motions: Sequence[Array], basis: Basis) -> list[Array]:
+        """Return the motions, made smaller until they are within limits. Raise ComputationError if none is."""
+        smaller = [x for x in (self.within(bound, x, basis) for x in motions) if x is not None]
+        if not smaller:
+            raise ComputationError("no motion within the limits was found; use wider limits, or more starts")
+        return smaller
 
     def value(self, x: Array) -> float:
         """Return the criterion of coefficients."""
@@ -426,25 +456,39 @@ class Experiment:
                 y[j] += 0.5 * (low + high + part * (high - low))
         return y
 
-    def random_motion(self, rng: np.random.Generator, unit: Array, basis: _Basis) -> Array:
+    def random_motion(self, rng: np.random.Generator, unit: Array, basis: Basis) -> Array:
         """Return coefficients of a motion within the limits. Raise ComputationError if random postures exceed them."""
         for _ in range(_MAX_DRAWS):
             x = rng.standard_normal(unit.shape) * unit
-            x[0] = self.random_position(rng)
-            still = _still(x)
+            still = self.random_posture(rng, basis)
+            x[0] = still[0]
             at_rest, swing = self.relative(still, basis), self.relative(x, basis)
             room = _START * (1.0 - np.abs(at_rest).max(axis=1)) / np.maximum(np.abs(swing - at_rest).max(axis=1), _TINY)
             factor = np.array([room[:3, moved].min() for moved in (self.N != 0.0).T])
             for reduction in 0.7 ** np.arange(_REDUCTIONS):
                 smaller: Array = still + reduction * np.minimum(factor, 1.0) * (x - still)
-                if (factor > 0.0).all() and np.abs(self.relative(smaller, basis)).max() < _INSIDE:
+                if (factor > 0.0).all() and self.use(smaller, basis) < _INSIDE:
                     return smaller
-        kind, _, coordinate = np.unravel_index(np.argmax(np.abs(at_rest)), at_rest.shape)
-        raise ComputationError(f"no random motion is within the limits; of the last one, at rest, the {KINDS[kind]} of "
-                               f"{self.model.v_names[coordinate]} is {np.abs(at_rest).max():.3g} times its limit; use wider "
-                               "limits")
+        raise ComputationError("no random motion about a posture within the limits is within them; use wider limits")
 
-    def optimum(self, x: Array, unit: Array, basis: _Basis, barrier: tuple[float, float]) -> Array:
+    def random_posture(self, rng: np.random.Generator, basis: Basis) -> Array:
+        """Return coefficients of a posture within the limits. Raise ComputationError if random ones are not."""
+        still, once = np.zeros((self.series.size, len(self.independent))), Basis(*(functions[:1] for functions in basis))
+        for _ in range(_MAX_POSTURES):
+            still[0] = self.random_position(rng)
+            if self.use(still, once) < _INSIDE:
+                return still
+        at_rest, near = np.abs(self.relative(still, once)), self.nearness(still, once)[0]
+        text = "no random posture is within the limits: of the last one, "
+        if self.clearance is not None and near.max() > at_rest.max():
+            gap = self.clearance.gaps[int(np.argmax(near))]
+            raise ComputationError(f"{text}{gap.link} is nearer to {gap.other} than the limit; use wider limits, or smaller "
+                                   "distances")
+        kind, _, coordinate = np.unravel_index(np.argmax(at_rest), at_rest.shape)
+        raise ComputationError(f"{text}the {KINDS[kind]} of {self.model.v_names[coordinate]} is {at_rest.max():.3g} times its "
+                               "limit; use wider limits")
+
+    def optimum(self, x: Array, unit: Array, basis: Basis, barrier: tuple[float, float]) -> Array:
         """Return a local optimum within limits, from coefficients x within limits: a primal-dual interior-point method.
 
         Nocedal and Wright, Numerical Optimization, 2006, ch. 19: the Hessian of the criterion by damped BFGS (18.23), that of
@@ -453,29 +497,32 @@ class Experiment:
         SLSQP takes 2 to 10 times as long for the same criterion, and a fifth of its runs diverge.
         """
         mu, end = barrier
-        side, limited = np.array([1.0, -1.0])[:, None, None, None], self.limited
+        limited, n = self.limited, self.limited.size * len(basis.q)
         bound = _bound(len(basis.q) / self.settings.harmonics)
 
-        def slacks(r: Array) -> Array:
-            """Return the distances (2, 4, n, nv) from the limits."""
-            return np.where(limited, bound - side * r, 1.0)
+        def slacks(x: Array) -> Array:
+            """Return the distances from the limits: upper and lower ones of q, v, a and torques, then those of links."""
+            r = self.relative(x, basis)
+            sides = np.where(limited, bound - np.stack([r, -r]), 1.0)
+            return np.concatenate([sides.ravel(), (bound - self.nearness(x, basis)).ravel()])
 
-        (value, gradient), c = self.criterion(x), slacks(self.relative(x, basis))
+        (value, gradient), c = self.criterion(x), slacks(x)
         if not np.isfinite(value):
             return x
         multipliers, hessian = mu / c, np.eye(unit.size) * max(float(np.linalg.norm(gradient * unit)), 1.0)
+        linear = np.zeros(len(c), dtype=bool)                          # those of q, v and a: a step to them is exact
+        linear[:2 * n].reshape(2, 4, -1)[:, :3] = True
         for _ in range(_ITERATIONS):
             multipliers = np.clip(multipliers, mu / c / _TRUST, mu / c * _TRUST)
-            weights, slopes = (multipliers / c).sum(axis=0), (mu * side / c).sum(axis=0)
-            curvature, slope, change_of = self.limit_terms(x, unit, basis, weights, slopes)
+            curvature, slope, change_of = self.limit_terms(x, unit, basis, multipliers / c, mu / c)
             slope = slope + (gradient * unit).ravel()
             step = -_solve(hessian + curvature, slope)
-            dc = -side * change_of(step)
-            length = min(1.0, _TO_BOUND / max(float((-dc[:, :3] / c[:, :3]).max()), _TINY))
+            dc = -change_of(step)
+            length = min(1.0, _TO_BOUND / max(float((-dc[linear] / c[linear]).max()), _TINY))
             merit, descent = value - mu * np.log(c).sum(), float(slope @ step)
             for _ in range(_HALVINGS):
                 x_new = x + length * step.reshape(unit.shape) * unit
-                c_new = slacks(self.relative(x_new, basis))
+                c_new = slacks(x_new)
                 if c_new.min() > 0.0:
                     value_new, gradient_new = self.criterion(x_new)
                     if value_new - mu * np.log(c_new).sum() <= merit + _DECREASE * length * descent:
@@ -491,41 +538,51 @@ class Experiment:
             mu = max(end, mu * _BARRIER_FACTOR)
         return x
 
-    def limit_terms(self, x: Array, unit: Array, basis: _Basis, weights: Array,
+    def limit_terms(self, x: Array, unit: Array, basis: Basis, weights: Array,
                     slopes: Array) -> tuple[Array, Array, Callable[[Array], Array]]:
-        """Return J^T W J (size, size), J^T s and the product with J, of relative values by the coefficients in units.
+        """Return J^T W J (size, size), J^T s and the product with J, of values relative to limits by the coefficients in units.
 
-        weights, slopes   (4, n, nv) W and s. Rows of q, v and a of a coordinate depend on the functions of the series only.
+        weights, slopes   W and s of upper limits (4, n, nv), of lower limits, whose values are negative, and of distances
+                          (n, gaps), in one array. Rows of q, v and a depend on the functions of the series only.
         """
-        shape, N, force = unit.shape, self.N, self.independent
-        J = (self.relative_torque_derivatives(x, basis) * unit).reshape(-1, unit.size)
-        weights, slopes = np.where(self.limited, weights, 0.0), np.where(self.limited, slopes, 0.0)
-        rates = self.half[:3, None]
+        N, force, rates = self.N, self.independent, self.half[:3, None]
+        n = 4 * len(basis.q) * len(N)
+        (upper, lower), near = weights[:2 * n].reshape(2, 4, -1, len(N)), weights[2 * n:]
+        weight = np.where(self.limited, upper + lower, 0.0)
+        (upper, lower), slope_near = slopes[:2 * n].reshape(2, 4, -1, len(N)), slopes[2 * n:]
+        slope_of = np.where(self.limited, upper - lower, 0.0)
+        J = np.concatenate([part.reshape(-1, unit.size) for part in (self.relative_torque_derivatives(x, basis) * unit,
+                                                                     self.nearness_derivatives(x, basis) * unit)])
         blocks = sum(np.einsum("ta,tj,tb->jab", functions, w, functions, optimize=True)
-                     for functions, w in zip(basis, weights[:3] / rates**2, strict=True))
+                     for functions, w in zip(basis, weight[:3] / rates**2, strict=True))
         curvature = np.einsum("jab,ji,jl->aibl", blocks, N, N, optimize=True) * unit[:, :, None, None] * unit
-        slope = sum(functions.T @ s @ N for functions, s in zip(basis, slopes[:3] / rates, strict=True)) * unit
-        curvature = curvature.reshape(J.shape[1], -1) + J.T @ (J * weights[3][:, force].reshape(-1, 1))
+        slope = sum(functions.T @ s @ N for functions, s in zip(basis, slope_of[:3] / rates, strict=True)) * unit
+        row_weights, row_slopes = (np.append(part[3][:, force], other)
+                                   for part, other in ((weight, near), (slope_of, slope_near)))
+        curvature = curvature.reshape(unit.size, -1) + J.T @ (J * row_weights[:, None])
 
         def change_of(step: Array) -> Array:
-            change = np.zeros_like(weights)
+            change, of_rows = np.zeros_like(weight), J @ step
             for k, functions in enumerate(basis):
-                change[k] = functions @ (step.reshape(shape) * unit) @ N.T / rates[k]
-            change[3][:, force] = (J @ step).reshape(len(J) // len(force), -1)
-            return change
+                change[k] = functions @ (step.reshape(unit.shape) * unit) @ N.T / rates[k]
+            torques = len(J) - len(near)
+            change[3][:, force] = of_rows[:torques].reshape(len(basis.q), -1)
+            return np.concatenate([change.ravel(), -change.ravel(), of_rows[torques:]])
 
-        return curvature, slope.ravel() + J.T @ slopes[3][:, force].ravel(), change_of
+        return curvature, slope.ravel() + J.T @ row_slopes, change_of
 
-    def within(self, bound: float, x: Array, basis: _Basis) -> Array:
-        """Return the motion, made smaller until it reaches less than a part `bound` of the limits at the times of `basis`."""
+    def within(self, bound: float, x: Array, basis: Basis) -> Array | None:
+        """Return the motion, made smaller until it uses less than a part `bound` of the limits at the times of `basis`.
+
+        None if its mean posture does not.
+        """
         still, factor, smaller = _still(x), 1.0, x
-        for _ in range(_MAX_DRAWS):
-            excess = np.abs(self.relative(smaller, basis)).max(initial=0.0) / bound - 1.0
-            if excess < 0.0:
-                return smaller
+        if self.use(still, basis) >= bound:
+            return None
+        while (excess := self.use(smaller, basis) / bound - 1.0) >= 0.0:
             factor *= max(1.0 - 1.1 * excess - WHOLE, 0.5)
             smaller = still + factor * (x - still)
-        raise ComputationError("no motion within the limits was found; use wider limits, or more starts")
+        return smaller
 
     def uses(self, x: Array) -> tuple[LimitUse, ...]:
         """Return the peaks of all coordinates relative to their limits."""
@@ -537,4 +594,9 @@ class Experiment:
                 middle, half = self.middle[kind, j], self.half[kind, j]
                 out.append(LimitUse(self.model.v_names[j], name, float(middle + peak * half),
                                     float(middle + np.copysign(half, peak)), float(abs(peak))))
+        if self.clearance is not None:
+            distances = self.clearance.nearest(self.motion(x, self.checked)[0]).min(axis=0)
+            out += [LimitUse(f"{gap.link} and {gap.other}", "distance", gap.limit + gap.sign * float(d), gap.limit,
+                             float(1.0 / (1.0 + d / self.clearance.scale)))
+                    for gap, d in zip(self.clearance.gaps, distances, strict=True)]
         return tuple(out)

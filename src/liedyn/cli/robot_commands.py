@@ -390,6 +390,11 @@ def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: 
               "joint or pattern; may be repeated. Default: from the robot file.")
 @click.option("--acceleration", multiple=True, metavar="[JOINT=]LIMIT", help="Maximum acceleration [rad/s^2 or m/s^2].")
 @click.option("--torque", multiple=True, metavar="[JOINT=]LIMIT", help="Maximum joint torque or force [N m or N].")
+@click.option("--self-distance", type=float, metavar="METRES", help="Minimum distance of links that no joint connects. Default: "
+              "not limited.")
+@click.option("--floor", type=float, metavar="HEIGHT", help="Minimum height z of moving links [m], as --space z=HEIGHT,inf.")
+@click.option("--space", multiple=True, metavar="AXIS=LOWER,UPPER", help="Positions x, y or z of moving links in the world [m], "
+              "such as x=-inf,0.8 before a wall; may be repeated. Default: not limited.")
 @click.option("--starts", type=int, default=24, show_default=True, metavar="N", help="Number of random starts.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the random starts.")
 @click.option("--rehearse", is_flag=True, help="Also identify the parameters from the motion with simulated noise, of this seed, "
@@ -397,20 +402,22 @@ def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: 
 @click.option("-o", "--output", type=click.Path(), default="-", help="CSV to write. Default: stdout, without the table.")
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def excite(robot: str, joints: tuple[str, ...], noise: tuple[str, ...], position: tuple[str, ...],             # noqa: PLR0913
-           velocity: tuple[str, ...], acceleration: tuple[str, ...], torque: tuple[str, ...], rehearse: bool, output: str,
-           base: Base | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool,
-           console: Console, **options: Any) -> None:
+           velocity: tuple[str, ...], acceleration: tuple[str, ...], torque: tuple[str, ...], floor: float | None,
+           space: tuple[str, ...], rehearse: bool, output: str, base: Base | None, ignore_mimic: bool, reading: ReadingOptions,
+           strict: bool, force: bool, as_json: bool, console: Console, **options: Any) -> None:
     """Plan a motion of ROBOT from which its base parameters can be identified as well as its limits allow, and print the standard
     deviation of each parameter before anything is measured.
 
-    The motion is periodic, and starts and ends at rest. Self-collision and the surroundings are not considered: limit the
-    positions, and replay the motion before it is used.
+    The motion is periodic, and starts and ends at rest. Self-collision and the surroundings are considered with --self-distance,
+    --floor and --space only. Replay the motion before it is used.
 
     \b
     Examples:
       liedyn excite robots/ur5.yaml -o excite.csv
       liedyn excite robots/ur5.yaml --duration 20 --period 10 --velocity 2 \\
           --position elbow_joint=-2,2 --noise 0.5 -o excite.csv --force
+      liedyn excite robots/ur5.yaml --self-distance 0.02 --floor 0.01 \\
+          -o above.csv
       liedyn excite robots/ur5.yaml --rehearse -o rehearsed.csv
       liedyn replay excite.csv
     """
@@ -438,7 +445,9 @@ def excite(robot: str, joints: tuple[str, ...], noise: tuple[str, ...], position
     kinds = tuple(kind for kind in joints if kind != "none") if joints else None
     with console.progress.stage("optimizing the motion"):
         motion = excitation_of_texts(model, {"noise": noise, "position": position, "velocity": velocity,
-                                             "acceleration": acceleration, "torque": torque}, joints=kinds, **options)
+                                             "acceleration": acceleration, "torque": torque,
+                                             "space": (*space, *([] if floor is None else [f"z={floor},inf"]))},
+                                     joints=kinds, **options)
     fit = None
     if rehearse:
         with console.progress.stage("identifying from simulated noise"):

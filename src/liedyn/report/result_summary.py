@@ -256,7 +256,7 @@ def excitation_to_dict(motion: Excitation, fit: Identification | None = None) ->
                   "condition": motion.condition, "optima": motion.optima.tolist(),
                   "center": dict(zip(model.q_names, motion.center.tolist(), strict=True)), "sine": motion.sine.tolist(),
                   "cosine": motion.cosine.tolist(), "noise": dict(zip(model.v_names, map(_finite, motion.noise), strict=True)),
-                  "limits": [use._asdict() for use in motion.limits]}
+                  "limits": [use._asdict() for use in motion.limits], "not_compared": list(motion.not_compared)}
 
 
 # Plan of a run (dry run) -------------------------------------------------------------------------------------------------
