@@ -23,7 +23,7 @@ from liedyn.kernels.constraints.driver import LOOP_OPEN
 from liedyn.kernels.constraints.solver import FIXED_PIVOT_TOLERANCE
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS, INVALID_ARGUMENTS
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
-from liedyn.kernels.simulation.signals import ABS, MAX, MIN, SIGN, TORQUE
+from liedyn.kernels.simulation.signals import ABS, MAX, MIN, POSITION, SIGN, TORQUE, VELOCITY
 from liedyn.model.constraint_arrays import residual_weights
 
 N_STEP_TIMES = 3            # times of a step at which signals are evaluated: beginning, middle and end
@@ -147,7 +147,9 @@ class StepTracing(RhsTracing):
                              for k in self.event_signals]
         super().__init__(tables, self.sizes(tables.model, len(tables.curves), len(tables.scenario_values)), varying)
         self.times, self.curves = self.signal_inputs()
-        at = [tables.traced_tables(self.inputs["values"], t, curves, zeros(0))
+        # NaN: switches of the state are not on a side, but evaluated at each state
+        sides = np.full(tables.signals.switches.size, np.nan)
+        at = [tables.traced_tables(self.inputs["values"], t, curves, sides)
               for t, curves in zip(self.times, self.curves, strict=True)]
         # evaluated after steps only
         self.plant, self.schedule = at[0].plant, at[0].schedule._replace(watch=self.event_signals[:0])
@@ -254,7 +256,9 @@ class _ConstraintTracing(MechanismTracing):
             raise NotTraceableError
         super().__init__(model, runs.tree, len(runs.plant.slot_link) > 0)
         self.runs, self.pivots = runs, [np.array(x, dtype=np.int64) for x in pivots]
-        self.rest, self.weight = np.zeros(model.nv, dtype=bool), residual_weights(model.constraints)
+        level, self.weight = runs.schedule.level, residual_weights(model.constraints)
+        # coordinates that follow their signals, which projections do not move
+        self.fixed_position, self.fixed_velocity = level == POSITION, np.isin(level, (POSITION, VELOCITY))
 
     def solve(self, pivots, rhs):
         """Write the multipliers to the workspace and return the smallest pivot."""
@@ -283,16 +287,16 @@ class _ConstraintTracing(MechanismTracing):
         self.constraint_ws = d = self.constraint_ws._replace(q=q, v=v)
         for _ in range(N_PROJECTIONS):
             self.write("residuals")
-            self.write("pfaffian", self.rest, True)
+            self.write("pfaffian", self.fixed_position, True)
             pivot = self.solve(self.pivots[0], -d.residual)
-            self.write("position_correction", self.rest)
+            self.write("position_correction", self.fixed_position)
             q[:] = d.moved
             code = where_less(FIXED_PIVOT_TOLERANCE, pivot, code, float(DEPENDENT_EQUATIONS))
         for x, weight in zip(d.residual, self.weight, strict=True):                    # the last projection squares it
             code = where_less(weight * absolute(x), MAX_CLOSURE_ERROR, code, float(LOOP_OPEN))
-        self.write("pfaffian", self.rest, False)
+        self.write("pfaffian", self.fixed_velocity, False)
         pivot = self.solve(self.pivots[1], -d.velocity)
-        self.write("velocity_correction", self.rest)
+        self.write("velocity_correction", self.fixed_velocity)
         v[:] = v + d.change
         return where_less(FIXED_PIVOT_TOLERANCE, pivot, code, float(DEPENDENT_EQUATIONS))
 

@@ -487,17 +487,21 @@ def _raise_not_closed(model: Model, q: Array, constraint_motion: Mapping[str, An
 
 # Independent constraint equations at a configuration: the others depend on them -----------------------------------------
 
-def independent_equations(model: Model, q: Array, prescribed: Mask) -> tuple[tuple[int, ...], ...]:
+def independent_equations(model: Model, q: Array, prescribed: Mask, fixed: tuple[Mask, Mask] | None = None) -> tuple[
+        tuple[int, ...], ...]:
     """Return the independent equations for projections of position, projections of velocity, and motion at a closed q (nq,).
 
     Each is in the order in which `constraints.solver` eliminates them. In motion, the accelerations of the coordinates
     `prescribed` (nv,) are inputs.
+
+    fixed  coordinates that projections of position and of velocity do not move; None: no coordinate
     """
     model, none, indices = with_positive_inertia(model), np.zeros(model.nv, dtype=bool), []
-    for operation, mask, parts in ((PROJECT_POSITION, none, (RESIDUALS, HOLONOMIC, POSITION_CORRECTION)),
-                                   (PROJECT_VELOCITY, none, (PFAFFIAN, VELOCITY_CORRECTION)),
+    position, velocity = fixed or (none, none)
+    for operation, mask, parts in ((PROJECT_POSITION, position, (RESIDUALS, HOLONOMIC, POSITION_CORRECTION)),
+                                   (PROJECT_VELOCITY, velocity, (PFAFFIAN, VELOCITY_CORRECTION)),
                                    (PROJECT_VELOCITY, prescribed, (PFAFFIAN, VELOCITY_CORRECTION))):
-        buffer, workspace, _ = constraint_workspace_for(model, (none, none, mask), False, stage_set=parts)
+        buffer, workspace, _ = constraint_workspace_for(model, (none, mask, mask), False, stage_set=parts)
         workspace.q[:], workspace.statistics[TOLERANCE] = q, -1.0           # factorizes for any residual
         run_constraint_operation(buffer.ctypes.data, operation)
         solver = workspace.solver
