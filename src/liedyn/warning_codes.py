@@ -116,6 +116,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "nothing-moves": (INFO, "A robot starts at rest in an equilibrium, and no force acts. Set `initial`, a motion or a torque."),
     "stiff-step": (
         WARN, "The step is too long for stiff forces: the motion is not reliable. Shorten it, or use another integrator."),
+    "switches-in-steps": (
+        WARN, "A step in another language evaluates switches, such as limits of forces, and does not locate them. Shorten it."),
     "unresolved-force": (
         WARN, "A force changes over a range of velocities that `integrator.atol` does not resolve. Use a smaller `atol`."),
     "energy-balance": (WARN, "The error of the energy balance is large. Use a shorter step or another integrator."),

@@ -10,8 +10,9 @@ import liedyn as ld
 from command_line import run
 from liedyn.cli.robot_commands import FUNCTIONS
 from liedyn.codegen.targets.c99 import comment, identifier
-from liedyn.interop import c_files
-from liedyn.interop.c_files import write_export
+from liedyn.codegen.tracer import NotTraceableError
+from liedyn.interop import c_files, scenario_step
+from liedyn.interop.c_files import write_export, write_step_export
 from other_units import in_units
 from zoo import model_of
 
@@ -153,3 +154,77 @@ def test_bad_exports_are_one_line(arguments, status, message, monkeypatch, tmp_p
 def test_names_cannot_end_a_comment_or_be_no_name_of_c():
     assert comment("a*/ system(0); /*é\n") == "a* / system(0); /*??"
     assert [identifier(text) for text in ("7 dof arm", "é", "a-b.c")] == ["robot_7_dof_arm", "robot", "a_b_c"]
+
+
+# steps of scenarios -----------------------------------------------------------------------------------------------------
+
+RK4 = "integrator={method: rk4, step: 0.001}"
+SCENARIOS = {
+    "arm with pd": ("configs/double_pendulum_lift.yaml", ()),
+    "hybrid panda": ("configs/panda_hybrid.yaml", ("external_forces.0.from=0.2", "external_forces.0.until=0.4")),
+    "four-bar": ("configs/four_bar.yaml", (RK4,)),
+    "sampled controller": ("configs/ur5_sampled.yaml", ("events=null", "sampling.delay=0")),
+    "quadruped with contact": ("configs/quadruped_stands.yaml", ("integrator={method: rk4, step: 0.0001}",
+                                                                 "initial.q.base=[0, 0, 0.3087, 0, 0, 0, 1]")),
+}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_compiled_steps_equal_a_run_of_the_scenario(name, tmp_path, worst):
+    """To 1e-12 over 1,000 steps. Rounding of a landing grows by 1e6: the quadruped stands from the start."""
+    scenario, overrides = SCENARIOS[name]
+    _, files = write_step_export(ROOT / scenario, tmp_path / "double_.c", overrides=overrides, with_test=True)
+    assert [path.name for path in files] == ["double_.c", "double_.h", "double__test.c"]
+    done = ran(tmp_path, "double_")
+    assert done.returncode == 0 and "after 1000 steps" in done.stdout
+    assert worst("C: 1,000 steps of a scenario", float(done.stdout.rpartition(":")[2]), name) < 1e-12
+
+
+@pytest.mark.parametrize("scenario, overrides, message", [
+    ("double_pendulum_dop853", (), "cannot contain the integrator DOP853"),
+    ("stick_slip", (RK4,), "cannot contain rigid friction of"),
+    ("bouncing_arm", (RK4,), "cannot contain hard stops"),
+    ("pendulum_latch", (RK4,), "cannot contain what event"),
+    ("delta_guided", (RK4,), "cannot contain the motion of a driven loop"),
+    ("slider_crank", (RK4, "constraints.stabilization=baumgarte"), "cannot contain stabilization by baumgarte"),
+    ("ur5_adaptive", (RK4, "events=null"), "cannot contain the state of a law (integral of pid, adapted parameters)"),
+    ("ur5_sampled", ("events=null",), "cannot contain a delay"),
+    ("ur5_sampled", ("events=null", "sampling.delay=0", "sampling.hold=first"), "cannot contain a hold of first order"),
+    ("ur5_sampled", ("events=null", "sampling.delay=0", "sampling.noise={q: 0.001}"), "cannot contain noise of measurements"),
+    ("cart_pole_lqg", (), "cannot contain an observer"),
+    ("delta_computed_torque", (RK4,), "cannot contain a law that computes with loops"),
+])
+def test_what_a_step_cannot_contain_is_an_error(scenario, overrides, message, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    done = run("export", str(ROOT / f"configs/{scenario}.yaml"), *(x for text in overrides for x in ("-S", text)))
+    assert done.exit_code == 3 and message in done.stderr and not list(tmp_path.iterdir()), done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_law_that_cannot_be_traced_is_an_error(monkeypatch, tmp_path):
+    def trace_step(*_):
+        raise NotTraceableError
+    monkeypatch.setattr(scenario_step, "trace_step", trace_step)
+    with pytest.raises(ld.ScenarioError, match="cannot contain the law computed_torque, whose"):
+        write_step_export(ROOT / "configs/cart_arm.yaml", tmp_path / "f.c")
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["configs/panda_hybrid.yaml", "--function", "jacobian"], "--function applies to functions of a robot file"),
+    (["configs/panda_hybrid.yaml", "--float"], "--float applies to functions of a robot file"),
+    (["robots/panda.yaml", "-S", "duration=1"], "-S applies to scenarios, and this is a robot file"),
+])
+def test_options_of_the_other_kind_of_file_are_errors(arguments, message, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    done = run("export", str(ROOT / arguments[0]), *arguments[1:])
+    assert done.exit_code == 2 and message in done.stderr
+
+
+def test_a_step_with_switches_of_the_state_warns_and_names_its_values(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("export", str(ROOT / "configs/panda_computed_torque.yaml"), "-S", RK4, "--json", "-q")
+    report = json.loads(done.stdout)
+    assert report["files"] == ["panda_computed_torque.c", "panda_computed_torque.h"]
+    assert report["function"] == "panda_computed_torque_step" and report["warnings"][-1]["code"] == "switches-in-steps"
+    header = Path("panda_computed_torque.h").read_text()
+    assert "values: position of panda_finger_joint1, external force 1 on link panda_hand, external force 1, fx" in header

@@ -11,6 +11,7 @@ from liedyn.cli.console import Console, arguments_first, with_console
 from liedyn.cli.inverse_kinematics import target_options, tasks_of_options
 from liedyn.cli.options import (
     FILE,
+    IGNORE_MIMIC,
     TRAJECTORY,
     bag_options,
     base_option,
@@ -22,7 +23,9 @@ from liedyn.cli.options import (
     json_option,
     loops_option,
     meshes_option,
+    override_option,
     reading_options,
+    reading_overrides,
     robot_argument,
     strict_option,
     text_output_option,
@@ -253,25 +256,29 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mas
              "link_pose", "jacobian", "inverse_dynamics_derivatives", "forward_dynamics_derivatives")
 
 
-@click.command(short_help="Write dynamics or kinematics of a robot as C.")
-@robot_argument
-@click.option("--function", type=click.Choice(FUNCTIONS), default="forward_dynamics", metavar="NAME", show_default=True,
-              help=f"Function to write: {', '.join(FUNCTIONS)}.")
+@click.command(short_help="Write dynamics of a robot, or a step of a scenario, as C.")
+@click.argument("robot", metavar="ROBOT_OR_SCENARIO", type=FILE)
+@click.option("--function", type=click.Choice(FUNCTIONS), metavar="NAME",
+              help=f"Function of a robot to write: {', '.join(FUNCTIONS)}.  [default: forward_dynamics]")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.c",
-              help="C file to write, with a header next to it. Default: ROBOT_FUNCTION.c in the current folder.")
+              help="C file to write, with a header next to it. Default: ROBOT_FUNCTION.c or SCENARIO.c in the current folder.")
 @click.option("--link", metavar="LINK", help="Link for link_pose and jacobian.")
 @click.option("--frame", type=click.Choice(["local", "local_world_aligned", "world"]),
               help="Frame for jacobian, as in ld.jacobian.  [default: local]")
 @click.option("--no-passive", is_flag=True, help="Omit joint springs, damping and friction.")
 @click.option("--float", "single", is_flag=True, help="Use single precision.")
-@click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state with liedyn's result.")
+@click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state, or 1,000 steps, with "
+              "liedyn's result.")
+@override_option()
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
-def export(robot: str, function: str, output: str | None, link: str | None, frame: Frame | None,       # noqa: PLR0913
-           no_passive: bool, single: bool, with_test: bool, base: Base | None, ignore_mimic: bool, reading: ReadingOptions,
-           strict: bool, force: bool, as_json: bool, console: Console) -> None:
-    """Write a function of ROBOT's dynamics or kinematics as a C99 function with a header.
+def export(robot: str, function: str | None, output: str | None, link: str | None, frame: Frame | None,       # noqa: PLR0913
+           no_passive: bool, single: bool, with_test: bool, overrides: tuple[str, ...], base: Base | None, ignore_mimic: bool,
+           reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
+    """Write a function of a robot's dynamics or kinematics as a C99 function with a header, or a whole step of a scenario.
 
-    The code has no loops, allocates no memory, and needs only <math.h>. Comments list the order and the units of the arrays.
+    A function has no loops, allocates no memory, and needs only <math.h>. A step contains the integrator rk4, contacts,
+    constraints, motors, control laws and signals of the scenario; a sampled controller is a separate function. Comments list the
+    order and the units of the arrays.
 
     \b
     Examples:
@@ -282,18 +289,37 @@ def export(robot: str, function: str, output: str | None, link: str | None, fram
           --link panda_hand --frame local_world_aligned
       liedyn export robots/ur5.yaml --function inverse_dynamics --float \\
           --with-test
+      liedyn export configs/panda_hybrid.yaml --with-test
+          # writes panda_hybrid.c, panda_hybrid.h, panda_hybrid_test.c
     """
-    from liedyn.interop.c_files import write_export
+    from liedyn.interop.c_files import write_export, write_step_export
+    from liedyn.io.scenarios.scenario_file import describes_robot
     from liedyn.robot_files import read_model
 
-    model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, **reading)
-    console.robot(model)
-    with console.progress.stage("writing the function"):
-        written, paths = write_export(model, function, Path(output) if output else None, link=link, frame=frame,
-                                      passive=False if no_passive else None, single=single, with_test=with_test, force=force)
+    path = Path(output) if output else None
+    if describes_robot(robot):
+        if overrides:
+            raise click.UsageError("-S applies to scenarios, and this is a robot file.")
+        model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, **reading)
+        console.robot(model)
+        with console.progress.stage("writing the function"):
+            written, paths = write_export(model, function or "forward_dynamics", path, link=link, frame=frame, single=single,
+                                          passive=False if no_passive else None, with_test=with_test, force=force)
+        report = {"function": written.name, "operations": written.trace.size}
+    else:
+        for option, value in (("--function", function), ("--link", link), ("--frame", frame), ("--no-passive", no_passive),
+                              ("--float", single)):
+            if value:
+                raise click.UsageError(f"{option} applies to functions of a robot file, and this is a scenario.")
+        overrides = (*overrides, *reading_overrides(reading), *((IGNORE_MIMIC,) if ignore_mimic else ()),
+                     *((f"base={base}",) if base else ()))
+        with console.progress.stage("writing the step"):
+            step, paths = write_step_export(robot, path, overrides=overrides, with_test=with_test, strict=strict, force=force)
+        console.warn(*step.warnings)
+        report = {"function": f"{step.name}_step", "operations": step.size,
+                  "warnings": [warning.to_dict() for warning in step.warnings]}
     if as_json:
-        console.result_json({"files": [str(path) for path in paths], "function": written.name,
-                             "operations": written.trace.size})
+        console.result_json({"files": [str(path) for path in paths]} | report)
     console.files(paths)
 
 

@@ -67,7 +67,7 @@ class ScenarioTables(NamedTuple):
         state and forces; the constants `varying` of the robot.
         """
         tables = self._parts
-        values = [getattr(tables[table], field)[chosen] for table, field, chosen in self._number_masks]
+        values = [getattr(tables[table], field)[chosen] for table, field, chosen in self.number_masks]
         return np.concatenate([*values, self.model.constants[list(self.varying)]])
 
     @property
@@ -101,7 +101,7 @@ class ScenarioTables(NamedTuple):
 
     def with_values(self, values: np.ndarray) -> ScenarioTables:
         """Return tables with these values, of any number type, in place of `scenario_values`, except constants of the robot."""
-        tables, places = self._parts, list(self._number_masks)
+        tables, places = self._parts, list(self.number_masks)
         ends = np.cumsum([np.count_nonzero(chosen) for *_, chosen in places])
         for (table, field, chosen), part in zip(places, np.split(values[:ends[-1]], ends[:-1]), strict=True):
             x = getattr(tables[table], field).astype(values.dtype)
@@ -127,7 +127,7 @@ class ScenarioTables(NamedTuple):
                                                         coefficients=coefficients.reshape(-1)))
 
     @property
-    def _number_masks(self) -> Iterator[tuple[str, str, np.ndarray]]:
+    def number_masks(self) -> Iterator[tuple[str, str, np.ndarray]]:
         """Yield table, field and mask of `scenario_values`."""
         literals, laws = self.signals.literals, self.plant.joint_laws
         constants = self.signals.first[self.signals.kind == CONSTANT]

@@ -233,7 +233,7 @@ class InitialValueProblem:
                      contacts, self._laws_with_loops(), self.stops or _no_stops(self.model.nv))
 
     @property
-    def _laws_depend_on_loops(self) -> bool:
+    def laws_depend_on_loops(self) -> bool:
         """Whether forces of joint laws are those of a robot with loops."""
         laws = self.joint_laws
         return (laws is not None and self.constraints is not None and not self.model.has_only_linear_couplings
@@ -257,7 +257,7 @@ class InitialValueProblem:
         These call generic kernels, which are valid for all angles.
         """
         laws = self.joint_laws
-        if laws is None or not self._laws_depend_on_loops:
+        if laws is None or not self.laws_depend_on_loops:
             return laws
         at_rest, none = self.held_at_rest, np.zeros(self.model.nv, dtype=bool)
         gravity, computed = (constraint_workspace_for(self.law_model, (mask, none, none), passive,
@@ -283,7 +283,7 @@ class InitialValueProblem:
         """Return the generated right-hand side; None if the generic kernels are used."""
         if "rhs" not in self.code:
             tables = self.tables()
-            self.code["rhs"] = None if self._laws_depend_on_loops else generated_rhs(tables)
+            self.code["rhs"] = None if self.laws_depend_on_loops else generated_rhs(tables)
             self.code["varying"] = tables.varying                      # the same wherever this code is used later
         generated: GeneratedRhs | None = self.code["rhs"]
         return generated

@@ -1,7 +1,9 @@
-"""Dynamics and kinematics of a robot as C files: `liedyn export`."""
+"""Dynamics and kinematics of a robot, and steps of a scenario, as C files: `liedyn export`."""
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,10 +27,15 @@ from liedyn.dynamics.dynamics import (
 from liedyn.dynamics.kinematics import jacobian, link_pose
 from liedyn.dynamics.manifold import random_configuration
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ModelError, UsageError
-from liedyn.io.atomic_output import check_output, open_output, path_part
+from liedyn.errors import ModelError, ScenarioError, UsageError
+from liedyn.interop.c_step import CStep
+from liedyn.interop.scenario_step import scenario_step
+from liedyn.io.atomic_output import check_output, open_output, path_part, stem_of
+from liedyn.io.yaml_values import Overrides, override_texts
 from liedyn.model.model import Model
 from liedyn.public_calls import explained
+from liedyn.simulation.preparation import prepare
+from liedyn.simulation.run import SilentProgress, simulate_prepared
 
 Units = dict[str, Array]                     # characteristic sizes of q, v, a, tau and of twists
 
@@ -126,12 +133,16 @@ def write_export(model: Model, function: str, path: Path | None = None, *, link:
     texts = {path: c_function.source, path.with_suffix(".h"): c_function.header}
     if with_test:
         texts[path.with_name(f"{path.stem}_test.c")] = _test_program(model, export, options, c_function)
+    return c_function, _write(texts, force=force)
+
+
+def _write(texts: dict[Path, str], *, force: bool) -> list[Path]:
     for file in texts:
         check_output(file, force=force)
     for file, text in texts.items():
         with open_output(file, force=force) as stream:
             stream.write(text)
-    return c_function, list(texts)
+    return list(texts)
 
 
 def _function_options(function: str, values: dict[str, Any]) -> dict[str, Any]:
@@ -147,7 +158,8 @@ def _function_options(function: str, values: dict[str, Any]) -> dict[str, Any]:
 
 def _c_file(path: Path | None, default: str) -> Path:
     if path is None:
-        return Path(path_part(identifier(default)) + ".c")
+        name = identifier(default)
+        return Path(path_part(f"{name}_" if name in RESERVED else name) + ".c")
     if path.suffix != ".c" or not path.stem.isidentifier() or not path.stem.isascii():
         raise UsageError(f"{path} is not the name of a C file: expected a name of letters, digits and _, and the ending .c")
     if path.stem in RESERVED:
@@ -183,3 +195,54 @@ def _units(model: Model) -> Units:
     pose[:3, 3] = scales.length
     return {"q": reach, "v": reach / scales.time, "a": reach / scales.time**2, "tau": scales.force_scales(model.v_units),
             "twist": np.repeat([1.0, scales.length], 3) / scales.time, "pose": pose}
+
+
+# steps ------------------------------------------------------------------------------------------------------------------
+
+_TEST_STEPS = 1000         # maximum number of steps of the test program
+
+
+@explained
+def write_step_export(scenario: str | os.PathLike[str] | Mapping[str, Any], path: Path | None = None, *,
+                      overrides: Overrides = (), with_test: bool = False, strict: bool = False,
+                      force: bool = False) -> tuple[CStep, list[Path]]:
+    """Write a whole step of a scenario as C code with a header and, optionally, a test program.
+
+    Parameters
+    ----------
+    scenario : path or mapping
+        As for `run_scenario`.
+    path : Path, optional
+        With the ending .c; default: NAME.c in the current folder. Its functions are NAME_reset, NAME_step, NAME_outputs, and
+        NAME_sample of a sampled controller.
+
+    Raises
+    ------
+    ScenarioError
+        For a part of the scenario that the step cannot contain, such as an adaptive integrator.
+    UsageError
+        If a file exists and `force` is false, or a file cannot be written.
+    """
+    texts = override_texts(overrides, ScenarioError)
+    step = scenario_step(prepare(scenario, texts, strict))
+    path = _c_file(path, "scenario" if isinstance(scenario, Mapping) else stem_of(scenario))
+    c_step = CStep(step, path.stem)
+    files = {path: c_step.source, path.with_suffix(".h"): c_step.header}
+    if with_test:
+        files[path.with_name(f"{path.stem}_test.c")] = _step_test_program(scenario, texts, c_step)
+    return c_step, _write(files, force=force)
+
+
+def _step_test_program(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides: tuple[str, ...], c_step: CStep) -> str:
+    """Return the test program for the first steps of the scenario. Its expected state is that of a run."""
+    step = c_step.step
+    h = step.regular_step
+    steps = min(_TEST_STEPS, math.floor(step.run.scenario.duration / h * (1.0 + 1e-9)))
+    end = h * steps
+    result = simulate_prepared(prepare(scenario, (*overrides, f"duration={end!r}", f"output_step={end!r}")), SilentProgress(),
+                               trials=False)
+    if result.t[-1] < end:                                     # an event has ended the run
+        raise ScenarioError(f"the run ends at t = {result.t[-1]:g} s, before the {steps} steps of the test program")
+    model = step.problem.model
+    sizes = model_scales(model).unit_scales(tuple(unit or "rad" for unit in model.q_units))        # of quaternions: 1
+    return c_step.test(steps, {"q": result.q[-1], "v": result.v[-1]}, {"q": sizes, "v": _units(model)["v"]})

@@ -1,17 +1,19 @@
 """C99 code of a trace: a source file and a header that depend on <math.h> only."""
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
 import numpy as np
 
 from liedyn import __version__
+from liedyn.arrays import ArrayLike
 from liedyn.codegen.operations import LIBM, OPERATIONS
 from liedyn.codegen.targets.target import Target
-from liedyn.codegen.trace import Trace
+from liedyn.codegen.trace import Array, GeneratedProgram, Trace
 from liedyn.kernels.batch_blocks import SMALLEST_NORMAL
 
 # Of the maximum expected number, and of a characteristic unit: robots may be badly conditioned.
@@ -37,6 +39,19 @@ _RESERVED = """
 RESERVED = frozenset(_RESERVED.split())
 
 
+# for operations quadrant_sine and quadrant_cosine: the last bits of `turns` count quarter turns
+_QUADRANT = "quadrant"
+QUADRANT_FUNCTION = f"""
+static double {_QUADRANT}(double turns, double even, double odd, int64_t shift)
+{{
+    int64_t n;
+    double x;
+    memcpy(&n, &turns, sizeof n);
+    x = n & 1 ? odd : even;
+    return (n + shift) & 2 ? -x : x;
+}}"""
+
+
 class CExpressions(Target):
     """Operations in C. suffix: of functions and constants, "f" for `float`."""
 
@@ -46,11 +61,12 @@ class CExpressions(Target):
         functions = {name: f"{name}{suffix}({', '.join(['{}'] * (OPERATIONS[name].arity or 1))})"
                      for name in ("fabs", "sqrt", *LIBM)}
         self.table = {"fadd": "{} + {}", "fsub": "{} - {}", "fmul": "{} * {}", "fdiv": "{} / {}", "quotient": "{} / {}",
-                      "fneg": "-{}", "less": "{} < {} ? {} : {}", **functions}
+                      "fneg": "-{}", "less": "{} < {} ? {} : {}", "quadrant_sine": f"{_QUADRANT}({{}}, {{}}, {{}}, 0)",
+                      "quadrant_cosine": f"{_QUADRANT}({{0}}, {{2}}, {{1}}, 1)", **functions}
 
     def constant(self, x: float) -> str:
         """Return a literal."""
-        text = f"{x!r}{self.suffix}"
+        text = f"{x!r}{self.suffix}" if math.isfinite(x) else "NAN" if math.isnan(x) else "INFINITY" if x > 0 else "-INFINITY"
         return f"({text})" if x < 0 else text
 
     def input(self, array: str, i: int) -> str:
@@ -138,9 +154,7 @@ class CFunction:
         yield from self._comment_lines()
         yield from ("#include <math.h>", f'#include "{self.name}.h"', "", self._signature(), "{")
         yield f"    {self._number} finite = 0;"
-        for k, expression in c.walk(r.ops, r.live_operations):
-            yield f"    const {self._number} t{k} = {expression};"
-        yield from (f"    {name}[{i}] = {c.value(x)};" for x, name, i in r.outputs)
+        yield from statements(r, c, self._number)
         yield from (f"    finite += 0 * {c.value(x.k)};" for x in r.finite)
         bounds = [f"{c.value(x.k)} < {c.constant(self._bound(bound))}" for x, bound in r.bounds]
         yield f"    return !({' && '.join(['finite == 0', *bounds])});"
@@ -158,8 +172,7 @@ class CFunction:
         results = (("expected", expected), ("unit", units))
         named_results = ((f"{prefix}_{name}", x) for prefix, arrays in results for name, x in arrays.items())
         for name, values in (*inputs.items(), *named_results):
-            literals = ", ".join(f"{float(value)!r}{self._f}" for value in np.ravel(values))
-            yield f"    static const {self._number} {name}[] = {{{literals}}};"
+            yield f"    static const {self._number} {name}[] = {{{literals(values, self._f)}}};"
         yield from (f"    static {self._number} {name}[{count}];" for name, count in self.outputs.items())
         arguments = ", ".join(name for name, _ in self.arrays)
         yield from (f"    {self._number} largest, off, worst = 0;", "    int i;",
@@ -171,6 +184,54 @@ class CFunction:
                         "    }", f"    worst = fmax{self._f}(worst, off / largest);")
         yield from ('    printf("maximum relative difference from liedyn: %g\\n", (double)worst);',
                     f"    return !(worst <= {tolerance!r}{self._f});", "}")
+
+
+def literals(values: ArrayLike, suffix: str = "") -> str:
+    """Return the numbers of an array, separated by commas."""
+    return ", ".join(map(CExpressions(suffix).constant, np.ravel(values).astype(float).tolist()))
+
+
+def statements(trace: Trace, c: CExpressions, number: str = "double") -> Iterator[str]:
+    """Yield the statements that compute a trace and write its results."""
+    for k, expression in c.walk(trace.ops, trace.live_operations):
+        yield f"    const {number} t{k} = {expression};"
+    yield from (f"    {name}[{i}] = {c.value(x)};" for x, name, i in trace.outputs)
+
+
+def program_functions(program: GeneratedProgram, name: str) -> Iterator[str]:
+    """Yield the functions of a program for one state: static int NAME(arrays …), which returns its code.
+
+    A program without the array `code` returns 0, or 1 if a number is not finite or out of bounds. Arrays without numbers are no
+    arguments.
+    """
+    traces, local = program.traces, {x.name: x.size for x in program.arrays if x.name == "code"}
+    for k, trace in enumerate(traces):
+        c = CExpressions()
+        yield from ("", f"static int {name}_{k}({_parameters(trace.arrays)})", "{", "    double finite = 0;")
+        yield from statements(trace, c)
+        yield from (f"    finite += 0 * {c.value(x.k)};" for x in trace.finite)
+        bounds = [f"{c.value(x.k)} < {c.constant(bound)}" for x, bound in trace.bounds]
+        read = {x.name for x in trace.input_arrays}
+        yield from (f"    (void){x.name};" for x in used_arrays(trace.arrays) if not x.results and x.name not in read)
+        yield from (f"    return !({' && '.join(['finite == 0', *bounds])});", "}")
+    arguments = [x for x in program.arrays if x.name not in local]
+    for trace, renamed in program.calls:
+        local |= {renamed[x.name]: x.size for x in trace.arrays if x.name in renamed and x.size}
+    yield from ("", f"static int {name}({_parameters(arguments)})", "{")
+    yield from (f"    double {array}[{size}];" for array, size in local.items())
+    calls = [f"{name}_{traces.index(trace)}({', '.join(renamed.get(x.name, x.name) for x in used_arrays(trace.arrays))})"
+             for trace, renamed in program.calls]
+    yield from (f"    {call};" for call in (calls[:-1] if "code" not in local else calls))
+    yield from (f"    return {'(int)code[0]' if 'code' in local else calls[-1]};", "}")
+
+
+def used_arrays(arrays: Iterable[Array]) -> list[Array]:
+    """Return the arrays with numbers."""
+    return [x for x in arrays if x.size]
+
+
+def _parameters(arrays: Iterable[Array]) -> str:
+    return ", ".join(f"{'' if x.results else 'const '}double *{x.name}" for x in used_arrays(arrays))
 
 
 def identifier(text: str) -> str:

@@ -250,8 +250,13 @@ def scenario_of(path: str | os.PathLike[str] | Mapping[str, Any], overrides: Ove
     """
     if isinstance(path, Mapping):
         return _scenario(tree_of(path, "scenario", ScenarioError), "scenario", overrides, long)
-    robot = any(not robot_format.has_keys for robot_format in formats_of_ending(path)) or is_robot(read_yaml(path, ScenarioError))
-    return (scenario_of_robot if robot else read_scenario)(path, overrides, long)
+    return (scenario_of_robot if describes_robot(path) else read_scenario)(path, overrides, long)
+
+
+def describes_robot(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file describes a robot; else it is a scenario."""
+    return (any(not robot_format.has_keys for robot_format in formats_of_ending(path))
+            or is_robot(read_yaml(path, ScenarioError)))
 
 
 def is_robot(root: Node) -> bool:

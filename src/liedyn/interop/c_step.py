@@ -1,0 +1,236 @@
+"""A whole step of a scenario as C99 files."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from textwrap import wrap
+
+import numpy as np
+
+from liedyn import __version__
+from liedyn.arrays import Array
+from liedyn.codegen.scenario_inputs import ScenarioTables
+from liedyn.codegen.targets.c99 import QUADRANT_FUNCTION, comment, literals, program_functions
+from liedyn.codegen.trace import single_call
+from liedyn.errors import LiedynWarning
+from liedyn.integrators.run_state import MIN_STEP_SPACINGS
+from liedyn.interop.scenario_step import ScenarioStep, piece_tables
+from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
+from liedyn.kernels.simulation.right_hand_side import AT_EVENT
+from liedyn.kernels.simulation.signals import ORDER
+from liedyn.simulation.control.thrusts import input_name
+
+TOLERANCE = 1e-9              # of the maximum expected number, at least a characteristic unit: in the test program
+
+
+@dataclass(frozen=True, eq=False)
+class CStep:
+    """The functions of a step in C: NAME_reset, NAME_step, NAME_outputs, and NAME_sample of a sampled controller."""
+
+    step: ScenarioStep
+    name: str
+
+    @property
+    def size(self) -> int:
+        """Number of operations of a step."""
+        return self.step.step.size
+
+    @property
+    def warnings(self) -> tuple[LiedynWarning, ...]:
+        """Warnings of the step."""
+        return self.step.warnings
+
+    @cached_property
+    def header(self) -> str:
+        """Text of the header."""
+        guard = f"{self.name.upper()}_H"
+        lines = [*self._comment_lines(), f"#ifndef {guard}", f"#define {guard}", "#ifdef __cplusplus", 'extern "C" {', "#endif",
+                 *(f"{signature};" for signature in self._signatures().values()), "#ifdef __cplusplus", "}", "#endif", "#endif"]
+        return "\n".join(lines) + "\n"
+
+    @cached_property
+    def source(self) -> str:
+        """Text of the source file."""
+        return "\n".join(self._source()) + "\n"
+
+    # sizes and signatures -----------------------------------------------------------------------------------------------
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        problem, step = self.step.problem, self.step
+        model = problem.model
+        sampler = {} if step.sampler is None else {
+            "torque": len(step.problem.sampled.controlled), "integral": model.nv,
+            "law_values": len(step.sampler.tables.scenario_values)}
+        return {"q": model.nq, "v": model.nv, "work": len(step.initial_work), "values": len(step.tables.scenario_values),
+                "a": model.nv, "tau": model.nv, "wrench": problem.wrench_size, **sampler}
+
+    def _signatures(self) -> dict[str, str]:
+        sampled = ("torque", "integral", "law_values") if self.step.sampler else ()
+        functions = {"reset": ("void", "", (), ("q", "v", "work", "values", *sampled)),
+                     "step": ("int", "double t, double h", ("values", *sampled[:1]), ("q", "v", "work")),
+                     "outputs": ("int", "double t", ("values", *sampled[:1]), ("q", "v", "a", "tau", "wrench"))}
+        if sampled:
+            functions["sample"] = "int", "double t", ("q", "v", "law_values"), ("integral", "torque")
+        arguments = {function: ", ".join([*filter(None, (times,)), *self._arguments(read, written)])
+                     for function, (_, times, read, written) in functions.items()}
+        return {function: f"{functions[function][0]} {self.name}_{function}({text})" for function, text in arguments.items()}
+
+    def _arguments(self, read: Iterable[str], written: Iterable[str]) -> Iterator[str]:
+        for prefix, names in (("const ", read), ("", written)):
+            yield from (f"{prefix}double {name}[{self._sizes[name]}]" for name in names if self._sizes[name])
+
+    # header -------------------------------------------------------------------------------------------------------------
+    def _comment_lines(self) -> Iterator[str]:
+        step, model, scenario = self.step, self.step.problem.model, self.step.run.scenario
+        yield f"/* A step of a simulation of the robot {comment(model.name)}: {self.size} operations."
+        yield f"   Written by liedyn {__version__}."
+        def text(words: str) -> list[str]:
+            return wrap(words, 118, initial_indent="   ", subsequent_indent="   ")
+        yield from text(f"{self.name}_step moves q, v and the supplied work from t to t + h, with rk4 and the signals, laws, "
+                        f"motors, contacts and constraints of the scenario. The scenario has h = {scenario.integrator.step:g} s. "
+                        "A step that contains a switching time of a signal is divided there.")
+        yield from text(f"{self.name}_outputs writes accelerations, generalized forces and external wrenches at t, and sets "
+                        f"prescribed coordinates. {self.name}_reset writes the initial state and the numbers of the scenario.")
+        if step.sampler is not None:
+            yield from text(f"{self.name}_sample computes the torques of the sampled controller; call it before the steps at "
+                            f"t = 0, {step.sampler.interval:g} s, ..., and let a step end at each of these times.")
+        yield from text(f"They return 0, or another number and leave the state as it was: {AT_EVENT} if the step contains an "
+                        "event that ends the run, otherwise if a number is not finite, the mass matrix is singular, or a loop "
+                        "opens.")
+        for name, of in (("q", model.q_names), ("v", model.v_names), ("values", step.value_names),
+                         ("torque", [input_name(model, k) for k in range(self._sizes.get("torque", 0))])):
+            yield from text(f"{name}: {', '.join(map(comment, of))}") if len(of) else ()
+        yield "*/"
+
+    # source -------------------------------------------------------------------------------------------------------------
+    def _source(self) -> Iterator[str]:
+        step, sampler = self.step, self.step.sampler
+        initial = {"q": step.problem.q, "v": step.problem.v, "work": step.initial_work, "values": step.tables.scenario_values}
+        if sampler is not None:
+            initial |= {name: np.zeros(self._sizes[name]) for name in ("torque", "integral")}
+            initial["law_values"] = sampler.tables.scenario_values
+        yield from ("#include <math.h>", "#include <stdint.h>", "#include <string.h>", f'#include "{self.name}.h"',
+                    QUADRANT_FUNCTION)
+        yield from program_functions(step.step, "advance")
+        yield from program_functions(step.outputs, "forces")
+        yield from _curve_function("curves_at", step.tables)
+        yield from ("", self._signatures()["reset"], "{")
+        for name, x in initial.items():
+            if len(x):
+                yield f"    static const double {name}_0[] = {{{literals(x)}}};"
+        yield from (f"    memcpy({name}, {name}_0, sizeof {name}_0);" for name, x in initial.items() if len(x))
+        yield "}"
+        yield from self._step_function()
+        yield from self._outputs_function()
+        if sampler is not None:
+            yield from program_functions(single_call(sampler.trace), "laws")
+            yield from _curve_function("law_curves_at", sampler.tables)
+            yield from ("", self._signatures()["sample"], "{", *_laws_clock(len(sampler.tables.curves)),
+                        f"    return laws({self._passed('now', 'law_values', 'q', 'v', 'integral', 'torque')});", "}")
+
+    def _passed(self, *names: str) -> str:
+        """Return the arguments of a call, without arrays that have no numbers."""
+        return ", ".join(name for name in names if self._sizes.get(name.removesuffix("_1"), 1))
+
+    def _values(self) -> Iterator[str]:
+        """Yield statements that put the torques of a sampled controller among the values."""
+        sampler = self.step.sampler
+        if sampler is not None:
+            size = self._sizes["values"]
+            yield from (f"    double values_1[{size}];", f"    memcpy(values_1, values, {size} * sizeof(double));")
+            yield from (f"    values_1[{place}] = torque[{k}];" for place, k in zip(sampler.torques, sampler.inputs, strict=True))
+
+    def _step_function(self) -> Iterator[str]:
+        state, curves, breaks = ("q", "v", "work"), len(self.step.tables.curves), self.step.breaks
+        values = "values_1" if self.step.sampler else "values"
+        declared = ", ".join(f"{name}_1[{self._sizes[name]}]" for name in state)
+        sizes = {name: f"{self._sizes[name]} * sizeof(double)" for name in state}
+        yield from ("", self._signatures()["step"], "{")
+        if len(breaks):
+            near = breaks[:, 0] - MIN_STEP_SPACINGS * np.spacing(breaks[:, 0])
+            for name, x in (("breaks", breaks[:, 0]), ("before", breaks[:, 1]), ("near", near)):
+                yield f"    static const double {name}[] = {{{literals(x)}}};"
+        coefficients = [f"    double c[{3 * CURVE_COEFFICIENTS * curves}];"] if curves else []
+        yield from (f"    double end = t + h, {declared}, clock[4];", *coefficients, "    int code;", *self._values())
+        yield from (f"    memcpy({name}_1, {name}, {size});" for name, size in sizes.items())
+        yield from ("    while (t < end) {", "        double goal = end, latest = end;")
+        if len(breaks):
+            yield from (f"        for (int i = 0; i < {len(breaks)}; i++)",
+                        "            if (t < breaks[i] && near[i] <= end) { goal = breaks[i]; latest = before[i]; break; }")
+        yield from ("        clock[0] = goal == t + h ? h : goal - t;", "        clock[1] = t;",
+                    "        clock[2] = fmin(t + 0.5 * clock[0], latest);", "        clock[3] = fmin(goal, latest);")
+        if curves:
+            yield f"        for (int i = 0; i < 3; i++) curves_at(clock[1 + i], c + {CURVE_COEFFICIENTS * curves} * i);"
+        passed = self._passed("clock", *(["c"] if curves else []), values, "q_1", "v_1", "work_1")
+        yield from (f"        code = advance({passed});", "        if (code) return code;", "        h -= goal - t;",
+                    "        t = goal;", "    }")
+        yield from (f"    memcpy({name}, {name}_1, {size});" for name, size in sizes.items())
+        yield from ("    return 0;", "}")
+
+    def _outputs_function(self) -> Iterator[str]:
+        curves, values = len(self.step.tables.curves), "values_1" if self.step.sampler else "values"
+        yield from ("", self._signatures()["outputs"], "{", "    const double clock[4] = {0, t, t, t};",
+                    f"    double work[{self._sizes['work']}] = {{0}};")
+        if curves:
+            yield f"    double c[{3 * CURVE_COEFFICIENTS * curves}];"
+        yield from self._values()
+        if curves:
+            yield f"    for (int i = 0; i < 3; i++) curves_at(t, c + {CURVE_COEFFICIENTS * curves} * i);"
+        passed = self._passed("clock", *(["c"] if curves else []), values, "q", "v", "work", "a", "tau", "wrench")
+        yield from (f"    return forces({passed});", "}")
+
+    # test ---------------------------------------------------------------------------------------------------------------
+    def test(self, steps: int, expected: dict[str, Array], units: dict[str, Array]) -> str:
+        """Return a program that takes steps of the scenario from the start and returns 0 if the state is as expected."""
+        return "\n".join(self._test(steps, expected, units)) + "\n"
+
+    def _test(self, steps: int, expected: dict[str, Array], units: dict[str, Array]) -> Iterator[str]:
+        sampler, h = self.step.sampler, self.step.regular_step
+        yield from ("#include <math.h>", "#include <stdio.h>", f'#include "{self.name}.h"', "", "int main(void)", "{")
+        for name in ("q", "v"):
+            yield f"    static const double expected_{name}[] = {{{literals(expected[name])}}};"
+            yield f"    static const double unit_{name}[] = {{{literals(units[name])}}};"
+        names = [name for name in ("q", "v", "work", "values", *(("torque", "integral", "law_values") if sampler else ()))
+                 if self._sizes[name]]
+        yield from (f"    static double {name}[{self._sizes[name]}];" for name in names)
+        yield from ("    double largest, worst = 0;", "    int k, i;", f"    {self.name}_reset({', '.join(names)});",
+                    f"    for (k = 0; k < {steps}; k++) {{")
+        if sampler is not None:
+            every = round(sampler.interval / h)
+            arguments = self._passed("q", "v", "law_values", "integral", "torque")
+            yield (f"        if (k % {every} == 0 && {self.name}_sample(k * {h!r}, {arguments})) {{ puts(\"refused\"); "
+                   "return 1; }")
+        arguments = self._passed("values", *(["torque"] if sampler else []), "q", "v", "work")
+        yield from (f"        if ({self.name}_step(k * {h!r}, {h!r}, {arguments})) {{ puts(\"refused\"); return 1; }}", "    }")
+        for name in ("q", "v"):
+            count = self._sizes[name]
+            yield from ("    largest = 1;",
+                        f"    for (i = 0; i < {count}; i++) largest = fmax(largest, fabs(expected_{name}[i] / unit_{name}[i]));",
+                        f"    for (i = 0; i < {count}; i++)",
+                        f"        worst = fmax(worst, fabs(({name}[i] - expected_{name}[i]) / unit_{name}[i]) / largest);")
+        yield from (f'    printf("maximum relative difference from liedyn after {steps} steps: %g\\n", worst);',
+                    f"    return !(worst <= {TOLERANCE!r});", "}")
+
+
+def _laws_clock(curves: int) -> Iterator[str]:
+    yield f"    double now[{1 + CURVE_COEFFICIENTS * curves}] = {{t}};"
+    if curves:
+        yield "    law_curves_at(t, now + 1);"
+
+
+def _curve_function(name: str, tables: ScenarioTables) -> Iterator[str]:
+    """Yield a function that writes the Taylor coefficients of all curves at t."""
+    if not len(tables.curves):
+        return
+    first, breaks, coefficients = piece_tables(tables)
+    yield from ("", f"static void {name}(double t, double *c)", "{",
+                f"    static const int first[] = {{{', '.join(map(str, first))}}};",
+                f"    static const double breaks[] = {{{literals(breaks)}}};",
+                f"    static const double coefficients[] = {{{literals(coefficients.reshape(-1))}}};",
+                f"    for (int i = 0; i < {len(first) - 1}; i++) {{", "        int k = first[i];",
+                f"        double x[{ORDER}], s;", "        while (k + 1 < first[i + 1] && breaks[k + 1] <= t) k++;",
+                "        s = t - breaks[k];", f"        memcpy(x, coefficients + {ORDER} * k, sizeof x);",
+                f"        for (int r = 0; r < {CURVE_COEFFICIENTS}; r++) {{",
+                f"            for (int j = {ORDER - 2}; j >= r; j--) x[j] += s * x[j + 1];",
+                f"            c[{CURVE_COEFFICIENTS} * i + r] = x[r];", "        }", "    }", "}")

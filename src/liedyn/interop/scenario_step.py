@@ -1,0 +1,232 @@
+"""A whole step of a scenario as programs for other languages: integrator, contacts, motors, laws, and a sampled controller."""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from liedyn.arrays import Array, Integers
+from liedyn.codegen.batch_step import NUMBERS_PER_EVENT, Pivots, trace_outputs, trace_step
+from liedyn.codegen.sampled_laws import trace_sample
+from liedyn.codegen.scenario_inputs import ScenarioTables
+from liedyn.codegen.trace import GeneratedProgram, Trace
+from liedyn.codegen.tracer import NotTraceableError
+from liedyn.dynamics.constraints.constraints import independent_equations
+from liedyn.errors import LiedynWarning, Place, ScenarioError, list_names
+from liedyn.integrators.problem import InitialValueProblem
+from liedyn.io.scenarios.action_schema import EndRun, RecordState
+from liedyn.io.scenarios.scenario import Event, Scenario
+from liedyn.kernels.simulation.contact import MATERIAL_SIZE
+from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POSITION, SWITCH_SIZE, VELOCITY
+from liedyn.simulation.control.sampled_control import SampledLaws
+from liedyn.simulation.preparation import PreparedRun
+
+METHOD = "rk4"
+_MATERIAL = ("stiffness", "damping", "friction", "regularization speed", "width", "static friction", "sticking stiffness",
+             "sticking damping")
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """The laws of a sampled controller.
+
+    trace     see `trace_sample`
+    tables    of the laws
+    interval  between samples [s]
+    torques   indices of the torques in the values of the step
+    inputs    indices of these torques among the inputs: coordinates of v, then actuators
+    """
+
+    trace: Trace
+    tables: ScenarioTables
+    interval: float
+    torques: Integers
+    inputs: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class ScenarioStep:
+    """A step of a scenario with rk4.
+
+    run      the prepared run
+    tables   from which the programs are traced
+    step, outputs   as `codegen.batch_step.BatchStep`, for one state
+    varying  indices of the constants of the robot that are inputs
+    sampler  of a sampled controller; None
+    """
+
+    run: PreparedRun
+    tables: ScenarioTables
+    step: GeneratedProgram
+    outputs: GeneratedProgram
+    varying: tuple[int, ...]
+    sampler: Sampler | None
+
+    @property
+    def problem(self) -> InitialValueProblem:
+        """The problem of the run."""
+        return self.run.problem
+
+    @cached_property
+    def initial_work(self) -> Array:
+        """The array `work` of `BatchStep` at the start."""
+        events = len(self.tables.schedule.watch)
+        work = np.zeros(1 + NUMBERS_PER_EVENT * events)
+        work[1 + events:1 + 3 * events] = np.nan                       # values of events are not known
+        return work
+
+    @property
+    def warnings(self) -> tuple[LiedynWarning, ...]:
+        """Warnings of the run, and about switches of the state."""
+        count = self.tables.signals.switches.size // SWITCH_SIZE
+        more = (LiedynWarning("switches-in-steps",
+                              f"{count} switches of the state, such as limits of forces, gears or stops, are evaluated at the "
+                              "stages of a step, and not located as in a run: steps that contain one are of low order; use "
+                              "shorter steps where this matters"),) if count else ()
+        return (*self.run.warnings, *more)
+
+    @property
+    def value_names(self) -> list[str]:
+        """Names of the numbers of the scenario that the step reads."""
+        return list(_value_names(self.problem, self.tables))
+
+    @property
+    def breaks(self) -> Array:
+        """(n, 2) times at which signals switch, each with the last time before it: no step may pass one."""
+        schedule = self.tables.schedule
+        inside = (schedule.breaks > 0.0) & (schedule.breaks < self.run.scenario.duration)
+        return np.column_stack([schedule.breaks[inside], schedule.before[inside]])
+
+    @property
+    def regular_step(self) -> float:
+        """Length of a step [s] that a run of the scenario takes; a whole number of them makes up the sampling interval."""
+        h = self.run.scenario.integrator.step
+        return h if self.sampler is None else self.sampler.interval / math.ceil(self.sampler.interval / h * (1.0 - 1e-9))
+
+    @property
+    def end_times(self) -> tuple[float, ...]:
+        """Times at which events end the run."""
+        return tuple(t for event in self.run.scenario.events if _ends(event) for t in event.at)
+
+
+def scenario_step(run: PreparedRun, varying: tuple[int, ...] = ()) -> ScenarioStep:
+    """Return the step of a scenario for other languages.
+
+    varying   indices in the constants of the robot that are inputs of the step, not parts of it
+
+    Raises ScenarioError, which names what the step of another language cannot contain.
+    """
+    for part, is_used, place, expected in _obstacles(run):
+        if is_used:
+            raise ScenarioError(f"a step in another language cannot contain {part}", place=place, expected=expected)
+    problem, pivots = run.problem, _pivots(run.problem)
+    tables = problem.tables()._replace(varying=())
+    try:
+        step, outputs = (make(tables, METHOD, varying, pivots, problem.directions) for make in (trace_step, trace_outputs))
+        sampler = None if problem.sampled is None else _sampler(run, tables, problem.sampled)
+    except NotTraceableError:
+        control = run.scenario.control
+        raise ScenarioError(f"a step in another language cannot contain {f'the law {control.law}' if control else 'a signal'}, "
+                            "whose computation depends on the state", place=control.place if control else None) from None
+    return ScenarioStep(run, tables, step, outputs, varying, sampler)
+
+
+def _pivots(problem: InitialValueProblem) -> Pivots:
+    """Return the independent constraint equations at the initial state."""
+    if not problem.solves_constraints:
+        return ()
+    level = problem.schedule.level
+    return independent_equations(problem.model, problem.q, problem.prescribed,
+                                 (level == POSITION, np.isin(level, (POSITION, VELOCITY))))
+
+
+# what a step cannot contain, whether the scenario has it, its place, and what is possible instead
+_Obstacle = tuple[str, bool, Place | None, str]
+
+
+def _obstacles(run: PreparedRun) -> Iterator[_Obstacle]:
+    scenario, problem, sampled = run.scenario, run.problem, run.problem.sampled
+    control, limits, stabilization = scenario.control, scenario.limits, scenario.stabilization
+    yield (f"the integrator {scenario.integrator.method}", scenario.integrator.method != METHOD, scenario.integrator.place,
+           f"integrator: {{method: {METHOD}, step: …}}")
+    yield "a robot without a moving joint", not problem.model.nv, None, "a robot that moves"
+    yield (f"rigid friction of {list_names([friction.name for friction in run.frictions], 4)}", bool(run.frictions), None,
+           "smooth friction")
+    yield "hard stops", bool(limits and limits.mode == "hard"), limits.place if limits else None, "compliant stops, limits: stop"
+    for event in scenario.events:
+        ends = _ends(event) or all(isinstance(action, RecordState) for action in event.actions)
+        yield f"what event {event.name} does", not ends, event.place, "do: stop, or record"
+        yield (f"the condition of event {event.name}", bool(event.touch or event.every or event.phases or event.debounce),
+               event.place, "at, or when, without phases and debounce")
+    yield "a change of phases", len(scenario.phases) > 1, None, "one phase"
+    yield "the motion of a driven loop", any(x.driven for x in problem.model.constraints), None, "loops that are not driven"
+    yield (f"stabilization by {stabilization.method}", problem.solves_constraints and stabilization.method != "projection",
+           stabilization.place, "projection")
+    yield ("a law that computes with loops",
+           any(each.laws_depend_on_loops for each in (problem, *([sampled.law] if sampled else []))),
+           control.place if control else None, "a law without the loops, such as pd")
+    yield ("a mimic joint that moves no inertia", bool(problem.transferred_armature.any()), None, "an armature, or inertia")
+    yield ("the state of a law (integral of pid, adapted parameters) or of a contact that sticks",
+           problem.tables().law_states > 0, None, "laws without a state, pid with the key sampling, contacts without stick")
+    if sampled is not None:
+        yield from _obstacles_of_sampling(scenario, sampled)
+
+
+def _obstacles_of_sampling(scenario: Scenario, sampled: SampledLaws) -> Iterator[_Obstacle]:
+    sampling = scenario.sampling
+    assert sampling is not None
+    for part, is_used in (("a controller in Python", bool(scenario.controller or sampling.function)),
+                          ("an observer", scenario.observer is not None),
+                          ("noise of measurements", bool(sampled.noise.deviations.any())),
+                          ("a hold of first order", sampling.hold != "zero"), ("a delay", sampling.delay > 0.0)):
+        yield part, is_used, sampling.place, "sampling with rate or period, and quantization"
+
+
+def _ends(event: Event) -> bool:
+    return any(isinstance(action, EndRun) for action in event.actions)
+
+
+def piece_tables(tables: ScenarioTables) -> tuple[Integers, Array, Array]:
+    """Return the pieces of the signals that are curves: index of the first piece of each, with the end; breaks; coefficients."""
+    signals, used = tables.signals, tables.curves
+    pieces = [np.arange(signals.first[k], signals.first[k] + signals.count[k]) for k in used]
+    rows = np.concatenate([*pieces, np.zeros(0, dtype=np.int64)]).astype(np.int64)
+    first = np.cumsum([0, *map(len, pieces)])
+    return first, signals.breaks[rows], signals.coefficients.reshape(-1, ORDER)[rows]
+
+
+# names ------------------------------------------------------------------------------------------------------------------
+
+def _value_names(problem: InitialValueProblem, tables: ScenarioTables) -> Iterator[str]:
+    """Yield a name for each number of `scenario_values`."""
+    signals, v_names = tables.signals, problem.model.v_names
+    constants = {int(signals.first[k]): problem.signal_names[k] for k in np.flatnonzero(signals.kind == CONSTANT)}
+    for table, field, chosen in tables.number_masks:
+        for k in map(int, np.flatnonzero(chosen)):
+            if field == "literals":
+                yield constants[k]
+            elif table == "schedule" and field in ("kp", "kd"):
+                yield f"{field} of {v_names[k]}"
+            elif field == "force_basis":
+                yield f"external force {k // 6 + 1}, {('mx', 'my', 'mz', 'fx', 'fy', 'fz')[k % 6]}"
+            elif field == "material":
+                yield f"contact {k // MATERIAL_SIZE + 1}, {_MATERIAL[k % MATERIAL_SIZE]}"
+            else:
+                yield f"{field} {k} of {table.replace('_', ' ')}"
+
+
+# sampled controller -----------------------------------------------------------------------------------------------------
+
+def _sampler(run: PreparedRun, motion: ScenarioTables, sampled: SampledLaws) -> Sampler:
+    sampling = run.scenario.sampling
+    assert sampling is not None
+    tables = sampled.law.tables()._replace(varying=())
+    inputs = np.flatnonzero(sampled.signal >= 0)
+    constants = motion.signals.first[motion.signals.kind == CONSTANT]
+    constants = constants[motion.signals.literals[constants] != 0.0]
+    torques = np.searchsorted(constants, motion.signals.first[sampled.signal[inputs]])
+    trace = trace_sample(tables, sampled.controlled, sampled.limit, sampled.resolution, sampling.interval)
+    return Sampler(trace, tables, sampling.interval, torques, inputs)
