@@ -137,6 +137,12 @@ def test_criteria_and_chosen_parameters(arm, motion):
     assert information(chosen) > information(motion)
 
 
+def test_an_arm_of_seven_joints_is_well_conditioned():
+    """Of the 50 base parameters of a KUKA iiwa, within its limits of position, velocity, acceleration and torque."""
+    motion = ld.excite(ld.load("robots/iiwa.yaml"), harmonics=3, starts=1, criterion="condition")
+    assert motion.condition < 50.0 and len(motion.base) == 50 and max(use.used for use in motion.limits) <= 1.0
+
+
 def test_a_period_of_half_the_duration_has_half_the_variance(arm):
     one, two = (ld.excite(arm, **OPTIONS | {"duration": T, "period": 4.0, "rate": 250.0}) for T in (4.0, 8.0))
     assert np.array_equal(one.sine, two.sine)

@@ -59,3 +59,6 @@ def figures(rows: int = 5000, starts: int = 20, repeats: int = 5) -> Iterator[Fi
                          limits[1])
         model = ld.load("robots/ur5.yaml")
         yield Figure("excite, ur5, 10 s", processor_time(lambda: ld.excite(model, starts=starts), 1), 10.0)
+        arm = ld.load("robots/iiwa.yaml")
+        yield Figure("excite, iiwa, condition number", processor_time(
+            lambda: ld.excite(arm, starts=max(starts // 6, 1), criterion="condition"), 1), 10.0)

@@ -48,6 +48,7 @@ LAYOUT = {
     "hopper.xml": (10, 9, 700 * (0.3 * 0.2 * 0.16 + np.pi * (0.025**2 * (0.3 + 0.1 / 3) + 0.018**2 * (0.4 + 0.024))) + 0.5),
     "hexarotor_arms.yaml": (13, 12, 4.0),
     "humanoid.yaml": (38, 37, 73.0),
+    "iiwa.yaml": (7, 7, 5.0 + 5.76 + 6.35 + 3 * 3.5 + 1.8 + 1.2),
     "jansen_leg.yaml": (7, 7, 2700 * 0.006 * 0.02 * (0.15 + 0.5 + 0.619 + 0.415 + 0.401 + 0.558 + 0.393 + 0.394 + 0.367 + 0.49
                                                      + 0.657)),
     "knee.yaml": (8, 8, 16.0),
@@ -221,6 +222,15 @@ def test_panda_follows_its_denavit_hartenberg_table():
         expected = expected @ homogeneous(np.eye(3), (0, 0, 0.107))
         found = poses(robot, {f"panda_joint{k + 1}": angle for k, angle in enumerate(angles)})["panda_link8"]
         np.testing.assert_allclose(found, expected, atol=1e-14)
+
+
+def test_iiwa_has_the_lengths_of_its_data_sheet():
+    """Shoulder, elbow and wrist are 0.36, 0.42 and 0.4 m apart, the flange 0.126 m; bent by the elbow, the forearm is level."""
+    robot = load("iiwa.yaml")
+    upright, bent = poses(robot), poses(robot, {"joint_4": math.pi / 2})
+    heights = [upright[name][2, 3] for name in ("link_2", "link_4", "link_6", "flange")]
+    np.testing.assert_allclose(heights, np.cumsum([0.36, 0.42, 0.4, 0.126]), atol=1e-15)
+    np.testing.assert_allclose(bent["flange"][:3, 3], [-0.526, 0.0, 0.78], atol=1e-14)
 
 
 def test_quadruped_stands_on_four_feet_and_is_symmetric():
