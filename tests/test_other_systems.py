@@ -1,11 +1,10 @@
 """What differs on Windows and macOS: locks, forks, owners, renames, drives, line ends and names, each by substitution."""
 import ast
-import ntpath
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from liedyn.analysis.recorded_robot import robot_of
 from liedyn.cli import simulate
 from liedyn.dynamics.batching import threads
 from liedyn.errors import ComputationError, UsageError
-from liedyn.io import atomic_output, recorded_paths
+from liedyn.io import atomic_output
 from liedyn.io.atomic_output import hold, is_unfinished, open_folder
 from liedyn.io.checkpoint_files import Unfinished
 from liedyn.io.ros_bag import is_bag
@@ -133,13 +132,6 @@ def test_a_run_is_finished_if_its_rows_are_still_open(tmp_path, monkeypatch):
 
 
 # paths, line ends, names ------------------------------------------------------------------------------------------------
-
-def test_paths_in_results_have_slashes_and_are_absolute_on_another_drive(monkeypatch):
-    monkeypatch.setattr(os, "path", ntpath)
-    monkeypatch.setattr(recorded_paths, "Path", PureWindowsPath)
-    assert recorded_paths.relative_path("C:\\work\\robots\\a.yaml", "C:\\work\\runs") == "../robots/a.yaml"
-    assert recorded_paths.relative_path("C:\\work\\a.yaml", "D:\\runs") == "C:/work/a.yaml"
-
 
 def test_the_name_of_a_run_may_end_in_any_separator(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -1,8 +1,8 @@
 """Patterns select names by one function, for all commands: in their order, each once, with one message where nothing matches."""
 import pytest
 
-from liedyn.errors import ScenarioError, UsageError
-from liedyn.simulation.name_binding import select
+from liedyn.errors import Place, ScenarioError, UsageError
+from liedyn.simulation.name_binding import find_indices, select
 
 NAMES = ["hip", "knee", "ankle[1]", "a*"]
 
@@ -39,3 +39,12 @@ def test_an_unknown_name_of_a_quantity_suggests_names_of_this_quantity():
         select("q.hip", names, "output")
     with pytest.raises(UsageError, match=r"no output matches 'q.elbwo'; did you mean q\.elbow"):
         select("q.elbwo", names, "output")
+
+
+def test_indices_of_names_each_once():
+    place = Place("scenario.yaml", 3, "control.gain")
+    assert find_indices(["knee", "hip"], NAMES, "row of a gain", place) == [1, 0]
+    with pytest.raises(ScenarioError, match=r"scenario\.yaml:3: control\.gain: a row of a gain is given twice: got 'knee'"):
+        find_indices(["knee", "hip", "knee"], NAMES, "row of a gain", place)
+    with pytest.raises(ScenarioError, match="no such row of a gain: got 'kne'"):
+        find_indices(["kne"], NAMES, "row of a gain", place)

@@ -1,7 +1,7 @@
 """Names that match patterns such as "leg*", and values by name or pattern."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
@@ -20,19 +20,34 @@ def values_by_name(values: Mapping[str, Value], names: Sequence[str], kind: str)
 
     Raises NameLookupError for a pattern without match, and UsageError for two patterns of the same length that match one name.
     """
-    best: dict[str, tuple[float, str]] = {}
+    def conflict(name: str, first: str, second: str) -> UsageError:
+        return UsageError(f"{kind} {name} matches two patterns of the same length, {first!r} and {second!r}: "
+                          f"name {name} separately")
+
+    matches = []
     for pattern in values:
         hits = matching_names(pattern, names)
         if not hits:
             raise unknown_name(kind, pattern, names)
-        for name in hits:
-            rank = pattern_rank(pattern, names)
-            if name in best and best[name][0] == rank:
-                raise UsageError(f"{kind} {name} matches two patterns of the same length, {best[name][1]!r} and {pattern!r}: "
-                                 f"name {name} separately")
-            if name not in best or best[name][0] < rank:
-                best[name] = rank, pattern
-    return {name: values[best[name][1]] for name in names if name in best}
+        matches += [(name, pattern_rank(pattern, names), pattern) for name in hits]
+    best = most_specific(matches, conflict)
+    return {name: values[best[name]] for name in names if name in best}
+
+
+def most_specific(matches: Iterable[tuple[str, float, Value]],
+                  conflict: Callable[[str, Value, Value], Exception]) -> dict[str, Value]:
+    """Return the value of the highest rank of each name. Raises conflict(name, first, second) for two of one rank.
+
+    matches  (name, rank of a pattern that matches it, value)
+    """
+    best: dict[str, tuple[float, Value]] = {}
+    for name, rank, value in matches:
+        other = best.get(name)
+        if other and other[0] == rank:
+            raise conflict(name, other[1], value)
+        if not other or other[0] < rank:
+            best[name] = rank, value
+    return {name: value for name, (_, value) in best.items()}
 
 
 def pattern_rank(pattern: str, names: Sequence[str]) -> float:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from liedyn.io.scenarios.scenario import Pd, Rule, Scenario
 from liedyn.kernels.simulation.signals import COMPONENTS, NUMBERS_PER_POINT, Points, Signals
 from liedyn.model.description import INDEX_HEADER
 from liedyn.model.model import Model
-from liedyn.model.name_patterns import matching_names, pattern_rank
+from liedyn.model.name_patterns import matching_names, most_specific, pattern_rank
 from liedyn.model.spatial import full_turns, skew
 
 Value = TypeVar("Value")
@@ -27,16 +27,12 @@ def bind_rules(rules: Sequence[Rule], names: Sequence[str], kind: str, fixed: Se
 
     Raises ScenarioError for a pattern other than "*" without match, and for two patterns of equal length that match one name.
     """
-    best: dict[str, tuple[float, Rule]] = {}
-    for rule in rules:
-        for name, rank in _matches(rule, names, kind, fixed):
-            other = best.get(name)
-            if other and other[0] == rank:
-                raise ScenarioError(f"{kind} {name} matches two patterns of the same length", place=rule.place,
-                                    found=f"{other[1].pattern} and {rule.pattern}", hint=f"give {name} a separate entry")
-            if not other or other[0] < rank:
-                best[name] = rank, rule
-    return {name: best[name][1] for name in names if name in best}
+    def conflict(name: str, first: Rule, second: Rule) -> ScenarioError:
+        return ScenarioError(f"{kind} {name} matches two patterns of the same length", place=second.place,
+                             found=f"{first.pattern} and {second.pattern}", hint=f"give {name} a separate entry")
+
+    best = most_specific(((name, rank, rule) for rule in rules for name, rank in _matches(rule, names, kind, fixed)), conflict)
+    return {name: best[name] for name in names if name in best}
 
 
 def bind_joints(rules: Sequence[Rule], model: Model, names: Sequence[str] | None = None) -> dict[str, Rule]:
@@ -63,6 +59,17 @@ def find_index(name: str, names: Sequence[str], kind: str, place: Place) -> int:
     if name not in names:
         raise unknown_name_error(name, names, kind, place)
     return list(names).index(name)
+
+
+def find_indices(wanted: Iterable[str], names: Sequence[str], kind: str, place: Place) -> list[int]:
+    """Return the indices of several names. Raises ScenarioError for a name that does not exist or is repeated."""
+    indices: list[int] = []
+    for name in wanted:
+        index = find_index(name, names, kind, place)
+        if index in indices:
+            raise ScenarioError(f"a {kind} is given twice", place=place, found=name)
+        indices.append(index)
+    return indices
 
 
 def select(patterns: str | Sequence[str], names: Sequence[str], kind: str, error: Callable[[str], Exception] | None = None,

@@ -133,7 +133,7 @@ class RunRecorder(RunObserver):
         disk.save(self.run_state() | {"recorder": self.state_dict(), "segment": segment_state})
 
     def _append(self, disk: Unfinished, segment: RunSegment, first: int, last: int) -> None:
-        for _, block in blocks([RunSegment(segment.problem, Record(*(x[first:last] for x in segment.record)))]):
+        for _, block in blocks([segment.rows(slice(first, last))]):
             disk.append(np.column_stack(full_record(block, self.model, self.frictions)))
         self._written += max(last - first, 0)
 

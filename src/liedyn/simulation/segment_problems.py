@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from liedyn.arrays import Array
+from liedyn.arrays import Array, Integers, Mask
 from liedyn.dynamics.constraints.constraints import constraint_jacobian, constraint_residual, constraint_velocity
 from liedyn.dynamics.constraints.inertia_transfer import correct_multipliers
 from liedyn.dynamics.dynamics import inverse_dynamics
@@ -124,6 +124,10 @@ class RunSegment:
     def model(self) -> Model:
         """The robot with the attached bodies of the segment."""
         return self.problem.model
+
+    def rows(self, index: slice | Integers | Mask) -> RunSegment:
+        """Return the segment with the rows of an index of arrays."""
+        return RunSegment(self.problem, Record(*(x[index] for x in self.record)))
 
 
 def full_record(segment: RunSegment, model: Model, frictions: Sequence[JointFriction] = ()) -> Record:

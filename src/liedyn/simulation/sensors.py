@@ -26,7 +26,6 @@ from liedyn.dynamics.kinematics import all_link_motions
 from liedyn.dynamics.transmitted_wrenches import transmitted_wrenches
 from liedyn.errors import NameLookupError, ScenarioError, list_names, nearest
 from liedyn.immutable import Immutable
-from liedyn.integrators.run_state import Record
 from liedyn.io.column_map import is_motion_column
 from liedyn.io.scenarios.scenario import Rule, Scenario, Sensor
 from liedyn.io.trajectory_csv import data_frame
@@ -298,7 +297,7 @@ def output_segments(segments: Sequence[RunSegment], outputs: Array) -> list[RunS
         t = segment.record.t
         rows = np.isin(t, outputs) | (t == end) | (t == t[-1])
         end = t[-1]
-        selected.append(RunSegment(segment.problem, Record(*(x[rows] for x in segment.record))))
+        selected.append(segment.rows(rows))
     return selected
 
 
@@ -334,6 +333,6 @@ def _selected(segments: Sequence[RunSegment], rows: Integers) -> list[RunSegment
     for segment in segments:
         n = len(segment.record.t)
         inside = rows[np.searchsorted(rows, first):np.searchsorted(rows, first + n)] - first
-        out.append(RunSegment(segment.problem, Record(*(x[inside] for x in segment.record))))
+        out.append(segment.rows(inside))
         first += n
     return out

@@ -24,7 +24,7 @@ from liedyn.immutable import Immutable
 from liedyn.io.scenarios.scenario import ObserverSettings, Scenario
 from liedyn.model.model import Model
 from liedyn.simulation.control.thrusts import thrust_columns
-from liedyn.simulation.name_binding import find_index, normalize_quaternions, write_values
+from liedyn.simulation.name_binding import find_indices, normalize_quaternions, write_values
 from liedyn.simulation.trajectory_columns import motion_columns
 
 _TOLERANCE = 1e-7            # error of a step of the prediction, relative to the state plus characteristic values
@@ -235,11 +235,8 @@ def check_observer(scenario: Scenario, model: Model, prescribed: Mask, warnings:
 def _full_gain(settings: ObserverSettings, model: Model) -> tuple[Array, Array]:
     """Return the gain (2 nv, measured) and the indices of the measured coordinates among q, then v."""
     place, names = settings.place.at("gain"), [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
-    rows = [find_index(name, names, "row of the gain", place) for name in settings.rows]
-    columns = [find_index(name, names, "column of the gain", place) for name in settings.columns]
-    for axis, selected in (("row", rows), ("column", columns)):
-        if len(set(selected)) < len(selected):
-            raise ScenarioError(f"a {axis} of the gain is given twice", place=place)
+    rows = find_indices(settings.rows, names, "row of the gain", place)
+    columns = find_indices(settings.columns, names, "column of the gain", place)
     gain = np.zeros((len(names), len(columns)))
     gain[rows] = settings.gain
     return gain, np.array(columns, dtype=np.int64)

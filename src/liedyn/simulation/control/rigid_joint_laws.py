@@ -29,7 +29,7 @@ from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.control_law import LawContext, controlled_coordinates, error_gains, not_controllable_error
 from liedyn.simulation.control.thrusts import input_name, setpoint_thrusts, thrust_columns
-from liedyn.simulation.name_binding import bind_joints, find_index, normalize_quaternions, write_values
+from liedyn.simulation.name_binding import bind_joints, find_indices, normalize_quaternions, write_values
 from liedyn.simulation.signals.signal_compiler import SignalPurpose
 from liedyn.simulation.trajectory_columns import coordinate_columns, current_names, thrust_names
 
@@ -224,16 +224,13 @@ def expand_gain(model: Model, rows: Sequence[str], columns: Sequence[str], gain:
     Raises ScenarioError for an unknown or repeated name.
     """
     names = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
-    at = [find_index(name, names, "column of a gain", place) for name in columns]
+    at = find_indices(columns, names, "column of a gain", place)
     names_of_inputs = (*coordinate_columns(model, "tau"), *thrust_names(model))
     for name in rows:
         if name.startswith("a."):
             raise ScenarioError("a row of a gain is the force of a joint or a thrust", place=place, found=name,
                                 expected="tau.… or thrust.…")
-    inputs = [find_index(name, names_of_inputs, "row of a gain", place) for name in map(current_names(model), rows)]
-    for axis, selected in (("row", inputs), ("column", at)):
-        if len(set(selected)) < len(selected):
-            raise ScenarioError(f"a {axis} of the gain is given twice", place=place)
+    inputs = find_indices(map(current_names(model), rows), names_of_inputs, "row of a gain", place)
     full = np.zeros((len(rows), 2 * model.nv))
     full[:, at] = np.array(gain)
     return full, np.array(inputs)
