@@ -31,6 +31,13 @@ def test_two_patterns_of_one_length_are_an_error():
         values_by_name({"leg_l*": 1, "*_left": 2}, NAMES, "joint")
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_separate_entry_settles_two_patterns_of_one_length(order):
+    """It may stand behind the patterns: the message of the error advises it."""
+    values = {"leg_l*": 1, "*_left": 2, "leg_left": 3}
+    assert values_by_name(dict(list(values.items())[::order]), NAMES, "joint") == {"leg_left": 3}
+
+
 def test_a_pattern_without_match_is_an_error():
     with pytest.raises(NameLookupError, match="armm"):
         values_by_name({"armm": 1}, NAMES, "joint")

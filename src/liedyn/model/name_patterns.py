@@ -36,18 +36,19 @@ def values_by_name(values: Mapping[str, Value], names: Sequence[str], kind: str)
 
 def most_specific(matches: Iterable[tuple[str, float, Value]],
                   conflict: Callable[[str, Value, Value], Exception]) -> dict[str, Value]:
-    """Return the value of the highest rank of each name. Raises conflict(name, first, second) for two of one rank.
+    """Return the value of the highest rank of each name. Raises conflict(name, first, second) for two of this rank.
 
     matches  (name, rank of a pattern that matches it, value)
     """
-    best: dict[str, tuple[float, Value]] = {}
+    best: dict[str, tuple[float, list[Value]]] = {}
     for name, rank, value in matches:
-        other = best.get(name)
-        if other and other[0] == rank:
-            raise conflict(name, other[1], value)
-        if not other or other[0] < rank:
-            best[name] = rank, value
-    return {name: value for name, (_, value) in best.items()}
+        highest, values = best.get(name, (rank, []))
+        if rank >= highest:
+            best[name] = rank, [*(values if rank == highest else ()), value]
+    for name, (_, values) in best.items():
+        if len(values) > 1:
+            raise conflict(name, *values[:2])
+    return {name: values[0] for name, (_, values) in best.items()}
 
 
 def pattern_rank(pattern: str, names: Sequence[str]) -> float:
