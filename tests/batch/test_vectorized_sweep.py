@@ -53,3 +53,15 @@ def test_what_two_values_make_together_has_no_map():
     """The first and smallest values of both agree with any map through them; the largest do not."""
     values = np.sort(VALUES)
     assert not map_of(lambda x: np.array([x[0] * x[1]]), values, values).is_affine
+
+
+def test_a_run_with_other_constants_than_the_first_runs_is_not_vectorized():
+    """Code of the batch contains the constants that are equal in the runs from which the map was determined."""
+    def numbers(x):
+        return np.array([x[0] ** 2, x[0] ** 3, 7.0 if x[0] < 5.0 else 8.0])
+
+    found = AffineParameterMap(numbers, [VALUES], [], numbers(origin_values([VALUES])), 2, 0)
+    assert found.varying_indices.tolist() == [0]
+    rows, excluded = found.rows([np.array([0.2, 6.0, 0.4])])
+    assert excluded.tolist() == [False, True, False]
+    np.testing.assert_array_equal(rows[[0, 2]], [numbers([0.2]), numbers([0.4])])

@@ -25,3 +25,11 @@ def test_what_has_no_effect_has_a_note(scenario, case):
     limits, keys, note = CASES[case]
     warnings = prepare(scenario(BLOCK % limits, **keys), ()).warnings
     assert [one.message for one in warnings] == ([note] if note else [])
+
+
+@pytest.mark.parametrize("keys, note", [
+    ({"saturate": {"thrust.fan": 3}}, "saturate has no effect on thrusts: `actuators` and `control` drive none of them"),
+    ({"saturate": {"thrust.fan": 3}, "actuators": {"fan": 1}}, None), ({"saturate": True}, None)])
+def test_limits_of_thrusts_that_nothing_drives(scenario, keys, note):
+    robot = BLOCK % "effort: 3" + "actuators: {fan: {link: b, limits: [0, 6]}}"
+    assert [one.message for one in prepare(scenario(robot, **keys), ()).warnings] == ([note] if note else [])
