@@ -61,10 +61,10 @@ def find_index(name: str, names: Sequence[str], kind: str, place: Place) -> int:
     return list(names).index(name)
 
 
-def find_indices(wanted: Iterable[str], names: Sequence[str], kind: str, place: Place) -> list[int]:
-    """Return the indices of several names. Raises ScenarioError for a name that does not exist or is repeated."""
+def find_indices(selected: Iterable[str], names: Sequence[str], kind: str, place: Place) -> list[int]:
+    """Return the indices of the selected names. Raises ScenarioError for a name that does not exist or is repeated."""
     indices: list[int] = []
-    for name in wanted:
+    for name in selected:
         index = find_index(name, names, kind, place)
         if index in indices:
             raise ScenarioError(f"a {kind} is given twice", place=place, found=name)
