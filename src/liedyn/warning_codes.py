@@ -198,7 +198,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "rows-left-out": (
         INFO, "Rows of a file with the comment `missing` lack a value of the motion and are left out. Nothing to do."),
     "interpolated": (WARN, "Topics of a ROS bag with other times were interpolated. Compare their rates with the motion."),
-    "time-gaps": (WARN, "Messages of a ROS bag are missing. Do not rely on derived velocities and accelerations near a gap."),
+    "time-gaps": (
+        WARN, "Messages of a ROS bag or rows are missing. Do not rely on derived velocities and accelerations near a gap."),
     "time-jitter": (WARN, "Messages of a ROS bag have irregular times. Check that stamps are those of the measurement."),
     "clock-jump": (WARN, "Stamps of a ROS bag jump, but the times of the recorder do not. Cut the bag there."),
     "other-base-frame": (
@@ -228,6 +229,24 @@ _TABLE: dict[str, tuple[str, str]] = {
     "many-columns": (WARN, "The result has many columns. Choose among them with `--wrt` and `--joint`."),
     "compared": (INFO, "The maximum difference of derivatives from finite differences (`--verify`). Nothing to do."),
     # identification
+    "outliers": (WARN, "Single rows of a recording differ from both neighbours. Omit them, or repair the sensor."),
+    "position-jumps": (WARN, "Recorded positions jump between two rows. Check for missing rows, and the encoder."),
+    "coarse-positions": (
+        WARN, "Recorded positions have a coarse resolution: most rows repeat the previous one. Record at a lower rate, or with a "
+        "finer encoder."),
+    "joints-at-rest": (
+        WARN, "Joints do not move in a recording that does not determine all parameters. Move them, or fix them in the robot "
+        "file."),
+    "short-recording": (WARN, "A recording has few rows for the number of parameters. Record for longer, or at a higher rate."),
+    "constant-positions": (
+        WARN, "The model does not explain the torques, and a recorded position is constant while other joints move. Check the "
+        "encoder."),
+    "saturated-torques": (
+        WARN, "The model does not explain the torques, and a recorded torque stays at its extreme. Check the range of the sensor "
+        "and of the motor."),
+    "suspected-columns": (
+        WARN, "The model explains the torques much better if columns are swapped, or with another sign, unit, delay or gravity. "
+        "Check these columns."),
     "not-physical": (WARN, "Estimated parameters have physically impossible values. Check signs of torques, axes and gravity."),
     "unlike-robot-file": (
         WARN, "Estimates differ from the robot file by their sign or by one factor. Check signs and units of torques."),

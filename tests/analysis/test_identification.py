@@ -433,10 +433,10 @@ def test_torques_with_the_opposite_sign_give_no_physical_robot(arm):
 
 def test_torques_in_another_unit_are_asked_for(arm):
     model, t, q, _, tau = arm
-    for factor, words in ((1000.0, "1000"), (1.0 / 9.81, "0.102")):
+    for factor, words, unit in ((1000.0, "1000", "they seem to be in Nmm"), (1.0 / 9.81, "0.102", "check the units")):
         fit = ld.identify(model, t, q, factor * tau)
         assert fit.verdict == f"the model explains the torques, which are {words} times those of the robot file"
-        assert f"about {words} times those of the robot file (inertia and weight): check the units" in str(fit.warnings[-1])
+        assert f"about {words} times those of the robot file (inertia and weight): {unit}" in str(fit.warnings[-1])
 
 
 def test_wrong_units_are_found_although_friction_and_single_masses_differ(arm):
@@ -834,7 +834,7 @@ def test_a_residual_far_above_the_noise_is_a_misfit_without_colour(swinging):
     measured = tau + 0.01 * np.random.default_rng(0).standard_normal(tau.shape)
     fit = ld.identify(model, t, q, measured, smooth=0.3)
     assert all(joint.white and joint.residual > 10 * joint.passed * joint.noise for joint in fit.joints)
-    assert fit.verdict == "the model does not explain the torques of shoulder, elbow" and not fit.reliable.any()
+    assert fit.verdict.startswith("the model does not explain the torques of shoulder, elbow") and not fit.reliable.any()
     assert any("times the noise" in note and "not white" not in note for note in map(str, fit.warnings))
     lines = parameter_text(model, fit.base, fit).splitlines()
     assert sum("NOT RELIABLE (misfit)" in line for line in lines) == len(fit)
@@ -890,7 +890,7 @@ def test_zero_offsets_of_encoders_are_found_where_gravity_reveals_them(name, det
 def test_without_zero_offsets_the_parameters_are_wrong(ur5):
     data = with_zero_offsets(ur5, {"shoulder_lift_joint": 0.05}, noise=1e-3)
     wrong, right = ld.identify(ur5, **data), ld.identify(ur5, **data, zero_offsets="shoulder_l*")
-    assert off(wrong).max() > 20.0 and off(right).max() < 5.0 and right.nonlinear.names == ("zero_offset.shoulder_lift_joint",)
+    assert off(wrong).max() > 10.0 and off(right).max() < 5.0 and right.nonlinear.names == ("zero_offset.shoulder_lift_joint",)
     assert len(wrong.nonlinear.names) == 0
 
 

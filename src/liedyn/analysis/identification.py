@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.analysis.column_repairs import MisfittingMotion, repair_warnings
 from liedyn.analysis.nonlinear_parameters import LinearizationPoint, NonlinearParameters, zero_offsets_to_estimate
 from liedyn.analysis.numerical_differentiation import ROUNDING
 from liedyn.analysis.numerical_differentiation import noise as noise_of
@@ -24,7 +25,17 @@ from liedyn.analysis.recorded_motion import (
     require_columns,
 )
 from liedyn.analysis.recorded_robot import as_recorded, attached_warnings, robot_of, unknown_warnings
-from liedyn.analysis.recording_checks import ALIKE, conversion_hint, is_far, scale_text, torque_scale, unit_warnings, unwrapped
+from liedyn.analysis.recorded_signals import signal_warnings, suspect_warnings
+from liedyn.analysis.recording_checks import (
+    ALIKE,
+    conversion_hint,
+    is_far,
+    scale_text,
+    torque_scale,
+    torque_unit,
+    unit_warnings,
+    unwrapped,
+)
 from liedyn.analysis.smoothing import NoisySamples, noisy_samples
 from liedyn.analysis.weighted_least_squares import (
     ESTIMABLE,
@@ -73,12 +84,17 @@ _SHARE = 1e-3         # of the information about a parameter: a misfit of a join
 _NEGATIVE = 4.0       # deviations below zero from which a sum of masses, moments of inertia and losses is negative
 _POSITIVE = ("mass", "Ixx", "Iyy", "Izz", "armature", "damping", "friction")       # of every physical robot
 _PASSIVE = ("damping", "friction", "stiffness")
+# faults of recordings, in the verdict
+_CAUSE_CODES = {"degrees", "time-unit", "outliers", "position-jumps", "coarse-positions", "time-gaps", "constant-positions",
+                "saturated-torques", "suspected-columns", "joints-at-rest", "short-recording"}
+_FEW = 1.5            # equations of each parameter: a recording with fewer is too short to test the fit
 _SEVERAL = 3          # values that all have another sign than the robot file, if no value is impossible
 _STEPS = 30           # of Gauss-Newton iterations
 _SMALL_STEP = 1e-3    # of the standard deviation: a smaller step is the last one
 _LONGEST_STEP = 0.3   # of the characteristic unit: rad
 _VAGUE = 0.1          # of the same: a parameter with a larger deviation is not determined
 _NEGLIGIBLE = 0.01    # of the torques of inertia and weight of the robot file: noise or rounding instead of torques
+_OTHER_SCALE = 5.0    # times the common scale of the torques: the torque of a joint has another scale
 _CANCELS = 0.3        # of its parts: a smaller difference of a constant force from the robot file's means that it fits the motion
 _SLIGHT = 0.01        # a systematic error that leaves the deviation below this part of the value does no harm
 
@@ -175,13 +191,15 @@ class Identification(Immutable):
 
     @property
     def verdict(self) -> str:
-        """Whether the model explains the torques; otherwise the joints with a misfit. Joints whose torque has the wrong sign."""
-        misfit = [joint.joint for joint in self.joints if not joint.explained]
+        """Whether the model explains the torques; otherwise the joints with a misfit. Probable faults of the recording."""
+        misfit = [f"{joint.joint} ({joint.candidate})" if joint.candidate else joint.joint for joint in self.joints
+                  if not joint.explained]
         text = f"does not explain the torques of {list_names(misfit, 6)}" if misfit else "explains the torques"
         remark = f", which are {scale_text(abs(self.scale))} times those of the robot file" if is_far(abs(self.scale)) else ""
         if flipped := _flipped(self.joints):
             remark += f"; {_sign_text(flipped)}"
-        return f"the model {text}{remark}"
+        causes = list_names([warning.message for warning in self.warnings if warning.code in _CAUSE_CODES], 3, "; ")
+        return f"the model {text}{remark}{'; ' * bool(causes)}{causes}"
 
     @property
     def premise(self) -> str:
@@ -407,6 +425,9 @@ def prepared(model: Model, t: Array, motion: RecordedArrays, options: Identifica
     if model.nc:                                               # forces of followers act on the coordinates that move them
         projection = model.elimination().projection
         tau, missing = tau @ projection, (missing @ np.abs(projection)) > 0.0
+    known = {warning.code for warning in motion.warnings}                     # gaps of a ROS bag
+    faults = [warning for warning in signal_warnings(model, t, motion.q, tau, derived=motion.v is None or motion.a is None)
+              if warning.code not in known]
     samples, warnings = noisy_samples(model, t, motion, options.smooth)
     rows = RegressorRows(model, base, motion, tau, samples, columns, ~missing, zero_offsets_to_estimate(model, base, ()))
     raw = rows.equations()
@@ -414,7 +435,7 @@ def prepared(model: Model, t: Array, motion: RecordedArrays, options: Identifica
     used = ~(missing | constant)
     rows, raw = replace(rows, used=used), raw * used[:, None]
     warnings += _unmeasured_warnings(model, missing, constant)
-    return PreparedEquations(kinds, rows, raw, tau, motion, (*motion.warnings, *warnings))
+    return PreparedEquations(kinds, rows, raw, tau, motion, (*motion.warnings, *faults, *warnings))
 
 
 def _identify(model: Model, t: Array, recorded: RecordedArrays, options: IdentificationOptions,
@@ -454,10 +475,16 @@ def _identify(model: Model, t: Array, recorded: RecordedArrays, options: Identif
                    zip(tested, used, raw[:, :, -1].T, expected.T, strict=True))
     residual, force = (np.where(used, np.sqrt(np.mean(x**2, axis=0)), np.nan) for x in (misfit, tau))
     scale = _scale_of_torques(base, raw, values, forces)
-    warnings = (*warnings, *_sign_warnings(model, tested, source),
+    ratios = np.abs([joint.ratio for joint in tested if joint.measured])
+    is_short = equation_count(equations.W) < _FEW * len(base)
+    if (is_short and not {RELIABLE, IMPRECISE, UNPHYSICAL} & {*verdicts}) or (
+            scale != 0.0 and ((ratios < abs(scale) / _OTHER_SCALE) | (ratios > _OTHER_SCALE * abs(scale))).any()):
+        scale = math.nan                                                  # not known, or not of all joints
+    warnings = (*warnings, *_sign_warnings(model, tested, source), *_cause_warnings(rows, tested, source),
                 *_fit_warnings(model, tested, residual, force, kinds, motion.passive),
+                *_extent_warnings(rows, equation_count(equations.W), is_short, verdicts),
                 *_warnings(base, verdicts, misfits, remedy), *_zero_offset_warnings(nonlinear),
-                *_unlike_warnings(base, values, sizes, verdicts, scale))
+                *_unlike_warnings(model, base, values, sizes, verdicts, scale, source))
     root_information = _root_information(equations.W, solution, tested, b)
     return Identification(values, deviations, relative, verdicts, misfits, scale_errors, nonlinear, root_information, model, base,
                           solution.condition, tested, scale, residual, force, len(raw), warnings)
@@ -556,18 +583,40 @@ class RegressorRows:
 
         raised, added  as in `NoisySamples.states`
         """
-        inner, passive = self.samples.inner, self.motion.passive
-        q, v, a = self.samples.states(raised, added)
-        N = None
-        q = q - self.point.shift
-        if self.model.nc:                                      # forces of followers act on the coordinates that move them
-            (q, v, a), N = follow_couplings(self.model, q, v, a), self.model.elimination().projection
+        inner = self.samples.inner
         f_ext = None if self.motion.f_ext is None else self.motion.f_ext[inner]
-        Y = inertial_regressor(self.model, q, v, a, passive, self.columns)[:, :, self.base.columns]
-        Y = Y if N is None else N.T @ Y
-        modelled = inverse_dynamics(self.model, q, v, a, f_ext=f_ext, passive=passive)
-        columns = self.point.columns(self.base, q, v, a, f_ext, passive, self.columns)
-        return np.concatenate([Y, columns, (self.tau[inner] - modelled)[:, :, None]], axis=2) * self.used[:, None]
+        q, v, a = self._moved(*self.samples.states(raised, added))
+        Y, modelled = self._forces(q, v, a, f_ext)
+        columns = self.point.columns(self.base, q, v, a, f_ext, self.motion.passive, self.columns)
+        return np.concatenate([Y[:, :, self.base.columns], columns, (self.tau[inner] - modelled)[:, :, None]],
+                              axis=2) * self.used[:, None]
+
+    def _moved(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+        """Return recorded states without zero offsets, and with followers at the positions of their couplings."""
+        q = q - self.point.shift
+        if self.model.nc:
+            q, v, a = follow_couplings(self.model, q, v, a)
+        return q, v, a
+
+    def _forces(self, q: Array, v: Array, a: Array, f_ext: Array | None) -> tuple[Array, Array]:
+        """Return the regressor (n, nv, P) of all parameters and the forces (n, nv) of the robot file."""
+        Y = inertial_regressor(self.model, q, v, a, self.motion.passive, self.columns)
+        if self.model.nc:                                      # forces of followers act on the coordinates that move them
+            Y = self.model.elimination().projection.T @ Y
+        return Y, inverse_dynamics(self.model, q, v, a, f_ext=f_ext, passive=self.motion.passive)
+
+    def forces(self, q: Array, v: Array, a: Array, f_ext: Array | None,
+               gravity: Sequence[float] | None) -> tuple[Array, Array]:
+        """Return the regressor of all parameters and the forces of the robot file at recorded states.
+
+        gravity  (3,); None: that of the robot
+        """
+        q, v, a = self._moved(q, v, a)
+        Y, modelled = self._forces(q, v, a, f_ext)
+        if gravity is None:
+            return Y, modelled
+        other = replace(self, model=self.model.with_changes(gravity=gravity))._forces(q, v, a, f_ext)[0]
+        return other, modelled + (other - Y) @ self.base.parameters.values
 
     def filtered(self, W: Array) -> Array:
         """Return equations (n, nv, b + 1) after the low-pass filter."""
@@ -709,8 +758,8 @@ def _scale_of_torques(base: BaseParameters, raw: Array, values: Array, units: Ar
     return 0.0 if negligible else scale
 
 
-def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts: Sequence[str],
-                     scale: float) -> list[LiedynWarning]:
+def _unlike_warnings(model: Model, base: BaseParameters, values: Array, sizes: Array, verdicts: Sequence[str],
+                     scale: float, source: Trajectory | None) -> list[LiedynWarning]:
     """Return warnings of impossible values, and of values that differ from the robot file by their sign or by a factor."""
     known = np.array([reliability in (RELIABLE, UNPHYSICAL) for reliability in verdicts], dtype=bool)
     known &= (np.abs(values) >= sizes) & (np.abs(base.values) > _LEAST_NOISE * base.sizes[base.columns])
@@ -725,7 +774,7 @@ def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts
                      "check that the columns tau contain the torques")
     elif is_far(abs(scale)):
         hints.append(f"the measured torques are about {scale_text(abs(scale))} times those of the robot file (inertia and "
-                     "weight): check the units of the torques, such as mA instead of N m, or the masses of the robot file")
+                     f"weight): {_unit_hint(model, scale, source)}")
     if not impossible:
         return [LiedynWarning("unlike-robot-file", hint) for hint in hints]
     hints = hints or ["check the signs of the torques, the joint axes and the gravity of the robot file"]
@@ -733,6 +782,15 @@ def _unlike_warnings(base: BaseParameters, values: Array, sizes: Array, verdicts
         LiedynWarning("not-physical",
                       f"NOT PHYSICAL: {len(impossible)} of {len(base)} base parameters ({list_names(impossible, 6)}): "
                       f"negative, but no mass, moment of inertia, armature, damping or friction is negative; {'; '.join(hints)}")]
+
+
+def _unit_hint(model: Model, scale: float, source: Trajectory | None) -> str:
+    """Return what to check where all torques have another scale than those of the robot file."""
+    unit = torque_unit(scale, "rad")
+    if not unit:
+        return "check the units of the torques, such as mA instead of N m, or the masses of the robot file"
+    conversion = conversion_hint(model, source, {"tau": unit}) if source is not None else ""
+    return f"they seem to be in {unit} instead of N m{'; ' * bool(conversion)}{conversion}"
 
 
 def _flipped(joints: Sequence[JointFit]) -> list[str]:
@@ -751,6 +809,21 @@ def _sign_warnings(model: Model, joints: Sequence[JointFit], source: Trajectory 
         return []
     hint = None if source is None else conversion_hint(model, source, {"tau": "-"}, flipped) or None
     return [LiedynWarning("torque-scale", _sign_text(flipped), hint=hint)]
+
+
+def _cause_warnings(rows: RegressorRows, joints: Sequence[JointFit], source: Trajectory | None) -> list[LiedynWarning]:
+    """Return warnings about probable causes in the recording, if the model does not explain the torques."""
+    misfit = [joint for joint in joints if not joint.explained]
+    if not misfit:
+        return []
+    model, samples, motion = rows.model, rows.samples, rows.motion
+    q, v, a = samples.states()
+    f_ext = None if motion.f_ext is None else motion.f_ext[samples.inner]
+    noise, ratios = (np.array([getattr(joint, name) for joint in joints]) for name in ("noise", "ratio"))
+    misfitting = MisfittingMotion(samples.t[samples.inner], q, v, a, f_ext, samples.t, rows.tau, noise, rows.used, ratios)
+    return [*suspect_warnings(model, samples.t, motion.q, rows.tau),
+            *repair_warnings(model, misfitting, rows.forces, source,
+                             delays=not all(joint.shifted for joint in misfit))]
 
 
 def _describe_residual(joint: JointFit) -> str:
@@ -784,6 +857,21 @@ def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: Array, for
         warnings.add("coloured-residuals",
                      f"the residuals of {list_names(coloured, 6)} are not white: the deviations count fewer independent "
                      "samples")
+    return warnings
+
+
+def _extent_warnings(rows: RegressorRows, equations: int, is_short: bool, verdicts: Sequence[str]) -> list[LiedynWarning]:
+    """Return warnings about joints that do not move, where parameters are not determined, and about too few rows."""
+    warnings, samples = [], rows.samples
+    moves = samples.chain.moves(samples.t, 0)
+    resting = [name for name, is_moving in zip(rows.model.v_names, moves, strict=True) if not is_moving]
+    if resting and {UNSEEN, MIXED} & {*verdicts}:
+        verb = "do" if len(resting) > 1 else "does"
+        warnings.append(LiedynWarning("joints-at-rest", f"{list_names(resting, 6)} {verb} not move in the recording"))
+    if is_short and len(resting) < rows.model.nv:
+        warnings.append(LiedynWarning("short-recording", f"the recording is short: {len(samples.t)} rows of "
+                                      f"{np.ptp(samples.t):.3g} s give {equations} independent equations for {len(rows.base)} "
+                                      "parameters"))
     return warnings
 
 

@@ -22,11 +22,12 @@ from liedyn.simulation.limits import limit_warnings, limits_exceeded
 from liedyn.simulation.name_binding import unwrap_angle, v_to_q_indices
 
 _DEGREES = 2.0           # angles may be in degrees if one of them exceeds its limit by this factor
-_GAP = 10.0              # times the median step: rows are missing there
+GAP = 10.0              # times the median step: rows are missing there
 _TURN = 360.0            # jump of an angle in degrees that wraps
 _JUMP = 60.0             # degrees: maximum change between rows without a jump, and maximum deviation of a jump from _TURN
 _FEW = 0.1               # of the jump: maximum of the median change between rows
 # Angles without limits may be in degrees if one of them
+_SLIGHT_RANGE = 1.0      # of an angle: it moves little in rad, and does not move in degrees
 _SWING = 4 * np.pi       # rad: turns by more than this in both directions,
 _FAST = 20.0             # rad/s: faster than this,
 _MOVING = 2 * np.pi      # rad: while every angle that moves has at least this range (not so for wheels of vehicles),
@@ -88,7 +89,7 @@ def unit_warnings(model: Model, t: Array, q: Array, v: Array | None, a: Array | 
     reason = "" if is_own else _in_degrees(model, q, v)
     if reason:
         units = {kind: _IN_DEGREES[kind] for kind in _kinds_in_degrees(model, t, q, v, a)}
-        conversion = conversion_hint(model, trajectory, units) if trajectory else ""
+        conversion = conversion_hint(model, trajectory, units, _names_in_degrees(model, q)) if trajectory else ""
         warnings.append(LiedynWarning("degrees", f"the angles seem to be in degrees: {reason}; "
                                       f"{conversion or 'the columns must be in rad'}"))
     return warnings
@@ -174,6 +175,22 @@ def torque_scale(measured: Array, expected: Array, like: float = _LIKE) -> float
 def is_far(scale: float) -> bool:
     """Return whether a ratio of torques is so far from 1 that these may be in other units."""
     return math.isfinite(scale) and not 1.0 / _FAR < scale < _FAR
+
+
+_TORQUE_UNITS = {"rad": ("Nmm", "Ncm", "kNm"), "m": ("mN", "kN")}
+_SCALE_ERROR = 0.4          # maximum error of a ratio to torques of the robot file, relative to that of a unit
+
+
+def torque_unit(scale: float, unit: str) -> str:
+    """Return the unit in which torques or forces seem to be, from their ratio to expected ones; empty if none fits.
+
+    unit  of the coordinate, rad or m
+    """
+    for text in _TORQUE_UNITS.get(unit, ()):
+        known = unit_of(text)
+        if known is not None and abs(abs(scale) * known.multiply / known.divide - 1.0) < _SCALE_ERROR:
+            return text
+    return ""
 
 
 def scale_text(scale: float) -> str:
@@ -412,7 +429,7 @@ def _wrong_rates(model: Model, t: Array, x: Array, rate: Array, kind: str,
 
 def _without_events(dt: Array, rows: int) -> Mask:
     """Return a mask of rows after which the next `rows` steps contain no event (two rows with the same time) and no gap."""
-    events = np.concatenate([[0], np.cumsum((dt <= 0.0) | (dt > _GAP * np.median(dt)))])
+    events = np.concatenate([[0], np.cumsum((dt <= 0.0) | (dt > GAP * np.median(dt)))])
     without: Mask = events[rows:] == events[:-rows]
     return without
 
@@ -438,6 +455,16 @@ def _in_degrees(model: Model, q: Array, v: Array) -> str:
     """
     text, unlimited = _degrees_by_limits(model, q)
     return text or ("" if unlimited is None else _without_limits(model, q, v, unlimited))
+
+
+def _names_in_degrees(model: Model, q: Array) -> list[str] | None:
+    """Return the angles with limits that exceed them or a turn, if others that move do not; otherwise None for all angles."""
+    places = [(k, i) for k, i in enumerate(v_to_q_indices(model)) if i >= 0 and model.v_units[k] == "rad"]
+    largest = {model.v_names[k]: float(np.abs(q[:, i]).max()) for k, i in places}
+    reach = {model.v_names[k]: float(np.fmin(max(abs(model.lower[k]), abs(model.upper[k])), 2.0 * np.pi)) for k, i in places}
+    names = [name for name, x in largest.items() if x > reach[name]]
+    still = {model.v_names[k] for k, i in places if np.ptp(q[:, i]) < _SLIGHT_RANGE}
+    return names if len(names) < len(places) - len(still - {*names}) else None
 
 
 def _degrees_by_limits(model: Model, q: Array) -> tuple[str, list[tuple[int, int]] | None]:

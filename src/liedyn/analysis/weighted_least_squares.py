@@ -202,7 +202,7 @@ def _extrapolated(moved: Array, root: Array, part: Array) -> Array:
 # wrong scale, a shift in time. What the columns of the regression explain is removed from such a candidate first. Without misfit,
 # its coefficient relative to its standard deviation is a standard normal number (score test).
 
-SIGNIFICANT = 4.0        # standard deviations; for seven candidates of six joints, chance exceeds this in 1 of 400 fits
+SIGNIFICANT = 4.0        # standard deviations; for eight candidates of six joints, chance exceeds this in 1 of 400 fits
 POWER = 2.33             # standard deviations beyond that: a torque so large is found in 99 of 100 fits
 _CHECK_ROUNDS = 3        # of the smallest scale error that is found: it adds to the noise by which it is judged
 _MIN_IMPROVEMENT = 1.05  # a round that adds less to that error ends them
@@ -217,7 +217,8 @@ _COLOURED = 1.5          # variance inflation from which a residual is reported 
 _MATERIAL_MISFIT = 1e-3  # of a joint's torque: a smaller torque that is not explained is no misfit of the model
 _CAUSES = {"offset": "a constant offset", "friction": "Coulomb friction", "damping": "damping (viscous friction)",
            "asymmetric": "damping that depends on the direction", "quadratic": "friction that is not linear in the velocity",
-           "stiffness": "a spring", "gain": "a wrong scale of the torque", "shift": "a time shift between q and tau"}
+           "stiffness": "a spring", "drift": "a drift of the torque", "gain": "a wrong scale of the torque",
+           "shift": "a time shift between q and tau"}
 ESTIMABLE = {_CAUSES[kind]: kind for kind in ("friction", "damping", "stiffness")}       # causes that are joint parameters
 
 
@@ -340,12 +341,12 @@ def joint_fits(model: Model, motion: FittedMotion, equations: FilteredEquations,
     for k in range(model.nv):
         x = motion.v[:, k]
         signals = {"offset": np.ones_like(x), "friction": x / np.hypot(x, speeds[k]), "damping": x, "asymmetric": np.abs(x),
-                   "quadratic": x * np.abs(x), "gain": fitted[:, k], "shift": rates[:, k]}
+                   "quadratic": x * np.abs(x), "drift": motion.t - motion.t.mean(), "gain": fitted[:, k], "shift": rates[:, k]}
         if k in q_of_v:
             signals["stiffness"] = motion.q[:, q_of_v[k]]
         candidates.append(low_pass(np.stack(list(signals.values()), axis=1)))
         names.append(list(signals))
-    of_force = {"gain": scaled, "shift": measured}
+    of_force = {"drift": measured, "gain": scaled, "shift": measured}
     tested = [np.array([name not in of_force or of_force[name][k] for name in row]) for k, row in enumerate(names)]
     single = [_scores(equations, k, C, tested[k]) for k, C in enumerate(candidates)]
     separate, residual = _separated(equations, candidates, single, tested)
