@@ -81,6 +81,22 @@ def test_messages_name_the_way(call, text, robot):
         call(robot)
 
 
+@pytest.mark.parametrize(("call", "error", "text"), [
+    (lambda model: ld.excite(model, position=[(-1, 1)]), ld.ArgumentError, "excite: position must be a Mapping, got list"),
+    (lambda model: ld.excite(model, velocity=1.0, noise={1: 0.5}), ld.NameLookupError, "noise: the robot has no moving joint 1"),
+    (lambda model: ld.consistent_parameters(["a"]), ld.ArgumentError, "fits must have entries of class Identification, got 'a'"),
+    (lambda model: ld.consistent_parameters([model]), ld.ArgumentError, "of class Identification, got <Model"),
+    (lambda model: ld.identify(model, np.arange(50), *np.sin(np.arange(100).reshape(2, 50, 1)), zero_offsets=3), ld.ArgumentError,
+     "identify: zero_offsets must be a Sequence or str, got int"),
+    (lambda model: ld.base_parameters(model, joints="damping"), ld.NameLookupError, "expected a sequence of names, such as "),
+    (lambda model: ld.base_parameters(model, tolerance=-1), ld.UsageError, "tolerance must be a number >= 0 and < 1, got -1"),
+])
+def test_entries_and_keys_of_another_class(call, error, text, robot):
+    """They were AttributeError and TypeError of Python."""
+    with pytest.raises(error, match=text):
+        call(ld.build(robot))
+
+
 def test_methods_with_options_name_unknown_ones():
     """As functions do: `run.plot("positions", agianst=other)` was a TypeError of Python, without the arguments."""
     classes = [one for name in ld.__all__ if inspect.isclass(one := getattr(ld, name))]

@@ -6,7 +6,7 @@ import os
 import sys
 import types
 import typing
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from typing import Any, TypeVar, cast
 
@@ -114,7 +114,7 @@ def _flag(function: Callable[..., Any], name: str, value: object) -> bool | None
 def check_kinds(function: Callable[..., Any], values: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Raise ArgumentError for the first value whose class does not match the annotation of its parameter.
 
-    Numbers are compared if the error that is handled is not one of liedyn.
+    Numbers, keys of mappings and entries of sequences are compared if the error that is handled is not one of liedyn.
     """
     for name, kinds in _kinds(function).items():
         if name in values and not isinstance(values[name], kinds):
@@ -131,6 +131,54 @@ def check_kinds(function: Callable[..., Any], values: Mapping[str, Any], options
         value = values.get(name, options.get(name, 0.0))
         if not (optional and value is None) and not hasattr(value, "__float__") and not hasattr(value, "__index__"):
             raise ArgumentError(f"{_public_name(function)}: {name} must be a number, got {f'{value!r}':.60}")
+    for name, containers in _containers(function).items():
+        if (value := values.get(name, options.get(name))) is not None:
+            _check_contents(f"{_public_name(function)}: {name}", value, containers)
+
+
+def _check_contents(subject: str, value: object, containers: Mapping[type, type]) -> None:
+    """Raise ArgumentError for a value of none of the classes {class: class of keys or entries}, or with other keys or entries."""
+    for container, kind in containers.items():
+        if isinstance(value, container):
+            wrong = [x for x in cast(Iterable[object], value) if not isinstance(x, kind)] if kind is not object else []
+            if wrong:
+                part = "keys" if container is Mapping else "entries"
+                raise ArgumentError(f"{subject} must have {part} of class {kind.__name__}, got {f'{wrong[0]!r}':.60}")
+            return
+    raise ArgumentError(f"{subject} must be a {' or '.join(kind.__name__ for kind in containers)}, got {_kind(value)}")
+
+
+_NUMBERS = (bool, int, float, complex)        # classes that those of NumPy stand for
+
+
+@cache
+def _containers(function: Callable[..., Any]) -> dict[str, dict[type, type]]:
+    """Return the classes of parameters annotated as mappings or sequences, or as one of them and other classes.
+
+    The value of each class is that of its keys or entries; object stands for any, as of arrays and numbers.
+    """
+    annotated: dict[str, dict[type, type]] = {}
+    for name, hint in _hints(function).items():
+        parts = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+        classes = {typing.get_origin(part): typing.get_args(part)[0] for part in parts
+                   if typing.get_origin(part) in (Mapping, Sequence)}
+        remaining = [typing.get_origin(part) or part for part in parts
+                  if part is not types.NoneType and typing.get_origin(part) not in classes]
+        if classes and name != "return":
+            single = all(inspect.isclass(kind) and kind not in _NUMBERS for kind in remaining)
+            containers = {container: kind if inspect.isclass(kind) and kind not in _NUMBERS else object
+                          for container, kind in classes.items()}
+            alternatives = dict.fromkeys(remaining, object) if single else {object: object}
+            annotated[name] = cast(dict[type, type], containers | alternatives)
+    return annotated
+
+
+@cache
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except NameError:                             # names that are imported for type checkers only
+        return {}
 
 
 @cache
@@ -153,12 +201,8 @@ def _kind(value: object) -> str:
 @cache
 def _kinds(function: Callable[..., Any]) -> dict[str, tuple[type, ...]]:
     """Return the classes of the parameters annotated with classes only, if one of these is a path or a class of liedyn."""
-    try:
-        hints = typing.get_type_hints(function)
-    except NameError:                             # names that are imported for type checkers only
-        return {}
     classes = {}
-    for name, hint in hints.items():
+    for name, hint in _hints(function).items():
         parts = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
         kinds = tuple(typing.get_origin(part) or part for part in parts)
         ours = any(kind is os.PathLike or getattr(kind, "__module__", "").startswith("liedyn") for kind in kinds)

@@ -277,6 +277,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "recordings-contradict": (
         WARN, "The estimates of several recordings differ by more than their deviations. Check that they are of one robot with "
         "one payload, and compare the fits."),
+    "recording-repeated": (
+        WARN, "Several fits are of one recording, whose information counts several times. Pass each fit once."),
     "consistent-misfit": (
         WARN, "The consistent parameters contradict the recordings. Check the recordings, or lower the weight of the robot "
         "file."),

@@ -236,6 +236,13 @@ def test_recordings_that_contradict_each_other_are_told(chain):
         ld.consistent_parameters([fits[0], fitted(chain, chain.with_changes(mass={"two": 3.0}), 0.02)])
 
 
+def test_a_fit_that_is_passed_twice_is_told(chain):
+    fits = [fitted(chain, chain.with_changes(mass={"two": m}), noise=1e-3) for m in (2.0, 2.01)]
+    codes = [warning.code for warning in ld.consistent_parameters([*fits, fits[0]]).warnings]
+    assert "recording-repeated" in codes
+    assert "recording-repeated" not in [warning.code for warning in ld.consistent_parameters(fits).warnings]
+
+
 @pytest.mark.parametrize("weight", [1.0, 25.0])
 def test_the_weight_is_the_deviation_of_the_robot_file(chain, weight):
     """Mass and second moments of mass of a link are known to 1 / sqrt(weight), and a joint parameter to half of this."""

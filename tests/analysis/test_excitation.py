@@ -168,6 +168,9 @@ def test_predicted_deviations_are_those_of_estimates(arm, motion):
 def test_a_rehearsal_identifies_what_is_predicted(arm, joints):
     """Errors are about one predicted deviation; another seed gives other errors."""
     motion = ld.excite(arm, **OPTIONS | {"joints": joints})
+    for seed, error in ((-1, ld.UsageError), (1.5, ld.UsageError), ("a", ld.ArgumentError)):
+        with pytest.raises(error, match="seed must be"):
+            motion.rehearse(seed)
     fit = motion.rehearse(3)
     assert fit.names == motion.names and fit.verdict == "the model explains the torques"
     assert np.abs(fit.deviations / motion.deviations - 1.0).max() < 0.15

@@ -936,6 +936,15 @@ def test_derivatives_by_zero_offsets_are_exact(tmp_path):
     np.testing.assert_allclose(columns, differences, rtol=0, atol=1e-7 * np.abs(columns).max())
 
 
+def test_no_zero_offset_is_determined(swinging):
+    """By the force of the last joint alone. The fit is that without zero offsets; it was an error of shapes."""
+    model, t, q, v, a, tau = swinging
+    tau = tau * [np.nan, 1.0]
+    fit = ld.identify(model, t, q, tau, v=v, a=a, zero_offsets=["elbow"])
+    np.testing.assert_array_equal(fit.values, ld.identify(model, t, q, tau, v=v, a=a).values)
+    assert np.isnan(fit.nonlinear.values).all() and fit.nonlinear.verdicts == ("not separable",)
+
+
 def test_zero_offsets_of_joints_that_have_none(tmp_path):
     (tmp_path / "coupled.yaml").write_text(COUPLED)
     model = ld.load(tmp_path / "coupled.yaml")

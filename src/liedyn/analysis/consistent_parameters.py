@@ -284,7 +284,8 @@ def consistent_parameters(fits: Identification | Sequence[Identification], *, pr
     misfit = float(np.sum((problem.A @ u - problem.d)**2)) + problem.fixed
     count = int(np.isfinite([fit.deviations for fit in fits]).any(axis=0).sum())
     zero_offsets = _common_zero_offsets(fits)
-    warnings = [*prior.warnings, *_contradiction_warnings(fits), *_zero_offset_warnings(fits, zero_offsets, model),
+    warnings = [*prior.warnings, *_repetition_warnings(fits), *_contradiction_warnings(fits),
+                *_zero_offset_warnings(fits, zero_offsets, model),
                 *_misfit_warnings(misfit, count, prior_weight),
                 *_offset_warnings(base.parameters.names, values, np.sqrt(variance))]
     changes = prior.changes(values)
@@ -305,6 +306,16 @@ def _check_fits(fits: Sequence[Identification]) -> None:
         if fit.base.parameters.names != first.base.parameters.names or fit.model != first.model:
             raise UsageError("the fits are of different robots, gravities or parameters: expected fits of one robot with the "
                              "same joint parameters")
+
+
+def _repetition_warnings(fits: Sequence[Identification]) -> Iterator[LiedynWarning]:
+    """Return a warning about fits that are of one recording."""
+    repeated = [k for k, fit in enumerate(fits) if any(
+        np.array_equal(fit.values, other.values) and np.array_equal(fit.root_information, other.root_information)
+        for other in fits[:k])]
+    if repeated:
+        yield LiedynWarning("recording-repeated", f"fits {', '.join(map(str, repeated))} (counted from 0) repeat others: the "
+                            "information of one recording counts several times, and deviations are too small")
 
 
 def _contradiction_warnings(fits: Sequence[Identification]) -> Iterator[LiedynWarning]:
@@ -487,7 +498,7 @@ def _prior_of(model: Model, base: BaseParameters, only: Sequence[str] | None) ->
     selected = set(links)
     if only is not None:
         selected = set()
-        for pattern in only:
+        for pattern in [only] if isinstance(only, str) else only:
             if not (matches := matching_names(pattern, list(links))):
                 raise unknown_name("moving link", pattern, list(links))
             selected.update(matches)

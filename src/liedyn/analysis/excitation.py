@@ -26,6 +26,7 @@ from liedyn.analysis.identification import Identification, identify, value_sizes
 from liedyn.analysis.moves import MAX_ROWS, Limit, MoveState, limit_of_texts, limits_by_name
 from liedyn.analysis.recorded_motion import trajectory_of
 from liedyn.arrays import Array, ArrayLike, Mask
+from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.constraints.couplings import reduced_model
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.inertial_parameters import (
@@ -40,6 +41,7 @@ from liedyn.immutable import Immutable
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.model import Model
 from liedyn.model.name_patterns import matching_names
+from liedyn.public_calls import explained
 from liedyn.simulation.limits import motion_limits
 
 NOISE = 0.01              # of the force limit: default noise of a measured torque
@@ -124,9 +126,10 @@ class Excitation(Immutable):
     def __repr__(self) -> str:
         return f"<Excitation of {self.model.name}: {len(self.base)} base parameters, {self.summary}>"
 
+    @explained
     def at(self, t: ArrayLike) -> MoveState:
         """Return q, v and a at the times t, a number or an (N,) array. The motion is periodic."""
-        times = np.asarray(t, dtype=float)
+        times = as_array(t, "t", ())
         if not np.isfinite(times).all():
             raise ConfigurationError("a time of the motion is not finite")
         k = 2.0 * np.pi / self.period * np.arange(1, len(self.sine) + 1)
@@ -139,13 +142,17 @@ class Excitation(Immutable):
         t = _row_times(self.duration, self.rate)
         return trajectory_of(self.model, t, *self.at(t))
 
+    @explained
     def rehearse(self, seed: int = 0) -> Identification:
         """Return what `identify` finds from this motion with simulated noise of the torques; q, v and a are exact.
 
         Its deviations are those that the noise in the data shows. `deviations` are those that are predicted.
+
+        Raises UsageError for a seed that is no integer >= 0.
         """
+        _check_integers(("seed", seed, 0))
         t = _row_times(self.duration, self.rate)
-        motion, rng = self.at(t), np.random.default_rng(seed)
+        motion, rng = self.at(t), np.random.default_rng(int(seed))
         sigma = np.where(self.model.follows, 0.0, self.noise) if self.model.nc else self.noise
         tau = inverse_dynamics(self.model, *motion) + rng.standard_normal((len(t), self.model.nv)) * sigma
         tau[:, np.isinf(sigma)] = np.nan
@@ -272,14 +279,19 @@ def _settings(duration: float, period: float | None, harmonics: int, rate: float
     if round(count) < 1 or abs(count - round(count)) > WHOLE * count:
         raise UsageError(f"duration must be a multiple of the period {period:g} s, so that the motion ends at rest; got "
                          f"{duration:g}")
-    for name, x, minimum in (("harmonics", harmonics, 2), ("starts", starts, 1), ("seed", seed, 0)):
-        if isinstance(x, bool) or not minimum <= x < np.inf or int(x) != x:
-            raise UsageError(f"{name} must be an integer >= {minimum}, got {x!r}")
+    _check_integers(("harmonics", harmonics, 2), ("starts", starts, 1), ("seed", seed, 0))
     if criterion not in CRITERIA:
         raise UsageError(f"criterion must be one of {', '.join(CRITERIA)}, got {criterion!r}")
     if duration * rate > MAX_ROWS:
         raise UsageError(f"duration {duration:g} s at a rate of {rate:g} Hz needs more than {MAX_ROWS} rows; reduce one of them")
     return Settings(duration, period, int(harmonics), rate, criterion, int(starts), int(seed))
+
+
+def _check_integers(*values: tuple[str, int, int]) -> None:
+    """Raise UsageError for the first of (name, value, minimum) that is no integer of at least the minimum."""
+    for name, x, minimum in values:
+        if isinstance(x, bool) or not minimum <= x < np.inf or int(x) != x:
+            raise UsageError(f"{name} must be an integer >= {minimum}, got {x!r}")
 
 
 def _check_robot(model: Model) -> None:

@@ -490,21 +490,21 @@ def _identify(model: Model, t: Array, recorded: RecordedArrays, options: Identif
                           solution.condition, tested, scale, residual, force, len(raw), warnings)
 
 
-def _iterated(rows: RegressorRows, raw: Array, point: LinearizationPoint,
+def _iterated(rows: RegressorRows, linear: Array, point: LinearizationPoint,
               min_noise: Array) -> tuple[RegressorRows, Array, FilteredEquations, dict[str, str]]:
     """Return rows whose forces are linearized at the solution, their equations, and verdicts {name: ...} of nonlinear parameters
     that the recording does not determine. These keep their values.
 
-    raw    equations without nonlinear parameters
-    point  where to start
+    linear  equations without nonlinear parameters
+    point   where to start
     """
     base, undetermined, count = rows.base, dict[str, str](), 0
     b, units = len(base), base.sizes[base.columns]
     if point.names:                                            # of which parameters depend is judged with those of the motion
-        point = replace(point, change=fit(rows.filtered(raw), min_noise, units).x)
+        point = replace(point, change=fit(rows.filtered(linear), min_noise, units).x)
     while True:
         rows, count = replace(rows, point=point), count + 1
-        raw = rows.equations() if point.names else raw
+        raw = rows.equations() if point.names else linear
         W = rows.filtered(raw)
         solution = fit(W, min_noise, np.r_[units, point.sizes])
         steps, deviations = solution.x[b:], np.sqrt((solution.root**2).sum(axis=1))[b:]

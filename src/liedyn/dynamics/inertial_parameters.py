@@ -12,7 +12,7 @@ from liedyn.dynamics.batching.calls import evaluate, handle_failed_states, raise
 from liedyn.dynamics.constraints.couplings import follow_couplings, reduced_model
 from liedyn.dynamics.force_elements import check_without_elements
 from liedyn.dynamics.scales import Scales, model_scales
-from liedyn.errors import ComputationError, NameLookupError, summarized
+from liedyn.errors import ComputationError, NameLookupError, UsageError, summarized
 from liedyn.immutable import Immutable
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.regressor import (
@@ -293,6 +293,8 @@ def joint_parameter_kinds(model: Model, passive: bool, joints: Sequence[str] | N
     joints: these kinds; None: armature, and with `passive` all, as far as the model has values that are not zero. Raises
     NameLookupError for an unknown kind.
     """
+    if isinstance(joints, str):
+        raise NameLookupError(f"joints is the text {joints!r}: expected a sequence of names, such as [{joints!r}]")
     if joints is not None:
         for kind in joints:
             if kind not in JOINT_PARAMETERS:
@@ -444,6 +446,8 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
         For a robot with loops, whose forces determine fewer parameters; use `Model.spanning_tree` for all.
     ComputationError
         If the rank of the regressor is not clear, or no parameter has an effect.
+    UsageError
+        For a tolerance that is no number from 0 to 1.
     NameLookupError, ShapeError, ConfigurationError
         As `regressor`.
 
@@ -459,6 +463,8 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     >>> [ld.base_parameters(model).regrouping(k) for k in (1, 2)]
     ['hz.upper - mass.lower', 'Iyy.upper + mass.lower']
     """
+    if not 0.0 <= tolerance < 1.0:
+        raise UsageError(f"tolerance must be a number >= 0 and < 1, got {tolerance!r}")
     N = reduced_model(model, "base_parameters").elimination.projection if model.nc else None
     pi = inertial_parameters(model, passive=passive, joints=joints)
     units = model_scales(model)

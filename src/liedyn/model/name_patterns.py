@@ -11,7 +11,12 @@ Value = TypeVar("Value")
 
 
 def matching_names(pattern: str, names: Sequence[str]) -> list[str]:
-    """Return the name equal to the pattern, whatever characters it contains, otherwise the names that match the pattern."""
+    """Return the name equal to the pattern, whatever characters it contains, otherwise the names that match the pattern.
+
+    A pattern that is no text matches none.
+    """
+    if not isinstance(pattern, str):
+        return []
     return [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
 
 

@@ -86,7 +86,7 @@ def select(patterns: str | Sequence[str], names: Sequence[str], kind: str, error
         if not hits and error:
             raise error(pattern)
         if not hits:
-            same_quantity = [name for name in names if "." in pattern and name.startswith(pattern.partition(".")[0] + ".")]
+            same_quantity = [name for name in names if "." in str(pattern) and name.startswith(pattern.partition(".")[0] + ".")]
             similar = nearest(pattern, same_quantity or names, 3, 0.5)
             all_names = list_names(same_quantity or (names if listed is None else listed), 12) or "none"
             raise UsageError(f"no {kind} matches {pattern!r}; {similar or f'the names are {all_names}'}")
