@@ -83,7 +83,7 @@ def test_a_robot_without_moving_joint_has_no_function(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("rigid.yaml").write_text("links: {bar: {mass: 1}}\njoints: {weld: {type: fixed, parent: world, child: bar}}\n")
     done = run("export", "rigid.yaml")
-    assert done.exit_code == 3 and "cannot be written as C code: it has no moving joint" in done.stderr
+    assert done.exit_code == 3 and "cannot be traced: it has no moving joint" in done.stderr
 
 
 def test_a_wrong_result_fails_the_program(tmp_path):

@@ -4,32 +4,20 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from liedyn.arrays import Array, Frame
 from liedyn.codegen.targets.c99 import RESERVED, CFunction, identifier
-from liedyn.codegen.trace import Trace, make_trace
-from liedyn.dynamics.batching.calls import intercepted_specialization
-from liedyn.dynamics.constraints.couplings import follow_couplings, follow_couplings_unchecked, reduced_model
-from liedyn.dynamics.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
-from liedyn.dynamics.dynamics import (
-    bias_force,
-    forward_dynamics,
-    gravity_force,
-    inverse_dynamics,
-    inverse_mass_matrix,
-    mass_matrix,
-)
-from liedyn.dynamics.kinematics import jacobian, link_pose
+from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.dynamics.manifold import random_configuration
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ModelError, ScenarioError, UsageError
+from liedyn.errors import ScenarioError, UsageError
 from liedyn.interop.c_step import CStep
 from liedyn.interop.scenario_step import scenario_step
+from liedyn.interop.traced_functions import FunctionTrace, trace_function
 from liedyn.io.atomic_output import check_output, open_output, path_part, stem_of
 from liedyn.io.yaml_values import Overrides, override_texts
 from liedyn.model.model import Model
@@ -40,28 +28,6 @@ from liedyn.simulation.run import SilentProgress, simulate_prepared
 Units = dict[str, Array]                     # characteristic sizes of q, v, a, tau and of twists
 
 
-class Export(NamedTuple):
-    """A function that can be written.
-
-    compute     the public function
-    inputs      its arrays besides q
-    sizes       returns characteristic sizes of each result
-    zero        arrays of the kernel that are zero
-    options     its other arguments
-    """
-
-    compute: Callable[..., Any]
-    inputs: tuple[str, ...]
-    sizes: Callable[[Units], tuple[Array, ...]]
-    zero: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-
-    @property
-    def accounts_for_constraints(self) -> bool:
-        """Whether results depend on couplings, and loops are not supported. Otherwise they are those of the open tree."""
-        return not self.zero and "link" not in self.options
-
-
 def _sizes_of(quantity: str, *variables: str) -> Callable[[Units], tuple[Array, ...]]:
     """Return the function that gives sizes of a quantity, or of its derivatives with respect to variables."""
     if not variables:
@@ -69,19 +35,14 @@ def _sizes_of(quantity: str, *variables: str) -> Callable[[Units], tuple[Array, 
     return lambda units: tuple(units[quantity][:, None] / units[x] for x in variables)
 
 
-FUNCTIONS: dict[str, Export] = {
-    "inverse_dynamics": Export(inverse_dynamics, ("v", "a"), _sizes_of("tau"), options=("passive",)),
-    "forward_dynamics": Export(forward_dynamics, ("v", "tau"), _sizes_of("a"), options=("passive",)),
-    "mass_matrix": Export(mass_matrix, (), _sizes_of("tau", "a")),
-    "inverse_mass_matrix": Export(inverse_mass_matrix, (), _sizes_of("a", "tau")),
-    "bias_force": Export(bias_force, ("v",), _sizes_of("tau"), zero=("a",)),
-    "gravity_force": Export(gravity_force, (), _sizes_of("tau"), zero=("v", "a")),
-    "link_pose": Export(link_pose, (), lambda units: (units["pose"],), options=("link",)),
-    "jacobian": Export(jacobian, (), _sizes_of("twist", "v"), options=("link", "frame")),
-    "inverse_dynamics_derivatives": Export(inverse_dynamics_derivatives, ("v", "a"), _sizes_of("tau", "q", "v", "a"),
-                                           options=("passive",)),
-    "forward_dynamics_derivatives": Export(forward_dynamics_derivatives, ("v", "tau"), _sizes_of("a", "q", "v", "tau"),
-                                           options=("passive",)),
+# functions that are written, and characteristic sizes of their results
+FUNCTIONS: dict[str, Callable[[Units], tuple[Array, ...]]] = {
+    "inverse_dynamics": _sizes_of("tau"), "forward_dynamics": _sizes_of("a"),
+    "mass_matrix": _sizes_of("tau", "a"), "inverse_mass_matrix": _sizes_of("a", "tau"),
+    "bias_force": _sizes_of("tau"), "gravity_force": _sizes_of("tau"),
+    "link_pose": _sizes_of("pose"), "jacobian": _sizes_of("twist", "v"),
+    "inverse_dynamics_derivatives": _sizes_of("tau", "q", "v", "a"),
+    "forward_dynamics_derivatives": _sizes_of("a", "q", "v", "tau"),
 }
 
 
@@ -113,26 +74,12 @@ def write_export(model: Model, function: str, path: Path | None = None, *, link:
     ModelError
         For the dynamics of a robot with loops, or for a robot without a moving joint.
     """
-    export = FUNCTIONS[function]
-    options = _function_options(function, {"link": link, "frame": frame, "passive": passive})
-    if link is not None:
-        model.link_index(link)
-    if model.nc and export.accounts_for_constraints:
-        reduced_model(model, function)
+    traced = trace_function(model, function, {"link": link, "frame": frame, "passive": passive})
     path = _c_file(path, "_".join(name for name in (model.name, link, function) if name))
-    neutral, *_ = follow_couplings_unchecked(model, model.neutral())
-    specialization, traced = intercepted_specialization(export.compute, model, neutral,
-                                                        *np.zeros((len(export.inputs), model.nv)), **options)
-    trace = make_trace(traced, specialization._replace(zero=export.zero), libm=True)
-    if trace is None:
-        raise ModelError(f"{function} of the robot {model.name} cannot be written as C code"
-                         f"{': it has no moving joint' if not model.nv else ''}")
-    if function == "link_pose":
-        trace = _pose_of_link(trace, model.link_index(options["link"]))
-    c_function = CFunction(traced, function, trace, path.stem, options, single=single)
+    c_function = CFunction(traced.model, function, traced.trace, path.stem, traced.options, single=single)
     texts = {path: c_function.source, path.with_suffix(".h"): c_function.header}
     if with_test:
-        texts[path.with_name(f"{path.stem}_test.c")] = _test_program(model, export, options, c_function)
+        texts[path.with_name(f"{path.stem}_test.c")] = _test_program(model, traced, c_function)
     return c_function, _write(texts, force=force)
 
 
@@ -143,17 +90,6 @@ def _write(texts: dict[Path, str], *, force: bool) -> list[Path]:
         with open_output(file, force=force) as stream:
             stream.write(text)
     return list(texts)
-
-
-def _function_options(function: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a function, with defaults. Raises UsageError for a missing or superfluous one."""
-    names = FUNCTIONS[function].options
-    if superfluous := [name for name, value in values.items() if value is not None and name not in names]:
-        raise UsageError(f"{function} has no option {superfluous[0]}")
-    if "link" in names and values["link"] is None:
-        raise UsageError(f"{function} needs the name of a link")
-    defaults = {"frame": "local", "passive": True}
-    return {name: defaults[name] if values[name] is None else values[name] for name in names}
 
 
 def _c_file(path: Path | None, default: str) -> Path:
@@ -167,24 +103,17 @@ def _c_file(path: Path | None, default: str) -> Path:
     return path
 
 
-def _pose_of_link(trace: Trace, index: int) -> Trace:
-    """Return the trace with the pose of one link as a matrix (4, 4), in place of the poses (n_links, 12) of all."""
-    *inputs, T = trace.arrays
-    R, p = T.new_values[12 * index:12 * index + 9], T.new_values[12 * index + 9:12 * index + 12]
-    rows = [(*R[3 * k:3 * k + 3], p[k]) for k in range(3)]
-    values = tuple(x for row in (*rows, (0.0, 0.0, 0.0, 1.0)) for x in row)
-    return replace(trace, arrays=(*inputs, replace(T, size=16, new_values=values)))
-
-
-def _test_program(model: Model, export: Export, options: dict[str, Any], function: CFunction) -> str:
+def _test_program(model: Model, traced: FunctionTrace, function: CFunction) -> str:
     rng, units = np.random.default_rng(0), _units(model)
-    sizes = np.reshape([units[name] for name in export.inputs], (-1, model.nv))
+    compute, rate_names = traced.function.compute, traced.function.inputs[1:]
+    sizes = np.reshape([units[name] for name in rate_names], (-1, model.nv))
     rates = rng.standard_normal(sizes.shape) * sizes
-    state = {"q": random_configuration(model, rng), **dict(zip(export.inputs, rates, strict=True))}
+    state = {"q": random_configuration(model, rng), **dict(zip(rate_names, rates, strict=True))}
     state |= dict(zip("qva", follow_couplings(model, *(state[name] for name in "qva" if name in state)), strict=False))
-    result = export.compute(model, *state.values(), **options)
+    result = compute(model, *state.values(), **traced.options)
     results = result if isinstance(result, tuple) else (result,)
-    return function.test(state, *(dict(zip(function.outputs, arrays, strict=True)) for arrays in (results, export.sizes(units))))
+    sizes_of_results = FUNCTIONS[traced.name](units)
+    return function.test(state, *(dict(zip(function.outputs, arrays, strict=True)) for arrays in (results, sizes_of_results)))
 
 
 def _units(model: Model) -> Units:

@@ -1,0 +1,97 @@
+"""Functions of CasADi: values and derivatives are those of the package, and the example finds a motion within its limits."""
+import sys
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from command_line import script_of
+from liedyn.dynamics.constraints.couplings import follow_couplings
+from liedyn.interop.traced_functions import FUNCTIONS
+from zoo import model_of, state
+
+casadi = pytest.importorskip("casadi")
+ROBOTS = {"hand": "robots/hand.yaml", "double_pendulum": "robots/double_pendulum.yaml"}
+# all functions of a robot with quaternions, and some of a floating robot and of a hand with mimic joints
+CASES = [*(("ball", name) for name in FUNCTIONS),
+         *((name, function) for name in ("free", "hand") for function in ("inverse_dynamics", "hybrid_dynamics", "mass_matrix"))]
+
+
+def robot(name):
+    return ld.load(ROBOTS[name]) if name in ROBOTS else model_of(name)
+
+
+def function_options(model, name) -> dict:
+    options = {"link": model.link_names[-1], "frame": "world", "prescribed": np.arange(model.nv) % 2 == 0}
+    return {option: options[option] for option in FUNCTIONS[name].options if option in options}
+
+
+@pytest.mark.parametrize(("name", "function"), CASES)
+def test_values_are_those_of_the_package(name, function, worst):
+    model, traced = robot(name), FUNCTIONS[function]
+    q, v, a, tau = (x[0] for x in state(model, 2, (1,)))
+    if model.nc:
+        q, v, a = follow_couplings(model, q, v, a)
+    inputs = [{"q": q, "v": v, "a": a, "tau": tau, "x": v, "q0": q, "q1": ld.integrate(model, q, v)}[name]
+              for name in traced.inputs]
+    options = function_options(model, function)
+    f = ld.casadi_function(model, function, **options)
+    assert f.name_in() == [*traced.inputs] and f.name_out() == [result.name for result in traced.results]
+    arguments = [options.pop("prescribed")] if "prescribed" in options else []
+    expected = traced.compute(model, *inputs, *arguments, **options)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    for found, x in zip(f.call([casadi.DM(x) for x in inputs]), expected, strict=True):
+        x = np.asarray(x)
+        shape = (len(x), x.size // len(x)) if x.ndim else (1, 1)
+        assert found.shape == shape
+        assert worst("CasADi", np.abs(found.full() - x.reshape(shape)).max() / max(np.abs(x).max(), 1.0), function) < 1e-12
+
+
+def test_derivatives_by_casadi_are_those_of_the_package(worst):
+    """Of a robot whose configuration is its own chart."""
+    model = model_of("universal")
+    q, v, _, tau = (x[0] for x in state(model, 2, (1,)))
+    f = ld.casadi_function(model, "forward_dynamics")
+    x = [casadi.SX.sym(name, model.nv) for name in ("q", "v", "tau")]
+    jacobians = casadi.Function("d", x, [casadi.jacobian(f(*x), y) for y in x])(q, v, tau)
+    derivatives = ld.forward_dynamics_derivatives(model, q, v, tau)
+    for name, found, expected in zip(("q", "v", "tau"), jacobians, derivatives, strict=True):
+        assert worst("derivatives by CasADi", np.abs(found.full() - expected).max() / np.abs(expected).max(), name) < 1e-12
+
+
+@pytest.mark.parametrize(("function", "options", "error", "words"), [
+    ("forward_dynamic", {}, ld.LiedynError, "did you mean 'forward_dynamics'"),
+    ("energy", {"link": "lower"}, ld.UsageError, "energy has no option link"),
+    ("jacobian", {}, ld.UsageError, "jacobian needs the name of a link"),
+    ("jacobian", {"link": "lowr"}, ld.LiedynError, "did you mean 'lower'"),
+    ("hybrid_dynamics", {}, ld.UsageError, "hybrid_dynamics needs prescribed"),
+    ("hybrid_dynamics", {"prescribed": [True]}, ld.LiedynError, "prescribed")])
+def test_unknown_functions_and_options_are_errors(function, options, error, words):
+    with pytest.raises(error, match=words):
+        ld.casadi_function(robot("double_pendulum"), function, **options)
+
+
+def test_without_casadi_the_error_names_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "casadi", None)
+    monkeypatch.setattr("liedyn.interop.casadi.find_spec", lambda name: None)
+    with pytest.raises(ld.UsageError, match=r"pip install 'liedyn\[casadi\]'"):
+        ld.casadi_function(robot("double_pendulum"), "mass_matrix")
+
+
+def test_a_motion_with_minimum_torques_is_within_its_limits(tmp_path, capsys):
+    """Torques are those of the motion, and smaller than those along a straight line in the same time."""
+    script, file = script_of("panda_minimum_torque"), tmp_path / "motion.csv"
+    assert script.main(["-o", str(file), "--nodes", "6"]) == 0 and "at most" in capsys.readouterr().out
+    model, motion = ld.load(script.ROBOT), ld.read_trajectory(file)
+    recorded = ld.motion_of(model, motion)
+    q, v, a = recorded.q, recorded.v, recorded.a
+    tau = ld.inverse_dynamics(model, q, v, a)
+    assert np.abs(q[[0, -1]] - [script.FIRST, script.LAST]).max() < 1e-6 and np.abs(v[[0, -1]]).max() < 1e-6
+    for x, bound in ((v, model.velocity_limit), (a, model.acceleration_limit), (tau, model.effort_limit)):
+        assert (np.abs(x) <= bound + 1e-6).all()
+    s = np.linspace(0, 1, 6)[:, None]
+    step = np.subtract(script.LAST, script.FIRST)
+    line = ld.inverse_dynamics(model, script.FIRST + step * (3 * s**2 - 2 * s**3), step * 6 * s * (1 - s) / 1.5,
+                               step * (6 - 12 * s) / 1.5**2)
+    assert (tau**2).sum() < 0.95 * (line**2).sum()
+    assert script.main(["-o", str(file)]) == 2 and "exists" in capsys.readouterr().err
