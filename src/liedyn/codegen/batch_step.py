@@ -16,7 +16,17 @@ import numpy as np
 from liedyn.codegen.rhs import MechanismTracing, RhsTracing, signal_instructions
 from liedyn.codegen.scenario_inputs import ScenarioTables
 from liedyn.codegen.specialize import GeneratedBatchFunction, cache_folder, is_enabled, load_or_build_batch_function, simd_width
-from liedyn.codegen.trace import VARYING, Array, GeneratedProgram, Trace, angle_bounds, new_values, single_call, traced_module
+from liedyn.codegen.trace import (
+    VARYING,
+    Array,
+    GeneratedProgram,
+    Trace,
+    angle_bounds,
+    new_values,
+    repeat_program,
+    single_call,
+    traced_module,
+)
 from liedyn.codegen.trace_derivatives import adjoint, tangent
 from liedyn.codegen.tracer import NotTraceableError, Tracer, absolute, object_array, where_less, zeros
 from liedyn.kernels.constraints.driver import LOOP_OPEN
@@ -491,12 +501,18 @@ SHARED_INPUTS = "q", "values", VARYING         # inputs that all evaluations of 
 
 
 def compile_adjoint_step(tables: ScenarioTables, method: str, varying: tuple[int, ...] = (),
-                         pivots: Pivots = ()) -> GeneratedBatchFunction | None:
+                         pivots: Pivots = (), all_results: bool = False) -> GeneratedBatchFunction | None:
     """Return step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying), or None.
 
-    See `BatchStep` and `trace_adjoint_step`.
+    See `BatchStep` and `trace_adjoint_step`, or for `all_results` `trace_step_rows`.
     """
-    return load_or_build_step(trace_adjoint_step, tables, method, varying, pivots, ())
+    return load_or_build_step(trace_step_rows if all_results else trace_adjoint_step, tables, method, varying, pivots, ())
+
+
+def trace_step_rows(tables: ScenarioTables, method: str, varying, pivots: Pivots, directions) -> GeneratedProgram:
+    """Trace the adjoint of a step for as many costs as q and v have numbers. by_q, … contain the numbers of all costs."""
+    program, by = trace_adjoint_step(tables, method, varying, pivots, directions), ("q", "v", "values", VARYING)
+    return repeat_program(program, [f"by_{name}" for name in by], tables.model.nq + tables.model.nv)
 
 
 def trace_adjoint_step(tables: ScenarioTables, method: str, varying, pivots: Pivots, _) -> GeneratedProgram:

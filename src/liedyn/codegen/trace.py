@@ -4,7 +4,8 @@ from __future__ import annotations
 import builtins
 import inspect
 import types
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from math import prod
 from typing import NamedTuple
@@ -338,22 +339,41 @@ class Trace:
         """Return (operation or constant, array, place) of each number that is written."""
         return [(operand(x), array.name, i) for array in self.arrays for i, x in enumerate(array.new_values) if x is not None]
 
+    def dependent_operations(self, inputs: set[int]) -> set[int]:
+        """Return the inputs (operations), and the operations that depend on them."""
+        dependent = set(inputs)
+        for k in self.live_operations:
+            if not dependent.isdisjoint(self.ops.operand_indices(k)):
+                dependent.add(k)
+        return dependent
+
 
 @dataclass(frozen=True, eq=False)
 class GeneratedProgram:
     """Traces that are called consecutively for the same states, so that repeated operations are one piece of code.
 
-    arrays  of the caller
-    calls   traces, each with new names of its arrays in the program; arrays of new names are passed on by the program
+    arrays          of the caller
+    calls           traces, each with new names of its arrays in the program; arrays of new names are passed on by the program
+    repeated        calls that follow these, `repetitions` times
+    per_repetition  names of arrays of the caller that have `size` numbers for each repetition
     """
 
     arrays: tuple[Array, ...]
     calls: tuple[tuple[Trace, dict[str, str]], ...]
+    repeated: tuple[tuple[Trace, dict[str, str]], ...] = ()
+    repetitions: int = 1
+    per_repetition: frozenset[str] = frozenset()
+
+    @property
+    def all_calls(self) -> tuple[tuple[Trace, dict[str, str]], ...]:
+        """All calls, in their order; repeated ones once."""
+        return *self.calls, *self.repeated
 
     @property
     def traces(self) -> list[Trace]:
         """Return each trace once."""
-        return [trace for k, (trace, _) in enumerate(self.calls) if all(trace is not earlier for earlier, _ in self.calls[:k])]
+        calls = self.all_calls
+        return [trace for k, (trace, _) in enumerate(calls) if all(trace is not earlier for earlier, _ in calls[:k])]
 
     @property
     def size(self) -> int:
@@ -467,19 +487,18 @@ def angle_bounds(ops: Operations) -> list:
     return [] if isinstance(largest, float) else [(largest, SINCOS_RANGE)]
 
 
-def split_trace(trace: Trace, late: set[int], array: str) -> list[Trace]:
+def split_trace(trace: Trace, late: set[int], array: str, late_arrays: Collection[str] = ()) -> list[Trace]:
     """Return a trace in two parts: operations that depend on none of the inputs `late` (operations), and the others.
 
-    The first part leaves the numbers that the second needs at the end of an array, its last one.
+    The first part leaves the numbers that the second needs at the end of an array, which is added if there is none of that name.
+    The second part writes all results of `late_arrays`, also those that do not depend on the inputs.
     """
-    ops, late_operations, used = trace.ops, set(late), set()
-    for k in trace.live_operations:
-        rest = ops.operand_indices(k)
-        if not late_operations.isdisjoint(rest):
-            late_operations.add(k)
-            used.update(rest)
-    place = next(i for i, x in enumerate(trace.arrays) if x.name == array)
-    size = trace.arrays[place].size
+    ops, late_operations = trace.ops, trace.dependent_operations(late)
+    used = {x for k in late_operations for x in ops.operand_indices(k)} | {
+        x.k for y in trace.arrays if y.name in late_arrays for x in y.results if isinstance(x, Tracer)}
+    arrays = [*trace.arrays, *([] if array in [x.name for x in trace.arrays] else [Array(array, 0, ())])]
+    place = next(i for i, x in enumerate(arrays) if x.name == array)
+    size = arrays[place].size
     intermediate = sorted(k for k in used - late_operations if ops.operations[k][0] != "input")
     second = Operations()
     second.operations = list(ops.operations)
@@ -487,10 +506,41 @@ def split_trace(trace: Trace, late: set[int], array: str) -> list[Trace]:
         second.operations[k] = "input", array, size + i
 
     def part(is_late: bool) -> list[Array]:
-        def part_value(x):
-            return x if (isinstance(x, Tracer) and x.k in late_operations) == is_late else None
-        return [Array(x.name, x.size, tuple(map(part_value, x.new_values))) for x in trace.arrays]
+        def part_value(x, is_late_array: bool):
+            return x if (is_late_array or (isinstance(x, Tracer) and x.k in late_operations)) == is_late else None
+        return [replace(x, new_values=tuple(part_value(y, x.name in late_arrays) for y in x.new_values)) for x in arrays]
 
-    first = part(False)
-    first[place] = Array(array, size + len(intermediate), (*first[place].new_values, *(Tracer(ops, k) for k in intermediate)))
-    return [Trace(ops, tuple(first), trace.bounds, trace.finite), Trace(second, tuple(part(True)), (), ())]
+    parts = part(False), part(True)
+    for half, values in zip(parts, ([Tracer(ops, k) for k in intermediate], [None] * len(intermediate)), strict=True):
+        half[place] = replace(half[place], size=size + len(intermediate), new_values=(*half[place].new_values, *values))
+    return [Trace(ops, tuple(parts[0]), trace.bounds, trace.finite), Trace(second, tuple(parts[1]), (), ())]
+
+
+_INTERMEDIATE = "intermediate"   # array of results of single calls that repeated calls read
+
+
+def repeat_program(program: GeneratedProgram, names: Collection[str], repetitions: int) -> GeneratedProgram:
+    """Return the program for several values of its arrays `names` in each state.
+
+    What does not depend on these is computed once.
+    """
+    late, calls, repeated = set(names), [], []
+    halves: dict[tuple[int, frozenset[str]], list[Trace]] = {}
+    for n, (trace, renamed) in enumerate(program.calls):
+        late_arrays = frozenset(x.name for x in trace.arrays if renamed.get(x.name, x.name) in late)
+        inputs = {k for k in trace.live_operations if trace.ops.operations[k][0] == "input"
+                  and trace.ops.operations[k][1] in late_arrays}
+        if not inputs:
+            calls.append((trace, renamed))
+            continue
+        if (id(trace), late_arrays) not in halves:
+            dependent = trace.dependent_operations(inputs)
+            written = {x.name for x in trace.arrays if any(isinstance(y, Tracer) and y.k in dependent for y in x.results)}
+            halves[id(trace), late_arrays] = split_trace(trace, inputs, _INTERMEDIATE, late_arrays | written)
+        first, second = halves[id(trace), late_arrays]
+        late |= {renamed.get(x.name, x.name) for x in second.arrays if x.results}
+        all_renamed = renamed | {_INTERMEDIATE: f"{_INTERMEDIATE}{n}"}
+        if any(x.results for x in first.arrays):
+            calls.append((first, all_renamed))
+        repeated.append((second, all_renamed))
+    return GeneratedProgram(program.arrays, tuple(calls), tuple(repeated), repetitions, frozenset(names))

@@ -233,18 +233,18 @@ def _weight_derivatives(runs: RolloutInputs, by_values: np.ndarray, places: np.n
 
 
 def _adjoint_step_of(engine: BatchIntegrator, runs: RolloutInputs, mask: np.ndarray, method: str,
-                     places: tuple[int, ...]) -> Any:
-    """Return the generated adjoint step of a segment, or raise UsageError."""
-    key, code = f"adjoint {method} {places}", engine.problem.code          # of a problem that is cached with the model
+                     places: tuple[int, ...], all_results: bool = False) -> Any:
+    """Return the generated adjoint step of a segment, see `compile_adjoint_step`, or raise UsageError."""
+    key, code = f"adjoint {method} {places} {all_results}", engine.problem.code     # of a problem that is cached with the model
     if key not in code:
         code[key] = compile_adjoint_step(engine.problem.tables(), method, places,
-                                         pivots(engine.problem, runs.rows.get(mask.tobytes(), ())))
+                                         pivots(engine.problem, runs.rows.get(mask.tobytes(), ())), all_results)
     if code[key] is None:
         raise UsageError("the adjoint of a step of this robot has no generated code: too many operations")
     return code[key]
 
 
-_MIN_SIZE_FOR_THREADS = 30_000     # rows times their length in `compute_linear_steps`: smaller ones take less than 1 ms
+_MIN_SIZE_FOR_THREADS = 90_000     # numbers of A in `compute_linear_steps`: fewer take less than 1 ms
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -286,7 +286,7 @@ def compute_linear_steps(engines: Sequence[BatchIntegrator], runs: RolloutInputs
     """Return the linear models of all steps, see `Rollout.linearize`. Arguments are those of `compute_adjoint`."""
     model, count, places = runs.model, runs.count, runs.varying[0]
     n, n_inputs = model.nq + model.nv, runs.n_inputs
-    adjoint_steps = [_adjoint_step_of(engine, runs, mask, method, places)
+    adjoint_steps = [_adjoint_step_of(engine, runs, mask, method, places, all_results=True)
                      for engine, (_, _, mask) in zip(engines, runs.segments, strict=True)]
     compile_entry_point(differentiate_steps)
     q, v = (np.require(x.reshape(count, *x.shape[-2:]), requirements=["C", "W"]) for x in (out.q, out.v))
@@ -299,7 +299,7 @@ def compute_linear_steps(engines: Sequence[BatchIntegrator], runs: RolloutInputs
                                                                             clocks[:1])
         part = derivatives if until - first == runs.steps else np.empty((count, until - first, *derivatives.shape[2:]))
         states = [x if part is derivatives else np.ascontiguousarray(x[:, first:until + 1]) for x in (q, v)]
-        size = RUNS_PER_BLOCK * 2 * (n + values.shape[1] + constants.shape[1] + 1) + step.workspace_size
+        size = (RUNS_PER_BLOCK + simd_width() * n) * (n + values.shape[1] + constants.shape[1] + 2) + step.workspace_size
 
         def rows(i: int, j: int, arrays: tuple[Any, ...] = (clocks, curves, inputs.places, inputs.series, values, *states,
                                                             constants, last - first, part, rest), address: int = step.address,
@@ -307,8 +307,8 @@ def compute_linear_steps(engines: Sequence[BatchIntegrator], runs: RolloutInputs
             result: int = differentiate_steps(address, simd_width(), *arrays, thread_workspace(size), i, j)
             return result
 
-        total = part.shape[0] * part.shape[1] * n
-        run_on_threads(rows, thread_borders(total, None if total * n > _MIN_SIZE_FOR_THREADS else 1))
+        total = part.shape[0] * part.shape[1]
+        run_on_threads(rows, thread_borders(total, None if total * n * n > _MIN_SIZE_FOR_THREADS else 1))
         derivatives[:, first:until] = part
     derivatives[np.arange(runs.steps) >= last[:, None]] = np.nan
     by_row = _tangent_rows(model, q, derivatives) if model.quaternions else derivatives

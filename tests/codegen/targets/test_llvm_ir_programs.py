@@ -55,6 +55,22 @@ def test_a_called_line_gives_what_a_repeated_one_gives(name, worst):
     assert worst("rollout: called lines", relative(found, expected), name) < 1e-13
 
 
+@pytest.mark.parametrize("called", [0, NEVER])
+def test_repeated_adjoints_of_a_step(called, monkeypatch, worst):
+    """A linear model has the adjoints of a step for all numbers of the state, which share the operations of the step itself."""
+    monkeypatch.setattr(batch_step, "MIN_CALLED_OPERATIONS", called)
+    model = ld.build(ROBOTS["ball"])
+    q, v, _, tau = state(model, 1, (RUNS,))
+    run, n = ld.rollout(model, q, 0.3 * v, tau[:, None], dt=2e-3, steps=1), 2 * model.nv
+    linear, by = run.linearize(), np.zeros((n, RUNS, 2, n))
+    by[np.arange(n), :, 1, np.arange(n)] = 1.0
+    rows = [run.adjoint(x[..., :model.nv], x[..., model.nv:]) for x in by]
+    for k, back in enumerate(rows):
+        expected = np.concatenate([back.q0, back.v0, back.tau[:, 0]], axis=-1)
+        assert worst("rollout: repeated adjoints", relative(np.concatenate([linear.A, linear.B], axis=-1)[:, 0, k], expected),
+                     str(called)) < 1e-13
+
+
 def test_programs_are_those_of_the_robots(monkeypatch):
     """The short right-hand side of a pendulum is repeated in the code; that of a quadruped is called."""
     made = []

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -493,7 +493,8 @@ def program_text(program: GeneratedProgram, simd_width: int) -> str:
 
     i64 @batch(arrays …, workspace, first, last): states first … last - 1, both multiples of `simd_width`. Arrays (N / width,
     count, width), except those with one row for all, and the workspace (`program_workspace_size` numbers) are aligned to cache
-    lines. Returns OUT_OF_BOUNDS if the last trace does for some states, which does not stop the others, else OK.
+    lines. Those for each repetition have the numbers of the first one, then those of the next. Returns OUT_OF_BOUNDS if the last
+    trace does for some states, which does not stop the others, else OK.
     """
     lines, text, arguments = program.traces, _declarations(simd_width), ", ".join(f"ptr %{x.name}" for x in program.arrays)
     parts = [segments(trace, late=True) for trace in lines]
@@ -503,26 +504,41 @@ def program_text(program: GeneratedProgram, simd_width: int) -> str:
     shared = [array for array in program.arrays if array.shared]
     for array in shared:
         text += read_row(array.name, array.size, simd_width, True)
-    block_sizes = _own_blocks(program)
+    block_sizes, last_block = _own_blocks(program), "rest" if program.repeated else "body"
+    sizes = {x.name: x.size * (program.repetitions if x.name in program.per_repetition else 1) for x in program.arrays}
     text.append(f"define i64 @batch({arguments}, ptr %workspace, i64 %first, i64 %last) {{")
     for name, at in zip(block_sizes, accumulate(block_sizes.values(), initial=0), strict=False):
         text.append(f"%own_{name} = getelementptr {vector(simd_width)}, ptr %workspace, i64 {at}")
     text += [f"call void @read_{x.name}(ptr %{x.name}, i64 0, i64 1, ptr %own_{x.name})" for x in shared]
-    text += ["br label %head", "head:", "%i = phi i64 [%first, %0], [%next, %body]",
-             f"%verdict = phi i64 [{OK}, %0], [%found, %body]", "%more = icmp slt i64 %i, %last",
+    text += ["br label %head", "head:", f"%i = phi i64 [%first, %0], [%next, %{last_block}]",
+             f"%verdict = phi i64 [{OK}, %0], [%found, %{last_block}]", "%more = icmp slt i64 %i, %last",
              "br i1 %more, label %body, label %done", "body:"]
     for array in program.arrays:
         if not array.shared:
-            text += [f"%far_{array.name} = mul i64 %i, {array.size}",
+            text += [f"%far_{array.name} = mul i64 %i, {sizes[array.name]}",
                      f"%own_{array.name} = getelementptr double, ptr %{array.name}, i64 %far_{array.name}"]
     for call, (trace, renamed) in enumerate(program.calls):
-        blocks, number = ", ".join(f"ptr %own_{renamed.get(name, name)}"
-                                   for name in [*_block_names(trace), "spilled"]), lines.index(trace)
-        for k in range(len(parts[number])):
-            fine = f"%fine{call}_{k}"
-            text.append(f"{fine} = call i1 @line{number}_{k}({blocks})")
-    return "\n".join([*text, f"%found = select i1 {fine}, i64 %verdict, i64 {OUT_OF_BOUNDS}", f"%next = add i64 %i, {simd_width}",
-                      "br label %head", "done:", "ret i64 %verdict", "}"])
+        text += _segment_calls(trace, renamed, f"fine{call}", lines.index(trace), parts, ())
+    text.append(f"%found = select i1 %fine{len(program.calls) - 1}, i64 %verdict, i64 {OUT_OF_BOUNDS}")
+    if program.repeated:
+        text += ["br label %again", "again:", "%k = phi i64 [0, %body], [%later, %again]"]
+        for array in program.arrays:
+            if array.name in program.per_repetition:
+                text += [f"%of_{array.name} = mul i64 %k, {array.size * simd_width}",
+                         f"%part_{array.name} = getelementptr double, ptr %own_{array.name}, i64 %of_{array.name}"]
+        for call, (trace, renamed) in enumerate(program.repeated):
+            text += _segment_calls(trace, renamed, f"repeated{call}", lines.index(trace), parts, program.per_repetition)
+        text += ["%later = add i64 %k, 1", f"%repeats = icmp slt i64 %later, {program.repetitions}",
+                 "br i1 %repeats, label %again, label %rest", "rest:"]
+    return "\n".join([*text, f"%next = add i64 %i, {simd_width}", "br label %head", "done:", "ret i64 %verdict", "}"])
+
+
+def _segment_calls(trace: Trace, renamed: dict[str, str], status: str, number: int, parts: list[list[TraceSegment]],
+                   per_repetition: Collection[str]) -> list[str]:
+    """Return the calls of the segments of a trace, the `number`-th of its program. status: name of the result of the last one."""
+    names, last = [renamed.get(name, name) for name in [*_block_names(trace), "spilled"]], len(parts[number]) - 1
+    blocks = ", ".join(f"ptr %{'part' if name in per_repetition else 'own'}_{name}" for name in names)
+    return [f"%{status}{'' if k == last else f'_{k}'} = call i1 @line{number}_{k}({blocks})" for k in range(last + 1)]
 
 
 def _in_place_functions(number: int, trace: Trace, parts: list[TraceSegment], simd_width: int) -> Iterator[str]:
@@ -547,7 +563,7 @@ def _own_blocks(program: GeneratedProgram) -> dict[str, int]:
     """Return the columns of the blocks of a program that are not arrays of its caller."""
     sizes = {array.name: array.size for array in program.arrays if array.shared}
     arguments = {array.name for array in program.arrays}
-    for trace, renamed in program.calls:
+    for trace, renamed in program.all_calls:
         sizes |= {renamed.get(x.name, x.name): x.size for x in trace.arrays if renamed.get(x.name, x.name) not in arguments}
     return sizes | {"spilled": max(_n_spilled(segments(trace, late=True)) for trace in program.traces)}
 

@@ -326,26 +326,29 @@ def differentiate_steps(step, simd_width, clocks, curves, columns, series, value
                         memory, first, until):
     """Compute the derivatives of the state after each step with respect to the state before it and to the first of the series.
 
-    Each of the N S (nq + nv) rows is an adjoint of one step, of which first … until - 1 are computed. All steps have the times of
-    the first one. Arguments are those of `backpropagate_rollouts`, except:
+    Of the N S steps, first … until - 1 are computed. All steps have the times of the first one. Arguments are those of
+    `backpropagate_rollouts`, except:
 
+    step          address of the adjoint for all numbers of the state, `codegen.batch_step.trace_step_rows`
     derivatives   (N, S, nq + nv, nq + nv + c): numbers of q, then v, after the step, with respect to these before it and to the
                   first c columns; those of steps after the end of a run have no meaning
+    memory        workspace: RUNS_PER_BLOCK (nq + nv + k + l + 2), simd_width (nq + nv) (nq + nv + k + l), and that of the code
     """
     n, nq, nv, k, l = RUNS_PER_BLOCK, q.shape[2], v.shape[2], values.shape[1], varying.shape[1]
+    steps, rows = derivatives.shape[1], nq + nv
+    m = simd_width * rows
     Q, V, W, X, P, C, remaining = split_workspace(memory, (n * nq, n * nv, n, n * k, n * l, n))
-    by_Q, by_V, by_X, by_P, generated_ws = split_workspace(remaining, (n * nq, n * nv, n * k, n * l))
+    by_Q, by_V, by_X, by_P, generated_ws = split_workspace(remaining, (m * nq, m * nv, m * k, m * l))
     states = States(Q, V, W)
     addresses = (array_address(X), array_address(Q), array_address(V), array_address(W), array_address(by_Q), array_address(by_V),
                  array_address(by_X), array_address(by_P), array_address(C), array_address(P), array_address(generated_ws))
-    for i in range(RUNS_PER_BLOCK):
+    for i in range(simd_width):
         W[i] = 0.0
-    steps, rows = derivatives.shape[1], nq + nv
-    for block_first in range(first, until, RUNS_PER_BLOCK):
-        block = block_at(block_first, until, simd_width)
-        for i in range(block.size):
+    for block_first in range(first, until, simd_width):
+        block = Block(block_first, min(simd_width, until - block_first), simd_width, simd_width)
+        for i in range(simd_width):
             at = run_at(block, i)
-            j, s, row = at // (steps * rows), at // rows % steps, at % rows
+            j, s = at // steps, at % steps
             load_run(values, j, X, i, simd_width)
             load_run(varying, j, P, i, simd_width)
             set_values(columns, series[min(j, series.shape[0] - 1), min(s, series.shape[1] - 1)], X, i, simd_width)
@@ -354,25 +357,23 @@ def differentiate_steps(step, simd_width, clocks, curves, columns, series, value
                 load_run(v[j], s, V, i, simd_width)
             else:
                 park(rest_q, states, i, simd_width)
-            set_unit(by_Q, i, simd_width, nq, row)
-            set_unit(by_V, i, simd_width, nv, row - nq)
-        call_with_integers(step, (*step_addresses(clocks, curves, 0), *addresses, int64(0), block.size))
+        by_Q[:] = 0.0
+        by_V[:] = 0.0
+        for row in range(rows):
+            unit, o = (by_Q, (row * nq + row) * simd_width) if row < nq else (by_V, (row * nv + row - nq) * simd_width)
+            unit[o:o + simd_width] = 1.0
+        call_with_integers(step, (*step_addresses(clocks, curves, 0), *addresses, int64(0), simd_width))
         for i in range(block.runs):
-            at = block.first + i
-            out, o = derivatives[at // (steps * rows), at // rows % steps, at % rows], block_offset(i, simd_width, k)
-            store_run(by_Q, i, simd_width, out[:nq])
-            store_run(by_V, i, simd_width, out[nq:rows])
-            for c in range(out.size - rows):
-                out[rows + c] = by_X[o + simd_width * columns[c]]
+            at = block_first + i
+            out = derivatives[at // steps, at % steps]
+            for row in range(rows):
+                for c in range(nq):
+                    out[row, c] = by_Q[(row * nq + c) * simd_width + i]
+                for c in range(nv):
+                    out[row, nq + c] = by_V[(row * nv + c) * simd_width + i]
+                for c in range(out.shape[1] - rows):
+                    out[row, rows + c] = by_X[(row * k + columns[c]) * simd_width + i]
     return 0
-
-
-@inline_kernel
-def set_unit(block, i, simd_width, count, k):
-    """Set the numbers of run i of a block to zero, and number k to one, if there is one."""
-    o = block_offset(i, simd_width, count)
-    for c in range(count):
-        block[o + simd_width * c] = 1.0 if c == k else 0.0
 
 
 # Blocks of runs ---------------------------------------------------------------------------------------------------------
