@@ -123,7 +123,13 @@ def _read_included(including: tuple[str, ...], path: str, place: Place, *, loops
     if os.path.realpath(path) in map(os.path.realpath, including):
         files = " -> ".join(map(os.path.basename, [*including, path]))
         raise ModelError("robot files include each other in a cycle", place=place, found=files)
-    robot = _read_description(path, None, loops, (), including, **reading)
+    try:
+        robot = _read_description(path, None, loops, (), including, **reading)
+    except ModelError as error:
+        if error.place is None or error.place.file == place.file:
+            raise
+        hint = "; ".join(filter(None, (error.hint, f"included at {place}")))
+        raise type(error)(error.message, place=error.place, found=error.found, expected=error.expected, hint=hint) from error
     return with_located_files(without_couplings(robot) if ignore_mimic else robot)
 
 

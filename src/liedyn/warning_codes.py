@@ -163,6 +163,9 @@ _TABLE: dict[str, tuple[str, str]] = {
         "friction."),
     "friction-not-unique": (
         INFO, "Joints with rigid friction hold each other at rest. The motion is unique, but not the friction of each joint."),
+    "contacts-unstretched": (
+        WARN, "A rollout continues another one, but contacts that stick begin without friction. Compute the motion in one "
+        "rollout."),
     # inverse kinematics
     "target-missed": (
         WARN, "A target of inverse kinematics is not reached. The result is the nearest configuration that was found."),

@@ -90,6 +90,11 @@ def test_a_dry_run_names_what_a_law_drives_and_events_that_are_late(folder):
     assert (plan["joints"]["driven"], plan["joints"]["free"]) == (["elbow"], ["shoulder"])
     run = ok("simulate", "swing.yaml", "--no-plots", *arguments)
     assert run.stderr.count("[event-after-end]") == 1
+    Path("servo.py").write_text("def servo(t, q, v):\n    return 0 * v\n")
+    sampled = "-S", "sampling={rate: 50, delay: 0.01, hold: first, noise: {q: 1e-3}}", "-S", "controller=servo.py:servo"
+    text = ok("simulate", "swing.yaml", "--dry-run", "-S", "joints=null", *sampled).stdout
+    assert "sampling    each 0.02 s, delay 0.01 s, first-order hold, noise, controller" in text
+    assert "servo.py:servo" in text and "2 driven by the controller" in text
 
 
 def test_a_dry_run_says_why_it_takes_another_integrator(folder):

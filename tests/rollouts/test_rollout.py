@@ -147,6 +147,12 @@ def test_a_run_that_cannot_begin_is_printed(pendulum):
     assert np.isnan(found.q).all() and "1 ended early" in repr(found)
 
 
+def test_a_sequential_run_that_diverges_names_no_sampling(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
+    found = ld.rollout(ld.load(PENDULUM), [0.0, 0.0], [0.0, 0.0], [1e300, 0.0], dt=DT, steps=3)
+    assert "finite" in found.reasons[0] and "sampling" not in found.reasons[0]
+
+
 def test_a_policy_is_called_once_a_step_for_all_runs(pendulum):
     rng = np.random.default_rng(2)
     q, v, tau = rng.standard_normal((2, 3, 2)), rng.standard_normal((2, 3, 2)), rng.standard_normal((2, 3, STEPS, 2))

@@ -144,10 +144,13 @@ def test_rollouts_are_the_runs_of_simulate():
     run = run_on_slope(0.3, duration=0.1, method={"method": "rk4", "step": 2e-4}, stick=1e-4, scenario={"output_step": 0.01})
     contacts = {"links": {"block": FEET}, "planes": {"ramp": {"normal": NORMAL.tolist()}}, "friction": MU,
                 "sink": SINK, "exponent": 1, "damping": 20, "stick": 1e-4}
-    runs = ld.rollout(block(), run.q[0], [run.v[0], 0 * run.v[0]], dt=2e-4, steps=500, every=50, contacts=contacts)
+    model = block()
+    runs = ld.rollout(model, run.q[0], [run.v[0], 0 * run.v[0]], dt=2e-4, steps=500, every=50, contacts=contacts)
     np.testing.assert_allclose(runs.q[0], run.q, rtol=0, atol=1e-10)
     np.testing.assert_allclose(runs.contacts.tangential[0], run.contacts.tangential, rtol=0, atol=1e-6)
-    assert (runs.contacts.tangential[1, -1] < 0.9 * runs.contacts.tangential[0, 2]).all()
+    assert (runs.contacts.tangential[1, -1] < 0.9 * runs.contacts.tangential[0, 2]).all() and not runs.warnings
+    with pytest.warns(ld.LiedynWarning, match=r"\(1 of 2\) begin without the stretch .* \(block\.1, block\.2, .*\[contacts-un"):
+        ld.rollout(model, runs.q[:, -1], runs.v[:, -1] + [[0.0], [1e-3]], dt=2e-4, steps=2, contacts=contacts)
 
 
 def test_variants_have_the_stiffness_of_their_weight():

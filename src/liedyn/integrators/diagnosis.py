@@ -435,7 +435,7 @@ def _reason(problem: InitialValueProblem, code: int, t: float, ws: MotionWorkspa
         return f"the run ended early at t = {t:.6g} s (code {code})", False
     cause, depends_on_method = probable_cause(problem, options)
     causes = [cause] if cause else []
-    if problem.sampled is not None and code != STEP_TOO_SMALL:
+    if problem.sampled is not None and problem.sampled.measures and code != STEP_TOO_SMALL:
         causes.append("the gains may be too large for the rate of sampling")
         depends_on_method = depends_on_method and code != TOO_LARGE            # steps that end are accurate enough
     if code == NOT_FINITE and problem.passive and problem.model.description.elements:

@@ -266,7 +266,7 @@ def plan_text(plan: dict[str, Any]) -> str:
     robot, joints, size = plan["robot"], plan["joints"], plan["bytes"]
     closed = f", {robot['constraint_rows']} constraint equations" if robot["constraint_rows"] else ""
     modes = {"prescribed": "prescribed", "driven": f"driven by {joints['law']}", "given_force": "with a given force",
-             "free": "without force"}
+             "free": "driven by the controller" if plan["sampling"] and plan["sampling"]["controller"] else "without force"}
     counts = [f"{len(joints[mode])} {description}" for mode, description in modes.items() if joints[mode]]
     integrator = dict(plan["integrator"])
     method = integrator.pop("method")
@@ -278,11 +278,24 @@ def plan_text(plan: dict[str, Any]) -> str:
             ["size", f"about {size_text(size['memory'])} of memory, {size_text(size['disk'])} of disk"]]
     if plan["events"]:
         rows.insert(2, ["events", ", ".join(plan["events"])])
+    if plan["sampling"]:
+        rows.insert(-2, ["sampling", _sampling_text(plan["sampling"])])
     if plan["samples"]:
         rows.insert(-2, ["sensors", ", ".join(f"{name} ({count} samples)" for name, count in plan["samples"].items())])
     if plan["folder"] is not None:
         rows.append(["folder", f"{plan['folder']} would be written"])
     return "\n".join(table(rows, range(2)))
+
+
+def _sampling_text(sampling: dict[str, Any]) -> str:
+    """Return the times of a sampled controller, what it measures, and its parts as text."""
+    parts = [f"each {sampling['interval']:g} s"]
+    parts += [f"delay {sampling['delay']:g} s"] if sampling["delay"] else []
+    parts += ["first-order hold"] if sampling["hold"] == "first" else []
+    parts += [key for key in ("quantization", "noise") if sampling[key]]
+    parts += [f"controller {sampling['controller']}"] if sampling["controller"] else []
+    parts += [f"observer of {list_names(sampling['observer'], 4)}"] if sampling["observer"] else []
+    return ", ".join(parts)
 
 
 def steps_text(steps: int | None) -> str:

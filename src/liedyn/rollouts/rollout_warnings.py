@@ -12,7 +12,7 @@ from liedyn.arrays import Integers
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import scaled_equations, scaled_rank
 from liedyn.dynamics.dynamics import inverse_mass_matrix
-from liedyn.errors import ComputationError, LiedynWarning
+from liedyn.errors import ComputationError, LiedynWarning, list_names
 from liedyn.integrators.diagnosis import GAINS_LABEL, STABILITY_LIMIT, FastestMotion, fastest_motion
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.joints.joint_model import tree_views
@@ -102,6 +102,27 @@ def creep_warnings(problem: InitialValueProblem, runs: RolloutInputs, t: np.ndar
     if not friction[:, 0].any():
         return []
     return measure_creep(model, friction[runs.robot], t, q.reshape(runs.count, *q.shape[-2:])).warnings()
+
+
+_STRETCHED_ENDS = ModelValue("final states of rollouts in which contacts are stretched")
+
+
+def stretch_warnings(runs: RolloutInputs, q: np.ndarray, v: np.ndarray) -> list[LiedynWarning]:
+    """Return a warning if runs begin at the final states of the last rollout with contacts that stick.
+
+    q (N, R, nq), v (N, R, nv): states of the runs
+    """
+    if runs.stretches is None or runs.contacts is None:
+        return []
+    ends: set[bytes] = runs.model.cached(_STRETCHED_ENDS, set)
+    chained = sum(q[k, 0].tobytes() + v[k, 0].tobytes() in ends for k in range(runs.count))
+    last = np.maximum(np.count_nonzero(np.isfinite(v).all(axis=2), axis=1) - 1, 0)
+    ends.clear()
+    ends.update(q[k, i].tobytes() + v[k, i].tobytes() for k, i in enumerate(last) if i and runs.stretches[k, i].any())
+    names = list_names(runs.contacts.sticking, 4)
+    return [LiedynWarning("contacts-unstretched", f"runs that continue a rollout ({chained} of {runs.count}) begin without the "
+                          f"stretch of contacts that stick ({names}), so that their friction holds nothing at first: compute the "
+                          "motion in one rollout")] if chained else []
 
 
 def singular_warnings(problem: InitialValueProblem, runs: RolloutInputs, t: np.ndarray,

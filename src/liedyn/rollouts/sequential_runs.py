@@ -17,6 +17,7 @@ from liedyn.integrators.solve import solve_segment
 from liedyn.io.scenarios.scenario import Scenario
 from liedyn.rollouts.engine import make_problem, moving_model, with_robot
 from liedyn.rollouts.inputs import RolloutInputs
+from liedyn.rollouts.rollout_warnings import stretch_warnings
 from liedyn.simulation.hybrid_simulation import HybridSimulation
 from liedyn.simulation.joint_friction import JointFriction, rigid_frictions
 from liedyn.simulation.run_recorder import RunRecorder
@@ -137,6 +138,7 @@ def run_sequentially(problem: InitialValueProblem, runs: RolloutInputs, batch_st
             runs.stretches[k, :count] = record.stretch[:count]
         if outputs.forces.shape[2]:
             outputs.forces[k, :count] = np.concatenate([record.a, record.tau, record.wrench], axis=1)[:count]
+    runs.warnings += stretch_warnings(runs, outputs.q, outputs.v)
     return reasons
 
 
@@ -191,5 +193,5 @@ def _problem_of_run(problem: InitialValueProblem, runs: RolloutInputs, k: int) -
         gain[runs.pattern.reshape(-1)] = runs.gains[k]
         setpoint = runs.feedback_values[k, runs.gains.shape[1]:]
         laws = laws._replace(gain=gain, setpoint_q=setpoint[:model.nq], setpoint_v=setpoint[model.nq:model.nq + model.nv])
-    signals = SimpleNamespace(signal=np.arange(runs.n_inputs))
+    signals = SimpleNamespace(signal=np.arange(runs.n_inputs), measures=False)
     return replace(problem, q=runs.q[k], v=runs.v[k], joint_laws=laws, sampled=signals)

@@ -164,11 +164,24 @@ class PreparedRun:
                            "driven": driven, "free": [name for name in model.joint_names if name not in (*rules, *driven)],
                            "law": scenario.control and scenario.control.law},
                 "events": [event.name for event in scenario.events],
+                "sampling": _sampling_report(scenario),
                 "samples": {sensor.sensor.name: len(sensor.times) for sensor in self.sensors},
                 "duration": scenario.duration, "rows": self.rows,
                 "integrator": {"method": integrator.method, **options}, "why": why, "steps": self.steps,
                 "bytes": {"memory": memory, "disk": disk}, "folder": None if folder is None else os.fspath(folder),
                 "warnings": [warning.to_dict() for warning in self.warnings]}
+
+
+def _sampling_report(scenario: Scenario) -> dict[str, Any] | None:
+    """Return when a sampled controller acts, what it measures, and who computes: laws, functions in Python, observers."""
+    sampling, named = scenario.sampling, scenario.controller
+    if sampling is None:
+        return None
+    function = None if sampling.function is None else getattr(sampling.function, "__name__", type(sampling.function).__name__)
+    return {"interval": sampling.interval, "delay": sampling.delay, "hold": sampling.hold,
+            "quantization": any((sampling.q, sampling.v, sampling.tau)), "noise": any((sampling.noise_q, sampling.noise_v)),
+            "controller": function if named is None else f"{named.module}:{named.name}",
+            "observer": None if scenario.observer is None else list(scenario.observer.columns)}
 
 
 def _driven_joints(scenario: Scenario, model: Model, prescribed: list[str]) -> list[str]:

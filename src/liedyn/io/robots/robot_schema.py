@@ -454,9 +454,11 @@ READING = (
     Field("ignore_mimic", Boolean(), "whether mimic joints and couplings of the robot are left out", False, example=True))
 
 _OF_CURVES = ("coordinate", "functions", "table", "interpolation", "periodic")
+_CURVE_HINT = "write such a joint in `joints`, with a link without mass as its child, and include the robot at that link"
 MOUNT = Schema("mount", (
     Field("name", Text(), "of the joint", "the prefix and `mount`", example="turntable"),
-    replace(JOINT["type"], value=Choice(Names(JOINT_TYPES)), meaning=", ".join(f"`{kind}`" for kind in JOINT_TYPES)),
+    replace(JOINT["type"], value=Choice(Names(JOINT_TYPES), {CURVE: _CURVE_HINT}),
+            meaning=", ".join(f"`{kind}`" for kind in JOINT_TYPES)),
     *(replace(key, kinds=Names(JOINT_TYPES, key.kinds.condition) if isinstance(key.kinds, Names) else key.kinds)
       for key in JOINT.keys if key.name not in ("type", "parent", "child", "origin", "mimic", *_OF_CURVES))), kind="type",
     lacks="a {} joint has no {}")

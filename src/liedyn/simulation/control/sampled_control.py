@@ -16,7 +16,7 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -261,7 +261,10 @@ class SampledLaws:
     resolution     of q, v and tau, each (inputs,); 0: exact
     noise          of q and v
     is_whole_run   whether the laws hold for the whole run, without phases
+    measures       torques depend on the state; those of a rollout that changes its inputs at steps do not
     """
+
+    measures: ClassVar[bool] = True
 
     law: InitialValueProblem
     controlled: Mask
