@@ -163,6 +163,10 @@ _TABLE: dict[str, tuple[str, str]] = {
         "friction."),
     "friction-not-unique": (
         INFO, "Joints with rigid friction hold each other at rest. The motion is unique, but not the friction of each joint."),
+    "modes-hidden": (
+        WARN, "Rates of a linear system are so far apart that slow poles are rounding errors. Use less damping, or lock joints."),
+    "gain-inaccurate": (
+        WARN, "Rates of poles are so far apart that the gain of a regulator or filter is inaccurate. Use less damping."),
     "contacts-unstretched": (
         WARN, "A rollout continues another one, but contacts that stick begin without friction. Compute the motion in one "
         "rollout."),

@@ -128,6 +128,16 @@ def test_fast_poles_hide_no_slow_ones(damping, mixed):
     assert np.diag(response).real == pytest.approx([1 / 4.905] * 2, rel=1e-9) and response[0, 1] == 0.0
 
 
+def test_gains_beside_strong_damping():
+    """The pole -4.905 / damping asks for a gain sqrt(4.905^2 + 1) - 4.905. SciPy is off by 1e-8 at 1e6 and by 3 % at 1e9."""
+    expected = np.sqrt(4.905**2 + 1.0) - 4.905
+    assert two_pendulums(1e6).lqr(1.0, 1.0).matrix[0, 0] == pytest.approx(expected, rel=1e-11)
+    with pytest.warns(ld.LiedynWarning, match=r"lqr: .* from 4\.8e-07 to 3\.7e\+09 1/s.* use less damping.*\[gain-inaccurate\]"):
+        two_pendulums(1e9).lqr(1.0, 1.0)
+    with pytest.warns(ld.LiedynWarning, match=r"up to 3\.7e\+12 1/s, next to which others of 1 1/s .*\[modes-hidden\]"):
+        assert 0.0 in two_pendulums(1e12).poles
+
+
 def test_systems_without_inputs_or_outputs():
     s = random_system(4, 2, 2).select(inputs=[])
     assert s.frequency_response([1.0]).shape == (1, 2, 0) and len(s.zeros) == 0

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from liedyn.analysis.modes import STABILITY, Mode, expand_modes, growth_text, modes, reachable
+from liedyn.analysis.modes import STABILITY, Mode, expand_modes, growth_text, hidden_rate, modes, reachable
 from liedyn.analysis.transfer_function import frequency_response, seconds, transmission_zeros, zero_order_hold
 from liedyn.arrays import Array, ArrayLike, ComplexArray, Mask, Patterns
 from liedyn.dynamics.scales import Scales
-from liedyn.errors import UsageError, list_names
+from liedyn.errors import LiedynWarning, UsageError, list_names, warn
 from liedyn.immutable import Immutable, read_only_property
 from liedyn.public_calls import explained
 from liedyn.simulation.name_binding import select
@@ -115,7 +115,7 @@ class LinearSystem(Immutable):
     @cached_property
     def pole_modes(self) -> tuple[Mode, ...]:
         """Modes of all states, including those of prescribed coordinates."""
-        return modes(self.characteristic_realization[0], [name.partition(".")[2] for name in self.states], 1.0 / self.scales.time)
+        return self._modes_of(np.ones(len(self.states), dtype=bool))
 
     @read_only_property
     def poles(self) -> ComplexArray:
@@ -207,8 +207,16 @@ class LinearSystem(Immutable):
     @cached_property
     def modes(self) -> tuple[Mode, ...]:
         """Modes of the moving states, the least stable first."""
-        names = [name.partition(".")[2] for name, moves in zip(self.states, self.moving, strict=True) if moves]
-        return modes(self.characteristic_realization[0][np.ix_(self.moving, self.moving)], names, 1.0 / self.scales.time)
+        return self._modes_of(self.moving)
+
+    def _modes_of(self, selected: Mask) -> tuple[Mode, ...]:
+        """Return the modes of the selected states (n,), with a warning if fast ones hide slow ones."""
+        A, rate = self.characteristic_realization[0][np.ix_(selected, selected)], 1.0 / self.scales.time
+        if hidden := hidden_rate(A, rate):
+            warn([LiedynWarning("modes-hidden", f"poles may be wrongly zero: entries of the linear model are up to "
+                                f"{np.abs(A).max():.2g} 1/s, next to which others of {hidden:.2g} 1/s count as rounding: use "
+                                "less damping, or lock the joint that hardly moves")])
+        return modes(A, [name.partition(".")[2] for name, is_used in zip(self.states, selected, strict=True) if is_used], rate)
 
     @property
     def stability(self) -> str | None:

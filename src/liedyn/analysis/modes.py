@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from liedyn.arrays import Array, ComplexArray, Integers
+from liedyn.arrays import Array, ComplexArray, Integers, Mask
 from liedyn.errors import summarized
 from liedyn.immutable import Immutable
 
@@ -24,6 +24,7 @@ _ZERO = 1e-11                # of the same norm, and of the change of an eigenva
                              # real parts below this are zero; rounding causes up to 1e-12
 _ROUNDING = 1e-12            # of the maximum entry of the row and column, and of the characteristic rate: smaller entries are
                              # rounding, which is 1e-15 times the condition of M
+_HIDDEN = 1e-6               # of the characteristic rate: smaller entries do not matter, whether they are rounding or not
 _SLOW = 1e-5, 1e-13          # of the fastest eigenvalue: smaller ones are refined, and change by less than this
 _APART = (1e-3, 1e-5, 1e-7)  # of the eigenvalue: perturbation by rounding of 4, 3 and 2 equal eigenvalues in a chain
 
@@ -189,11 +190,23 @@ def balance(A: Array, rate: float) -> tuple[Array, Array]:
     """
     from scipy.linalg import matrix_balance
 
-    size = np.abs(A)
-    largest = np.maximum(size.max(axis=1, initial=rate)[:, None], size.max(axis=0, initial=rate))        # of its row and column
-    A = np.where(size > _ROUNDING * largest, A, 0.0)
+    A = np.where(_is_rounding(A, rate), 0.0, A)
     _, (scale, _) = matrix_balance(A, permute=False, separate=True)
     return A / scale[:, None] * scale, scale
+
+
+def _is_rounding(A: Array, rate: float) -> Mask:
+    """Return which entries count as rounding of the largest one of their row or column."""
+    size = np.abs(A)
+    largest = np.maximum(size.max(axis=1, initial=rate)[:, None], size.max(axis=0, initial=rate))
+    mask: Mask = size <= _ROUNDING * largest
+    return mask
+
+
+def hidden_rate(A: Array, rate: float) -> float:
+    """Return the largest entry that counts as rounding of others although it is not small compared with `rate`; 0 for none."""
+    size = np.abs(A[_is_rounding(A, rate)]).max(initial=0.0)
+    return float(size) if size > _HIDDEN * rate else 0.0
 
 
 def _is_regular(A: Array) -> bool:

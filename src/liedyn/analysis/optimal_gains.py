@@ -13,7 +13,7 @@ import numpy as np
 from liedyn.analysis.modes import Mode, coordinate_shares, eigenvalue_text, main_coordinates, modes, reachable_basis
 from liedyn.analysis.transfer_function import zero_order_hold
 from liedyn.arrays import Array, ArrayLike, ComplexArray, Integers
-from liedyn.errors import ComputationError, ShapeError, UsageError, list_names
+from liedyn.errors import ComputationError, LiedynWarning, ShapeError, UsageError, list_names, warn
 from liedyn.immutable import Immutable
 from liedyn.io.atomic_output import open_output
 from liedyn.io.csv_table import cell, write_table
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Weights: TypeAlias = "ArrayLike | Mapping[str, float]"
 
+_APART = 1e14            # ratio of the rates of poles from which on gains are off by 1e-4 and more
+_SMALL_CHANGE = 1e-2     # of the norm of the solution: a larger step of Newton's method is not a refinement
 _ROUNDING = 1e-9         # of the maximum entry: smaller asymmetries and negative eigenvalues of weights are rounding
 
 
@@ -190,7 +192,7 @@ def _riccati(function: str, A: Array, B: Array, Q: Array, R: Array, step: float 
 
     try:
         if step is None:
-            P = solve_continuous_are(A, B, Q, R)
+            P = _refined(A, B, Q, R, solve_continuous_are(A, B, Q, R))
             K = np.linalg.solve(R, B.T @ P)
         else:
             P = solve_discrete_are(A, B, Q, R)
@@ -202,4 +204,22 @@ def _riccati(function: str, A: Array, B: Array, Q: Array, R: Array, step: float 
     if not (decay > 0.0).all():
         raise ComputationError(f"{function}: the Riccati equation has no accurate solution: expected poles that decay, got "
                                f"{poles[np.argmin(decay)]:.6g}")
+    if decay.max() > _APART * decay.min():
+        rates = f"{decay.min():.2g} to {decay.max():.2g} 1/{'s' if step is None else 'step'}"
+        warn([LiedynWarning("gain-inaccurate", f"{function}: the gain is not accurate: poles decay at rates from {rates}, which "
+                            "are too far apart for the Riccati equation: use less damping, or lock the joint that hardly moves")])
     return K, P, poles[np.argsort(decay, kind="stable")]
+
+
+def _refined(A: Array, B: Array, Q: Array, R: Array, P: Array) -> Array:
+    """Return the solution of the Riccati equation after one step of Newton's method (Kleinman, IEEE Trans. Autom. Control, 1968).
+
+    The residual is computed with more digits where the processor has them.
+    """
+    from scipy.linalg import solve_continuous_lyapunov
+
+    a, b, q, p, k = (x.astype(np.longdouble) for x in (A, B, Q, P, np.linalg.solve(R, B.T)))
+    residual = a.T @ p + p @ a - p @ (b @ k) @ p + q
+    change = solve_continuous_lyapunov((A - B @ np.linalg.solve(R, B.T @ P)).T, -residual.astype(float))
+    improved: Array = P + 0.5 * (change + change.T)
+    return improved if np.linalg.norm(change) < _SMALL_CHANGE * np.linalg.norm(P) else P

@@ -121,8 +121,8 @@ def stretch_warnings(runs: RolloutInputs, q: np.ndarray, v: np.ndarray) -> list[
     ends.update(q[k, i].tobytes() + v[k, i].tobytes() for k, i in enumerate(last) if i and runs.stretches[k, i].any())
     names = list_names(runs.contacts.sticking, 4)
     return [LiedynWarning("contacts-unstretched", f"runs that continue a rollout ({chained} of {runs.count}) begin without the "
-                          f"stretch of contacts that stick ({names}), so that their friction holds nothing at first: compute the "
-                          "motion in one rollout")] if chained else []
+                          f"stretch of contacts that stick ({names}), so that their friction begins at zero: compute the motion "
+                          "in one rollout")] if chained else []
 
 
 def singular_warnings(problem: InitialValueProblem, runs: RolloutInputs, t: np.ndarray,
