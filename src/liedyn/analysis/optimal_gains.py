@@ -189,10 +189,10 @@ def _unreached_modes(A: Array, B: Array, coordinates: Sequence[str], rate: float
 def _riccati(function: str, A: Array, B: Array, Q: Array, R: Array, step: float | None) -> tuple[Array, Array, ComplexArray]:
     """Return K, the solution P of the Riccati equation, and the eigenvalues of A - B K."""
     from scipy.linalg import solve_continuous_are, solve_discrete_are
-
     try:
         if step is None:
-            P = _refined(A, B, Q, R, solve_continuous_are(A, B, Q, R))
+            P = solve_continuous_are(A, B, Q, R)
+            P += _refinement(A, B, Q, R, P)
             K = np.linalg.solve(R, B.T @ P)
         else:
             P = solve_discrete_are(A, B, Q, R)
@@ -208,18 +208,19 @@ def _riccati(function: str, A: Array, B: Array, Q: Array, R: Array, step: float 
         rates = f"{decay.min():.2g} to {decay.max():.2g} 1/{'s' if step is None else 'step'}"
         warn([LiedynWarning("gain-inaccurate", f"{function}: the gain is not accurate: poles decay at rates from {rates}, which "
                             "are too far apart for the Riccati equation: use less damping, or lock the joint that hardly moves")])
-    return K, P, poles[np.argsort(decay, kind="stable")]
+    by_decay: ComplexArray = poles[np.argsort(decay, kind="stable")]
+    return K, P, by_decay
 
 
-def _refined(A: Array, B: Array, Q: Array, R: Array, P: Array) -> Array:
-    """Return the solution of the Riccati equation after one step of Newton's method (Kleinman, IEEE Trans. Autom. Control, 1968).
+def _refinement(A: Array, B: Array, Q: Array, R: Array, P: Array) -> Array:
+    """Return the change of the solution of the Riccati equation by a step of Newton's method (Kleinman, IEEE TAC, 1968).
 
-    The residual is computed with more digits where the processor has them.
+    The residual is computed with more digits where the processor has them. Zero where the step would not be a refinement.
     """
     from scipy.linalg import solve_continuous_lyapunov
 
     a, b, q, p, k = (x.astype(np.longdouble) for x in (A, B, Q, P, np.linalg.solve(R, B.T)))
     residual = a.T @ p + p @ a - p @ (b @ k) @ p + q
     change = solve_continuous_lyapunov((A - B @ np.linalg.solve(R, B.T @ P)).T, -residual.astype(float))
-    improved: Array = P + 0.5 * (change + change.T)
-    return improved if np.linalg.norm(change) < _SMALL_CHANGE * np.linalg.norm(P) else P
+    symmetric: Array = 0.5 * (change + change.T)
+    return symmetric if np.linalg.norm(change) < _SMALL_CHANGE * np.linalg.norm(P) else np.zeros_like(P)

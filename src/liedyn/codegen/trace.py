@@ -496,7 +496,9 @@ def split_trace(trace: Trace, late: set[int], array: str, late_arrays: Collectio
     ops, late_operations = trace.ops, trace.dependent_operations(late)
     used = {x for k in late_operations for x in ops.operand_indices(k)} | {
         x.k for y in trace.arrays if y.name in late_arrays for x in y.results if isinstance(x, Tracer)}
-    arrays = [*trace.arrays, *([] if array in [x.name for x in trace.arrays] else [Array(array, 0, ())])]
+    arrays = list(trace.arrays)
+    if array not in [x.name for x in arrays]:
+        arrays.append(Array(array, 0, ()))
     place = next(i for i, x in enumerate(arrays) if x.name == array)
     size = arrays[place].size
     intermediate = sorted(k for k in used - late_operations if ops.operations[k][0] != "input")
@@ -511,8 +513,9 @@ def split_trace(trace: Trace, late: set[int], array: str, late_arrays: Collectio
         return [replace(x, new_values=tuple(part_value(y, x.name in late_arrays) for y in x.new_values)) for x in arrays]
 
     parts = part(False), part(True)
-    for half, values in zip(parts, ([Tracer(ops, k) for k in intermediate], [None] * len(intermediate)), strict=True):
-        half[place] = replace(half[place], size=size + len(intermediate), new_values=(*half[place].new_values, *values))
+    for half, is_writer in zip(parts, (True, False), strict=True):
+        values = tuple(Tracer(ops, k) if is_writer else None for k in intermediate)
+        half[place] = replace(half[place], size=size + len(intermediate), new_values=half[place].new_values + values)
     return [Trace(ops, tuple(parts[0]), trace.bounds, trace.finite), Trace(second, tuple(parts[1]), (), ())]
 
 
