@@ -147,3 +147,13 @@ def test_jacobian_of_a_constrained_robot_with_an_expression_is_exact(name):
             expected, doubt = extrapolated_derivative(lambda h, states=states: run.evaluate_trial(TIME, states(h))[1][:-1], 0.02)
             error = np.abs(J[:-1] @ direction - expected)
             assert (error <= 1e-7 * np.abs(expected).max() + 30 * doubt).all(), error.max() / np.abs(expected).max()
+
+
+def test_before_any_jacobian_one_that_cannot_be_computed_is_zero():
+    model = ld.load(ROBOTS / "double_pendulum.yaml")
+    problem = compile_schedule(scenario_for(model, np.random.default_rng(0)), model).problem
+    run = SolverStepper(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("Radau"))
+    y = np.full(2 * model.nv + 1, np.nan)
+    assert not run.evaluate_jacobian(TIME, y).any()
+    regular = run.evaluate_jacobian(TIME, np.zeros(y.size))
+    assert regular.any() and np.array_equal(run.evaluate_jacobian(TIME, y), regular)

@@ -139,6 +139,8 @@ def test_broken_functions(tmp_path, coupling):
 @pytest.mark.parametrize("line, text", [
     ("lobe: {follower: valve-1, function: q}", "lobe: the key driver is missing: expected a joint's name, or joint.label"),
     ("lobe: {driver: cam, function: q}", "lobe: the key follower is missing"),
+    ("lobe: {follower: valve-1, driver: cam}",
+     "lobe: the key function is missing: expected an expression of the driver, or a table"),
     ("lobe: {driver: x, follower: valve-1, function: q}",
      "lobe: unknown joint in a coupling: expected a joint's name, or joint.label, got 'x'")])
 def test_incomplete_couplings(tmp_path, line, text):

@@ -15,7 +15,7 @@ from pathlib import Path
 FOLDERS = {
     "simulation": (("simulation", "rollouts", "scenarios", "integrators", "batch", "analysis", "io"),
                    ("simulation/test_run.py", "simulation/test_hybrid_simulation.py", "rollouts/test_rollout.py",
-                    "scenarios/test_scenarios.py")),
+                    "scenarios/test_scenarios.py", "io/test_scenario_file_broken.py")),
     "kernels/constraints": (("dynamics", "identities", "kernels", "integrators", "joints", "simulation", "rollouts", "codegen"),
                             ("dynamics/test_constrained_dynamics.py", "dynamics/test_constraints_degenerate.py",
                              "identities/test_constrained.py", "identities/test_constrained_derivatives.py",

@@ -151,7 +151,10 @@ def test_variants_and_runs_that_diverge(worst):
     assert np.isnan(found.tau[1]).all() and np.isnan(found.q0[1]).all()
     assert np.array_equal(found.tau[2], alone.tau) and np.array_equal(found.q0[0], alone.q0)
     variants = ld.Variants([model, ld.load(PENDULUM, gravity=(0, 0, -5.0)), model])
-    heavy = ld.rollout(variants, q, v, **options).adjoint(None, d_v)
+    heavy_run = ld.rollout(variants, q, v, **options)
+    heavy = heavy_run.adjoint(None, d_v)
+    with pytest.raises(ld.UsageError, match="derivatives with respect to parameters require one model, got variants"):
+        heavy_run.adjoint(None, d_v, ["mass.upper"])
     assert worst("adjoint: variants", np.abs(heavy.q0[2] - alone.q0).max()) < 1e-14
     assert np.abs(heavy.q0[1] - alone.q0).max() > 1e-4
     several = ld.rollout(variants, np.broadcast_to(q, (2, 3, 2)), v, **options).adjoint(None, d_v)
