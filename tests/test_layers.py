@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sources import nodes_of, tree_of
+
 PACKAGE = Path(__file__).parents[1] / "src" / "liedyn"
 # DESIGN: each may import from itself and from those before it …
 LAYERS = ("arrays", "warning_codes", "errors", "immutable", "public_calls", "model", "numba_tools", "lie", "joints", "kernels",
@@ -51,7 +53,7 @@ def imports_of(path: Path) -> list[tuple[int, str]]:
 
 
 def _imports(path: Path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: a relative import"
             found = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "liedyn" else [node.module]
@@ -60,9 +62,10 @@ def _imports(path: Path):
             yield from ((node.lineno, alias.name) for alias in node.names)
 
 
+@cache
 def annotation_lines(path: Path) -> set[int]:
     """Lines under `if TYPE_CHECKING`, which import nothing when the program runs."""
-    blocks = (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    blocks = (node for node in nodes_of(path)
               if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING")
     return {line for node in blocks for line in range(node.body[0].lineno, node.body[-1].end_lineno + 1)}
 
@@ -75,38 +78,30 @@ def test_every_module_belongs_to_a_layer():
     assert {layer_of(module_of(path)) for path in FILES} - ABOVE_ALL == set(LAYERS)
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_layers_import_only_from_above(path):
-    layer = layer_of(module_of(path))
-    if layer in ABOVE_ALL:
-        return
-    for line, name in imports_of(path):
-        target = own(name)
-        if target is None or target == "__version__" or layer_of(target) == layer:
-            continue
-        where = f"{path.relative_to(PACKAGE)}:{line} imports {name}"
-        if layer in NARROWER:
-            assert target in NARROWER[layer], where
-        else:
-            assert LAYERS.index(layer_of(target)) < LAYERS.index(layer), where
+def may_import(layer: str, target: str) -> bool:
+    """Whether a module of a layer may import a module of this package."""
+    if layer in ABOVE_ALL or target == "__version__" or layer_of(target) == layer:
+        return True
+    return target in NARROWER[layer] if layer in NARROWER else LAYERS.index(layer_of(target)) < LAYERS.index(layer)
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_packages_stay_where_they_belong(path):
-    layer, annotations = layer_of(module_of(path)), annotation_lines(path)
-    for line, name in imports_of(path):
-        package = name.split(".")[0]
-        if package in CONFINED and line not in annotations:
-            assert layer in CONFINED[package], f"{path.relative_to(PACKAGE)}:{line} imports {package}"
-    if layer in ABOVE_ALL:
-        assert not any(name.split(".")[0] in CONFINED for _, name in imports_of(path))
+def test_layers_import_only_from_above():
+    assert may_import("dynamics", "kernels.kinematics") and not may_import("kernels", "dynamics.kinematics")
+    assert not may_import("io", "dynamics.kinematics") and may_import("io", "model.model")
+    assert not [f"{path.relative_to(PACKAGE)}:{line} imports {name}" for path in FILES for line, name in imports_of(path)
+                if own(name) is not None and not may_import(layer_of(module_of(path)), own(name))]
+
+
+def test_packages_stay_where_they_belong():
+    assert not [f"{path.relative_to(PACKAGE)}:{line} imports {name}" for path in FILES for line, name in imports_of(path)
+                if layer_of(module_of(path)) not in CONFINED.get(name.split(".")[0], {layer_of(module_of(path))})
+                and (layer_of(module_of(path)) in ABOVE_ALL or line not in annotation_lines(path))]
 
 
 def test_imports_without_cycles_inside_the_package():
     """Modules imported at the head of a file never lead back to it."""
     def heads(path):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        return {own(node.module) for node in tree.body if isinstance(node, ast.ImportFrom) and own(node.module or "")}
+        return {own(node.module) for node in tree_of(path).body if isinstance(node, ast.ImportFrom) and own(node.module or "")}
 
     graph = {module_of(path): heads(path) for path in FILES}
 
@@ -128,7 +123,7 @@ def test_every_module_is_imported_by_another():
     used = {"report.plots.drawing", "interop.gymnasium", "interop.jax", "interop.torch",
             *liedyn._HOME.values()}       # a process; names of the package
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.ImportFrom) and own(node.module or ""):
                 used |= {own(node.module), *(f"{own(node.module)}.{alias.name}" for alias in node.names)}
             elif isinstance(node, ast.ImportFrom) and node.module == "liedyn":
@@ -186,8 +181,10 @@ def test_names_of_the_package_exist():
         _ = liedyn.nothing
 
 
-@pytest.mark.parametrize("before", ["", "import liedyn.integrators.solve", "import liedyn.simulation.run",
-                                    "import liedyn\nliedyn.integrate\nimport liedyn.integrators.runge_kutta"])
+MODULES_OF_RUNS = "import liedyn.integrators.solve, liedyn.integrators.runge_kutta, liedyn.simulation.run"
+
+
+@pytest.mark.parametrize("before", [MODULES_OF_RUNS, f"import liedyn\nliedyn.integrate\n{MODULES_OF_RUNS}"])
 def test_functions_of_the_package_are_not_hidden_by_its_modules(before):
     """`liedyn.integrate` was a function until the first simulation, and then the package of integrators."""
     code = f"{before}\nimport liedyn\nprint(all(callable(getattr(liedyn, name)) for name in liedyn._HOME))"
@@ -206,10 +203,10 @@ READ_AS_TEXT = re.compile(r"f?'--(q|v|sweep|constraint-motion)\b")    # by funct
 
 def texts_of(path: Path):
     """Texts of a file with their lines, without docstrings. An f-string with all that is nested in it is one text."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node) if part != node}
-    for node in ast.walk(tree):
+    nodes = nodes_of(path)
+    documentation = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node) if part != node}
+    for node in nodes:
         if id(node) in documentation | parts:
             continue
         if isinstance(node, ast.JoinedStr):
@@ -218,14 +215,15 @@ def texts_of(path: Path):
             yield node.lineno, repr(node.value)
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_messages_of_functions_name_more_than_options_of_commands(path):
+def names_only_an_option(text: str) -> bool:
+    """Whether a text names an option of a command and no argument."""
+    return not READ_AS_TEXT.match(text) and bool(
+        re.search(r"(?<![\w-])-[So] ", text) or (re.search(r"(?<![\w-])--[a-z]", text) and not re.search(r"\b[a-z_]+=", text)))
+
+
+def test_messages_of_functions_name_more_than_options_of_commands():
     """Whoever calls from Python has no `-S`, `-o` or `--fix`: a message that names an option also names the argument."""
-    if module_of(path).startswith(OF_COMMANDS):
-        return
-    for line, text in texts_of(path):
-        if READ_AS_TEXT.match(text):
-            continue
-        where = f"{path.relative_to(PACKAGE)}:{line}: {text}"
-        assert not re.search(r"(?<![\w-])-[So] ", text), where
-        assert not re.search(r"(?<![\w-])--[a-z]", text) or re.search(r"\b[a-z_]+=", text), where
+    assert names_only_an_option("'use --fix'") and names_only_an_option("'give -S a=b'")
+    assert not names_only_an_option("'use --fix, fix=True'")
+    assert not [f"{path.relative_to(PACKAGE)}:{line}: {text}" for path in FILES if not module_of(path).startswith(OF_COMMANDS)
+                for line, text in texts_of(path) if names_only_an_option(text)]

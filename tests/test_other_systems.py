@@ -22,6 +22,7 @@ from liedyn.numba_tools import compile_cache
 from liedyn.report.plots import drawing
 from liedyn.report.replay import video
 from liedyn.robot_files import yaml_of
+from sources import nodes_of
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -172,7 +173,7 @@ def test_a_run_folder_with_crlf_is_the_same_run(tmp_path):
 def test_texts_have_an_encoding_and_line_ends_of_their_own():
     """Else those of the system."""
     calls = [(path.name, node.lineno, node.func.attr, {each.arg for each in node.keywords})
-             for path in SOURCES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+             for path in SOURCES for node in nodes_of(path)
              if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) != "console"
              and (node.func.attr in ("read_text", "write_text") or (node.func.attr == "open" and "'w'" in ast.unparse(node)))]
     assert len(calls) > 15

@@ -2,14 +2,14 @@
 fewer."""
 import ast
 import builtins
-import io
 import keyword
 import re
-import tokenize
 from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from sources import nodes_of, text_of
 
 ROOT = Path(__file__).parents[1]
 SOURCES = [path for folder in ("src", "tests") for path in sorted((ROOT / folder).rglob("*.py"))
@@ -48,7 +48,7 @@ REMAINING = {
 def identifiers(path: Path) -> set[str]:
     """All names in a source: of modules, functions, classes, parameters, attributes and variables."""
     found = {path.stem}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         found |= {value for key in ("id", "attr", "arg", "name", "asname") if isinstance(value := getattr(node, key, None), str)}
     return found
 
@@ -65,7 +65,7 @@ def test_the_list_is_read_and_finds_names():
 
 @pytest.mark.parametrize("phrase", REMAINING)
 def test_phrases_only_become_fewer(phrase):
-    count = tuple(sum(len(re.findall(phrase, path.read_text(encoding="utf-8"), re.IGNORECASE)) for path in paths)
+    count = tuple(sum(len(re.findall(phrase, text_of(path), re.IGNORECASE)) for path in paths)
                   for paths in ([path for path in SOURCES if "src" in path.parts], PAGES))
     assert count == REMAINING[phrase], f"lower the number to {count}" if count < REMAINING[phrase] else f"more uses: {count}"
 
@@ -76,15 +76,15 @@ OTHER_NAMES = {"findobj", "grad", "jit", "vmap", "refresh", "motion_name", "csv"
 
 def words_of(path: Path) -> set[str]:
     """Identifiers of a source, and words of its short strings."""
-    strings = (node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    strings = (node.value for node in nodes_of(path)
                if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 60)
     return identifiers(path) | {word for text in strings for word in re.findall(r"\w+", text)} | set(path.with_suffix("").parts)
 
 
-def quoted_names(source: str) -> set[str]:
-    """Names in back quotes in docstrings and comments."""
-    texts = [token.string for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type == tokenize.COMMENT]
-    texts += [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(source))
+def quoted_names(path: Path) -> set[str]:
+    """Names in back quotes in docstrings and behind a # of a line, whether it begins a comment or is part of a text."""
+    texts = [line.partition("#")[2] for line in text_of(path).splitlines()]
+    texts += [ast.get_docstring(node) or "" for node in nodes_of(path)
               if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
     return {name for text in texts for name in re.findall(r"(?<!`)`([A-Za-z_][\w.]*)(?:\(\))?`(?!`)", text)}
 
@@ -92,7 +92,7 @@ def quoted_names(source: str) -> set[str]:
 def test_names_in_docstrings_and_comments_exist():
     sources = [path for path in SOURCES if "src" in path.parts]
     known = set().union(*map(words_of, sources)) | set(dir(builtins)) | set(keyword.kwlist) | OTHER_NAMES | {""}
-    unknown = {path: {name for name in quoted_names(path.read_text(encoding="utf-8")) if not known.issuperset(name.split("."))}
+    unknown = {path: {name for name in quoted_names(path) if not known.issuperset(name.split("."))}
                for path in sources}
     assert not {path.relative_to(ROOT).as_posix(): names for path, names in unknown.items() if names}
 
@@ -101,7 +101,7 @@ def attributes_by_class() -> dict[str, set[str]]:
     """Names that each class of the package defines, stores or inherits from another class of the package."""
     defined, bases = {}, {}
     for path in (path for path in SOURCES if "src" in path.parts):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef):
                 names = defined.setdefault(node.name, set())
                 names |= {one.name for one in ast.walk(node) if isinstance(one, ast.FunctionDef)}
@@ -127,7 +127,7 @@ def test_attributes_of_classes_in_texts_exist():
     defined = attributes_by_class()
     assert missing_attributes("`Model.nv`, `InitialValueProblem.begun`", defined) == ["InitialValueProblem.begun"]
     texts = [*PAGES, ROOT / "CONTRIBUTING.md", *(path for path in SOURCES if "src" in path.parts)]
-    missing = {path: missing_attributes(path.read_text(encoding="utf-8"), defined) for path in texts}
+    missing = {path: missing_attributes(text_of(path), defined) for path in texts}
     assert not {path.relative_to(ROOT).as_posix(): names for path, names in missing.items() if names}
 
 
@@ -167,7 +167,7 @@ REMAINING_NAMES = {
 def bound_names(path: Path) -> list[str]:
     """All names that a source binds: variables, parameters, functions and classes, without leading underscores."""
     names = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         name = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else getattr(node, "arg", None) if \
             isinstance(node, ast.arg) else node.name if isinstance(node, ast.FunctionDef | ast.ClassDef) else None
         names += [name.lstrip("_")] if name else []

@@ -13,6 +13,7 @@ from command_line import ok
 from liedyn.cli import console
 from liedyn.errors import LiedynWarning, Place, WarningLog, warn
 from liedyn.warning_codes import WARNING_CODES
+from sources import nodes_of
 
 ROOT = Path(__file__).parents[1]
 ISSUERS = "LiedynWarning", "warnings.add", "self.warn", "_warning"       # what is called with a code first
@@ -23,7 +24,7 @@ def issued() -> dict[str, str]:
     """Every code that the source writes as the first argument of such a call, and one place."""
     found = {}
     for path in (ROOT / "src/liedyn").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(ISSUERS) and node.args:
                 code = node.args[0]
                 if isinstance(code, ast.Constant) and isinstance(code.value, str):
