@@ -4,17 +4,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from multiprocessing import active_children, get_context, parent_process
-from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,6 +24,7 @@ from liedyn.batch.result_store import ResultStore, TableSummary
 from liedyn.batch.simulations import SimulationEvaluator
 from liedyn.batch.sweep_binding import Value
 from liedyn.batch.trajectory_jobs import TrajectoryEvaluator
+from liedyn.dynamics.batching.processes import process_pool
 from liedyn.dynamics.batching.threads import cores
 from liedyn.errors import ComputationError, LiedynError, LiedynWarning, UsageError, nearest, size_text
 from liedyn.io.sweep_file import SIMULATE, Sweep, read_sweep
@@ -91,18 +88,8 @@ def run_in_processes(job: Job, chunks: Sequence[Chunk], jobs: int) -> Iterator[i
 
     The chunk of a killed process is repeated.
     """
-    @contextmanager
-    def pool() -> Iterator[Executor]:
-        other_processes = set(active_children())
-        executor = ProcessPoolExecutor(min(jobs, len(chunks)), mp_context=get_context("spawn"), initializer=_initialize_worker)
-        try:
-            yield executor
-            executor.shutdown()
-        except BaseException:
-            executor.shutdown(wait=False, cancel_futures=True)
-            for worker in set(active_children()) - other_processes:        # before their chunk is done
-                worker.terminate()
-            raise
+    def pool() -> AbstractContextManager[Executor]:
+        return process_pool(min(jobs, len(chunks)))
 
     yield from _run_on_executors(pool, job, chunks, _CHUNKS_PER_WORKER * jobs, (BrokenProcessPool,))
 
@@ -163,20 +150,6 @@ def _finished_chunks(executor: Executor, job: Job, chunks: Iterable[Chunk], max_
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             future.result()
             yield running.pop(future)
-
-
-def _initialize_worker() -> None:
-    """Initialize a process of the pool: one thread, no reaction to Ctrl-C, and exit when the parent process ends."""
-    os.environ["LIEDYN_THREADS"] = "1"
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    if parent is None:
-        return
-
-    def exit_with_parent(sentinel: int) -> None:
-        wait_for([sentinel])
-        os._exit(1)
-    threading.Thread(target=exit_with_parent, args=(parent.sentinel,), daemon=True).start()
 
 
 # run batch --------------------------------------------------------------------------------------------------------------
