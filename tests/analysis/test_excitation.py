@@ -1,5 +1,9 @@
 """Motions for identification: gradients, limits, predicted deviations, symmetries, and errors for what cannot be planned."""
 import dataclasses
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -7,6 +11,7 @@ import pytest
 import liedyn as ld
 from coupled_robots import coupled_robot
 from liedyn.analysis import excitation, excitation_optimizer
+from liedyn.dynamics.batching import processes
 from liedyn.dynamics.inertial_parameters import JOINT_PARAMETERS, contracted_derivatives
 from liedyn.model.description import Mimic
 from zoo import ROBOTS, model_of, state
@@ -63,8 +68,7 @@ def experiment(model, criterion="d-optimal", parameters=()):
     out = excitation_optimizer.Experiment(model, base, ("damping", "offset"), np.ones(model.nv),
                                           excitation._limits(model, None, 10.0, 100.0, 1e3), settings,
                                           excitation._chosen(base, parameters, criterion))
-    unit = out.unit()
-    return out, out.random_motion(np.random.default_rng(1), unit, out.samples)
+    return out, out.random_motion(np.random.default_rng(1))
 
 
 SINGLE = ["universal", "euler", "one degree of freedom each"]
@@ -79,14 +83,14 @@ def test_gradients_of_criteria_and_of_limits(name):
     model = MODELS[name]()
     for criterion, parameters in CASES[:2] if name == "couplings" else CASES:       # with couplings, it is infinite at random
         e, x = experiment(model, criterion, parameters)
-        dx = np.random.default_rng(2).standard_normal(x.shape) * e.unit()
+        dx = np.random.default_rng(2).standard_normal(x.shape) * e.unit
         value, gradient = e.criterion(x)
         expected = fourth_order(lambda h, e=e, x=x, dx=dx: e.criterion(x + h * dx)[0], 1e-5)
         assert np.isfinite(value)
         assert abs((gradient * dx).sum() - expected) < 1e-5 * np.linalg.norm(gradient * dx)
-    _, _, change_of = e.limit_terms(x, e.unit(), e.samples, *np.ones((2, 2 * 4 * len(e.samples.q) * model.nv)))
+    _, _, change_of = e.limit_terms(x, e.samples, *np.ones((2, 2 * 4 * len(e.samples.q) * model.nv)))
     expected = fourth_order(lambda h: e.relative(x + h * dx, e.samples), 1e-6)
-    upper, lower = change_of((dx / e.unit()).ravel()).reshape(2, *expected.shape)
+    upper, lower = change_of((dx / e.unit).ravel()).reshape(2, *expected.shape)
     assert np.abs(upper - np.where(e.limited, expected, 0.0)).max() < 1e-8 * np.abs(expected).max()
     assert np.array_equal(upper, -lower)
 
@@ -114,12 +118,38 @@ def test_it_informs_more_than_random_motions_and_more_starts_never_less(arm, mot
     e = excitation_optimizer.Experiment(arm, motion.base, ("offset",), motion.noise, limits,
                                         excitation._settings(4.0, None, 3, 100.0, "d-optimal", 1, 0),
                                         np.ones(len(motion.base), bool))
-    rng, unit = np.random.default_rng(5), e.unit()
+    rng = np.random.default_rng(5)
     rows = len(motion.base) * np.log(401)
-    assert max(rows - e.value(e.random_motion(rng, unit, e.samples)) for _ in range(50)) < motion.log_det - 1.0
+    assert max(rows - e.value(e.random_motion(rng)) for _ in range(50)) < motion.log_det - 1.0
     assert len(motion.optima) == 3 and (np.diff(motion.optima) <= 0.0).all()
     assert ld.excite(arm, **OPTIONS).trajectory().columns["q.elbow"].tolist() == motion.trajectory().columns["q.elbow"].tolist()
     assert ld.excite(arm, **OPTIONS | {"seed": 1}).log_det != motion.log_det
+
+
+def test_the_number_of_processes_does_not_change_the_motion(arm, motion, monkeypatch):
+    """Threads stand for processes, with pickled arguments and values."""
+    class Pool(ThreadPoolExecutor):
+        def map(self, function, arguments):
+            return super().map(lambda pair: pickle.loads(pair)[0](pickle.loads(pair)[1]),
+                               [pickle.dumps((function, argument)) for argument in arguments])
+
+    pools = []
+    monkeypatch.setattr(processes, "_MAX_SEQUENTIAL_SECONDS", 0.0)
+    monkeypatch.setattr(processes, "process_pool", lambda count: pools.append(count) or Pool(count))
+    other = ld.excite(arm, **OPTIONS, jobs=3)
+    assert pools == [3] and np.array_equal(other.sine, motion.sine) and np.array_equal(other.optima, motion.optima)
+
+
+def test_a_process_that_ends_is_an_error(arm, monkeypatch):
+    @contextmanager
+    def ended(count):
+        raise BrokenProcessPool
+        yield
+
+    monkeypatch.setattr(processes, "_MAX_SEQUENTIAL_SECONDS", 0.0)
+    monkeypatch.setattr(processes, "process_pool", ended)
+    with pytest.raises(ld.ComputationError, match="a worker process ended: it was killed, "):
+        ld.excite(arm, **OPTIONS, jobs=2)
 
 
 def test_criteria_and_chosen_parameters(arm, motion):
@@ -212,7 +242,7 @@ def test_random_postures_of_a_hand_are_within_the_limits_of_all_fingers():
     part = np.ptp(q, axis=0) / (limits.upper - limits.lower)
     assert part[e.independent].min() > 0.3 and part.max() < 1.0
     assert np.abs(y - e.random_position(np.random.default_rng(1))).min(axis=0).max() < 1e-12               # seeded
-    x = e.random_motion(rng, e.unit(), e.samples)
+    x = e.random_motion(rng)
     assert np.abs(e.relative(x, e.samples)).max() < 1.0 and (np.ptp(e.motion(x, e.samples)[0], axis=0) > 0.0).all()
 
 
@@ -282,6 +312,7 @@ def test_it_does_not_depend_on_names_order_and_orientation(arm, motion, change):
     ({"period": 3.0}, "duration must be a multiple of the period 3 s, so that the motion ends at rest; got 4"),
     ({"harmonics": 1}, "harmonics must be an integer >= 2, got 1"),
     ({"starts": 0}, "starts must be an integer >= 1, got 0"),
+    ({"jobs": 0}, "jobs must be an integer >= 1, got 0"),
     ({"rate": 1e9}, "needs more than 10000000 rows"),
     ({"criterion": "trace"}, "criterion must be one of d-optimal, condition, got 'trace'"),
     ({"noise": -1.0}, "noise must be a number > 0, got -1.0"),

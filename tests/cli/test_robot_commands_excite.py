@@ -15,7 +15,7 @@ OPTIONS = ("--noise", "0.1", "--noise", "sh*=0.2", "--velocity", "elbow=2", "--t
 def test_it_writes_the_motion_of_excite(tmp_path):
     path = tmp_path / "motion.csv"
     done = command("excite", ROBOT, *OPTIONS, "--rate", "50", "--duration", "6", "--period", "3", "--seed", "2", "--floor", "0.3",
-                   "--space", "x=-inf,1.5", "--json", "-o", path)
+                   "--space", "x=-inf,1.5", "--jobs", "2", "--json", "-o", path)
     motion = ld.excite(ld.load(ROBOT), noise={"*": 0.1, "sh*": 0.2}, velocity={"elbow": 2.0}, torque=40.0, harmonics=2, starts=1,
                        position={"elbow": (-1.0, 1.0)}, joints=(), rate=50.0, duration=6.0, period=3.0, seed=2,
                        space={"z": (0.3, np.inf), "x": (-np.inf, 1.5)})
@@ -57,6 +57,7 @@ def test_a_rehearsal(tmp_path):
     (["--space", "z"], "space z: expected AXIS=LOWER,UPPER"),
     (["--floor", "0", "--space", "z=0,1"], "space z: expected one value, got several"),
     (["--self-distance", "0.1"], "no distance can be limited: no two links that can move relative to each other"),
+    (["--jobs", "0"], "Invalid value for '-j' / '--jobs': 0 is not in the range x>=1"),
     (["--torque", "elbow=x"], "torque elbow must be a number > 0, got 'x'"),
     (["--with", "none", "--with", "friction"], "--with none cannot be combined with another --with"),
     (["--rehearse"], "--rehearse prints a table; name a file for the CSV with -o"),

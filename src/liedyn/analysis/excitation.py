@@ -27,6 +27,7 @@ from liedyn.analysis.moves import MAX_ROWS, Limit, MoveState, limit_of_texts, li
 from liedyn.analysis.recorded_motion import trajectory_of
 from liedyn.arrays import Array, ArrayLike, Mask
 from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.batching.processes import process_map
 from liedyn.dynamics.constraints.couplings import reduced_model
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.inertial_parameters import (
@@ -166,7 +167,7 @@ def excite(  # noqa: PLR0913 - independent options of a public function
         noise: Limit = None, criterion: str = "d-optimal", parameters: Sequence[str] = (), joints: Sequence[str] | None = None,
         offset: bool = True, position: Mapping[str, Sequence[float]] | None = None, velocity: Limit = None,
         acceleration: Limit = None, torque: Limit = None, self_distance: float | None = None, space: Space = None,
-        starts: int = 24, seed: int = 0) -> Excitation:
+        starts: int = 24, seed: int = 0, jobs: int | None = 1) -> Excitation:
     """Return a motion from which the base parameters of a robot can be identified as well as its limits allow.
 
     The motion is periodic. It starts and ends at rest, without acceleration, at a configuration that it chooses.
@@ -202,7 +203,10 @@ def excite(  # noqa: PLR0913 - independent options of a public function
     starts : int
         Random starts. The criterion has local optima. Half as many optima are changed at random and optimized again.
     seed : int
-        Seed of the starts. The same seed gives the same motion.
+        Seed of the starts. The same seed gives the same motion, whatever the number of jobs.
+    jobs : int or None
+        Processes that compute the starts; None: all cores. They begin if the search takes more than 3 s. Scripts need
+        ``if __name__ == "__main__":`` for more than one.
 
     Returns
     -------
@@ -231,6 +235,7 @@ def excite(  # noqa: PLR0913 - independent options of a public function
     >>> motion = ld.excite(model, duration=5.0, noise=0.1, velocity=3.0, torque=40.0, starts=2)
     >>> motion.trajectory().save("excite.csv", force=True)
     """
+    _check_integers(("jobs", 1 if jobs is None else jobs, 1))
     settings = _settings(duration, period, harmonics, rate, criterion, starts, seed)
     _check_robot(model)
     limits = _limits(model, position, velocity, acceleration, torque)
@@ -241,7 +246,8 @@ def excite(  # noqa: PLR0913 - independent options of a public function
     experiment.check_determined()
     if self_distance is not None or space:
         experiment = replace(experiment, clearance=_distances(experiment, self_distance, space))
-    x, values = experiment.search()
+    with process_map(None if jobs is None else int(jobs)) as each:
+        x, values = experiment.search(each)
     return _excitation(experiment, x, values)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from liedyn.analysis.clearance import Clearance
 from liedyn.arrays import Array, Integers, Mask
+from liedyn.dynamics.batching.processes import Map
 from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.dynamics.derivatives import inverse_dynamics_derivatives
 from liedyn.dynamics.dynamics import inverse_dynamics, mass_matrix
@@ -266,8 +267,13 @@ class Experiment:
 
     @cached_property
     def samples(self) -> Basis:
-        """The series where the information is summed."""
+        """The series where the information is summed, and limits are compared."""
         return self.series.basis(_SAMPLES * self.settings.harmonics)
+
+    @cached_property
+    def fine(self) -> Basis:
+        """The series where limits of the best motions are compared."""
+        return self.series.basis(_FINE * self.settings.harmonics)
 
     @cached_property
     def checked(self) -> Basis:
@@ -363,31 +369,51 @@ class Experiment:
             raise UsageError(f"the measured torques do not determine {len(names)} base parameters: {list_names(names, 6)}; "
                              "give the finite noise of more joints")
 
-    def search(self) -> tuple[Array, Array]:
-        """Return the best coefficients, and the criterion of each optimum before refinement, best first."""
+    def search(self, each: Map) -> tuple[Array, Array]:
+        """Return the best coefficients, and the criterion of each optimum before refinement, best first.
+
+        each   computes independent optima. Each has its own random numbers, so that results do not depend on their order.
+        """
         s = self.settings
-        rng, unit = np.random.default_rng(s.seed), self.unit()
-        coarse, fine = (self.series.basis(n * s.harmonics) for n in (_SAMPLES, _FINE))
+        seeds = np.random.SeedSequence(s.seed).spawn(s.starts + s.starts // _STARTS_PER_CHANGE)
         informing = replace(self, settings=replace(s, criterion=CRITERIA[0]), chosen=np.ones_like(self.chosen))
-        optima = [informing.optimum(self.random_motion(rng, unit, coarse), unit, coarse, _BARRIER) for _ in range(s.starts)]
+        optima = each(informing.random_optimum, seeds[:s.starts])
         barrier = _MEDIUM_BARRIER
         if s.criterion != informing.settings.criterion or not self.chosen.all():       # random starts end in worse ones
             optima.sort(key=informing.value)
             barrier = _LOW_BARRIER
-            optima = [self.optimum(x, unit, coarse, _LOW_BARRIER) for x in optima[:s.starts // 2 + 1]]
+            optima = each(self.near_optimum, optima[:s.starts // 2 + 1])
         optima.sort(key=self.value)
-        for k in range(s.starts // _STARTS_PER_CHANGE):                                # of the best ones, in turn
-            changed = optima[k % min(_CHANGED, len(optima))] + _CHANGE * unit * rng.standard_normal(unit.shape)
-            smaller = self.within(_INSIDE * _bound(_SAMPLES), changed, coarse)
-            optima += [] if smaller is None else [self.optimum(smaller, unit, coarse, barrier)]
+        best = optima[:_CHANGED]
+        changed = [(best[k % len(best)], seed, barrier) for k, seed in enumerate(seeds[s.starts:])]         # in turn
+        optima += [x for x in each(self.changed_optimum, changed) if x is not None]
         optima.sort(key=self.value)
-        inside = self.all_within(_INSIDE_BOUND * _bound(_FINE), optima[:_BEST], fine)
-        refined = [*inside, *(self.optimum(x, unit, fine, _LOW_BARRIER) for x in inside)]
-        best = min(self.all_within(_bound(_CHECKED), refined, self.checked), key=self.value)     # torques between times of `fine`
-        if not np.isfinite(self.value(best)):
+        inside = self.all_within(_INSIDE_BOUND * _bound(_FINE), optima[:_BEST], self.fine)
+        refined = [*inside, *each(self.refined_optimum, inside)]
+        final = min(self.all_within(_bound(_CHECKED), refined, self.checked), key=self.value)    # torques between times of `fine`
+        if not np.isfinite(self.value(final)):
             raise ComputationError(f"no motion within the limits excites all {len(self.base)} base parameters; use wider limits, "
                                    "or more harmonics")
-        return best, np.array([self.value(x) for x in optima])
+        return final, np.array([self.value(x) for x in optima])
+
+    def random_optimum(self, seed: np.random.SeedSequence) -> Array:
+        """Return the optimum from a random motion."""
+        return self.optimum(self.random_motion(np.random.default_rng(seed)), self.samples, _BARRIER)
+
+    def near_optimum(self, x: Array) -> Array:
+        """Return the optimum from that of another criterion."""
+        return self.optimum(x, self.samples, _LOW_BARRIER)
+
+    def changed_optimum(self, start: tuple[Array, np.random.SeedSequence, tuple[float, float]]) -> Array | None:
+        """Return the optimum from one that is changed at random, for a barrier; None if the changed posture exceeds limits."""
+        x, seed, barrier = start
+        changed = x + _CHANGE * self.unit * np.random.default_rng(seed).standard_normal(x.shape)
+        smaller = self.within(_INSIDE * _bound(_SAMPLES), changed, self.samples)
+        return None if smaller is None else self.optimum(smaller, self.samples, barrier)
+
+    def refined_optimum(self, x: Array) -> Array:
+        """Return the optimum from one with limits at fewer times."""
+        return self.optimum(x, self.fine, _LOW_BARRIER)
 
     def all_within(self, bound: float, motions: Sequence[Array], basis: Basis) -> list[Array]:
         """Return the motions, made smaller until they are within limits. Raise ComputationError if none is."""
@@ -400,6 +426,7 @@ class Experiment:
         """Return the criterion of coefficients."""
         return self.criterion(x)[0]
 
+    @cached_property
     def unit(self) -> Array:
         """Return the sizes (size, independent) of the coefficients that limits allow: of the position, then of velocities."""
         with np.errstate(divide="ignore"):
@@ -456,11 +483,12 @@ class Experiment:
                 y[j] += 0.5 * (low + high + part * (high - low))
         return y
 
-    def random_motion(self, rng: np.random.Generator, unit: Array, basis: Basis) -> Array:
+    def random_motion(self, rng: np.random.Generator) -> Array:
         """Return coefficients of a motion within the limits. Raise ComputationError if random postures exceed them."""
+        basis = self.samples
         for _ in range(_MAX_DRAWS):
-            x = rng.standard_normal(unit.shape) * unit
-            still = self.random_posture(rng, basis)
+            x = rng.standard_normal(self.unit.shape) * self.unit
+            still = self.random_posture(rng)
             x[0] = still[0]
             at_rest, swing = self.relative(still, basis), self.relative(x, basis)
             room = _START * (1.0 - np.abs(at_rest).max(axis=1)) / np.maximum(np.abs(swing - at_rest).max(axis=1), _TINY)
@@ -471,9 +499,9 @@ class Experiment:
                     return smaller
         raise ComputationError("no random motion about a posture within the limits is within them; use wider limits")
 
-    def random_posture(self, rng: np.random.Generator, basis: Basis) -> Array:
+    def random_posture(self, rng: np.random.Generator) -> Array:
         """Return coefficients of a posture within the limits. Raise ComputationError if random ones are not."""
-        still, once = np.zeros((self.series.size, len(self.independent))), Basis(*(functions[:1] for functions in basis))
+        still, once = np.zeros_like(self.unit), self.series.basis(1)
         for _ in range(_MAX_POSTURES):
             still[0] = self.random_position(rng)
             if self.use(still, once) < _INSIDE:
@@ -488,7 +516,7 @@ class Experiment:
         raise ComputationError(f"{text}the {KINDS[kind]} of {self.model.v_names[coordinate]} is {at_rest.max():.3g} times its "
                                "limit; use wider limits")
 
-    def optimum(self, x: Array, unit: Array, basis: Basis, barrier: tuple[float, float]) -> Array:
+    def optimum(self, x: Array, basis: Basis, barrier: tuple[float, float]) -> Array:
         """Return a local optimum within limits, from coefficients x within limits: a primal-dual interior-point method.
 
         Nocedal and Wright, Numerical Optimization, 2006, ch. 19: the Hessian of the criterion by damped BFGS (18.23), that of
@@ -496,7 +524,7 @@ class Experiment:
 
         SLSQP takes 2 to 10 times as long for the same criterion, and a fifth of its runs diverge.
         """
-        mu, end = barrier
+        (mu, end), unit = barrier, self.unit
         limited, n = self.limited, self.limited.size * len(basis.q)
         bound = _bound(len(basis.q) / self.settings.harmonics)
 
@@ -514,7 +542,7 @@ class Experiment:
         linear[:2 * n].reshape(2, 4, -1)[:, :3] = True
         for _ in range(_ITERATIONS):
             multipliers = np.clip(multipliers, mu / c / _TRUST, mu / c * _TRUST)
-            curvature, slope, change_of = self.limit_terms(x, unit, basis, multipliers / c, mu / c)
+            curvature, slope, change_of = self.limit_terms(x, basis, multipliers / c, mu / c)
             slope = slope + (gradient * unit).ravel()
             step = -_solve(hessian + curvature, slope)
             dc = -change_of(step)
@@ -538,14 +566,13 @@ class Experiment:
             mu = max(end, mu * _BARRIER_FACTOR)
         return x
 
-    def limit_terms(self, x: Array, unit: Array, basis: Basis, weights: Array,
-                    slopes: Array) -> tuple[Array, Array, Callable[[Array], Array]]:
+    def limit_terms(self, x: Array, basis: Basis, weights: Array, slopes: Array) -> tuple[Array, Array, Callable[[Array], Array]]:
         """Return J^T W J (size, size), J^T s and the product with J, of values relative to limits by the coefficients in units.
 
         weights, slopes   W and s of upper limits (4, n, nv), of lower limits, whose values are negative, and of distances
                           (n, gaps), in one array. Rows of q, v and a depend on the functions of the series only.
         """
-        N, force, rates = self.N, self.independent, self.half[:3, None]
+        N, force, rates, unit = self.N, self.independent, self.half[:3, None], self.unit
         n = 4 * len(basis.q) * len(N)
         (upper, lower), near = weights[:2 * n].reshape(2, 4, -1, len(N)), weights[2 * n:]
         weight = np.where(self.limited, upper + lower, 0.0)

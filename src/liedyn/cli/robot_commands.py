@@ -423,6 +423,8 @@ def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: 
               "such as x=-inf,0.8 before a wall; may be repeated. Default: not limited.")
 @click.option("--starts", type=int, default=24, show_default=True, metavar="N", help="Number of random starts.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the random starts.")
+@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Number of processes that compute the starts. Default: "
+              "all cores.")
 @click.option("--rehearse", is_flag=True, help="Also identify the parameters from the motion with simulated noise, of this seed, "
               "and print the errors.")
 @click.option("-o", "--output", type=click.Path(), default="-", help="CSV to write. Default: stdout, without the table.")
