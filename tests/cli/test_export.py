@@ -213,6 +213,10 @@ def test_a_law_that_cannot_be_traced_is_an_error(monkeypatch, tmp_path):
     (["configs/panda_hybrid.yaml", "--function", "jacobian"], "--function applies to functions of a robot file"),
     (["configs/panda_hybrid.yaml", "--float"], "--float applies to functions of a robot file"),
     (["robots/panda.yaml", "-S", "duration=1"], "-S applies to scenarios, and this is a robot file"),
+    (["robots/panda.yaml", "--to", "wasm", "--float"], "--float applies to C"),
+    (["configs/panda_hybrid.yaml", "--to", "wasm", "--with-test"], "--with-test applies to C"),
+    (["robots/panda.yaml", "--to", "wasm", "-o", "fd.c"], "fd.c is not the name of a WebAssembly file"),
+    (["robots/panda.yaml", "--to", "lua"], "'lua' is not one of 'c', 'wasm'"),
 ])
 def test_options_of_the_other_kind_of_file_are_errors(arguments, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -256,12 +257,15 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mas
              "link_pose", "jacobian", "inverse_dynamics_derivatives", "forward_dynamics_derivatives")
 
 
-@click.command(short_help="Write dynamics of a robot, or a step of a scenario, as C.")
+@click.command(short_help="Write dynamics of a robot, or a step of a scenario, as C or WebAssembly.")
 @click.argument("robot", metavar="ROBOT_OR_SCENARIO", type=FILE)
 @click.option("--function", type=click.Choice(FUNCTIONS), metavar="NAME",
               help=f"Function of a robot to write: {', '.join(FUNCTIONS)}.  [default: forward_dynamics]")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.c",
-              help="C file to write, with a header next to it. Default: ROBOT_FUNCTION.c or SCENARIO.c in the current folder.")
+@click.option("--to", "target", type=click.Choice(["c", "wasm"]), default="c", show_default=True,
+              help="c: C99 and a header. wasm: a WebAssembly module, a wrapper in JavaScript and its types.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE",
+              help="FILE.c or FILE.wasm to write; other files are next to it. Default: ROBOT_FUNCTION or SCENARIO in the current "
+              "folder.")
 @click.option("--link", metavar="LINK", help="Link for link_pose and jacobian.")
 @click.option("--frame", type=click.Choice(["local", "local_world_aligned", "world"]),
               help="Frame for jacobian, as in ld.jacobian.  [default: local]")
@@ -271,12 +275,12 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mas
               "liedyn's result.")
 @override_option()
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
-def export(robot: str, function: str | None, output: str | None, link: str | None, frame: Frame | None,       # noqa: PLR0913
-           no_passive: bool, single: bool, with_test: bool, overrides: tuple[str, ...], base: Base | None, ignore_mimic: bool,
-           reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
-    """Write a function of a robot's dynamics or kinematics as a C99 function with a header, or a whole step of a scenario.
+def export(robot: str, function: str | None, target: str, output: str | None, link: str | None,       # noqa: PLR0913
+           frame: Frame | None, no_passive: bool, single: bool, with_test: bool, overrides: tuple[str, ...], base: Base | None,
+           ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
+    """Write a function of a robot's dynamics or kinematics, or a whole step of a scenario, as C99 or WebAssembly.
 
-    A function has no loops, allocates no memory, and needs only <math.h>. A step contains the integrator rk4, contacts,
+    In C, a function has no loops, allocates no memory, and needs only <math.h>. A step contains the integrator rk4, contacts,
     constraints, motors, control laws and signals of the scenario; a sampled controller is a separate function. Comments list the
     order and the units of the arrays.
 
@@ -291,33 +295,44 @@ def export(robot: str, function: str | None, output: str | None, link: str | Non
           --with-test
       liedyn export configs/panda_hybrid.yaml --with-test
           # writes panda_hybrid.c, panda_hybrid.h, panda_hybrid_test.c
+      liedyn export configs/panda_hybrid.yaml --to wasm
+          # writes panda_hybrid.wasm, panda_hybrid.js, panda_hybrid.d.ts
     """
-    from liedyn.interop.c_files import write_export, write_step_export
     from liedyn.io.scenarios.scenario_file import describes_robot
+
+    of_robot = describes_robot(robot)
+    of_functions = (("--function", function), ("--link", link), ("--frame", frame), ("--no-passive", no_passive),
+                    ("--float", single))
+    if option := next((option for option, value in of_functions if value and not of_robot), None):
+        raise click.UsageError(f"{option} applies to functions of a robot file, and this is a scenario.")
+    if option := next((option for option, value in (("--float", single), ("--with-test", with_test))
+                       if value and target != "c"), None):
+        raise click.UsageError(f"{option} applies to C.")
+    if of_robot and overrides:
+        raise click.UsageError("-S applies to scenarios, and this is a robot file.")
+    from liedyn.interop.c_files import write_export, write_step_export
+    from liedyn.interop.wasm_files import write_wasm_export, write_wasm_step_export
     from liedyn.robot_files import read_model
 
-    path = Path(output) if output else None
-    if describes_robot(robot):
-        if overrides:
-            raise click.UsageError("-S applies to scenarios, and this is a robot file.")
+    path, in_c = Path(output) if output else None, target == "c"
+    written: Any
+    if of_robot:
         model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, **reading)
         console.robot(model)
+        write: Any = partial(write_export, single=single, with_test=with_test) if in_c else write_wasm_export
         with console.progress.stage("writing the function"):
-            written, paths = write_export(model, function or "forward_dynamics", path, link=link, frame=frame, single=single,
-                                          passive=False if no_passive else None, with_test=with_test, force=force)
-        report = {"function": written.name, "operations": written.trace.size}
+            written, paths = write(model, function or "forward_dynamics", path, link=link, frame=frame,
+                                   passive=False if no_passive else None, force=force)
+        report = {"function": written.name, "operations": written.size}
     else:
-        for option, value in (("--function", function), ("--link", link), ("--frame", frame), ("--no-passive", no_passive),
-                              ("--float", single)):
-            if value:
-                raise click.UsageError(f"{option} applies to functions of a robot file, and this is a scenario.")
         overrides = (*overrides, *reading_overrides(reading), *((IGNORE_MIMIC,) if ignore_mimic else ()),
                      *((f"base={base}",) if base else ()))
+        write = partial(write_step_export, with_test=with_test) if in_c else write_wasm_step_export
         with console.progress.stage("writing the step"):
-            step, paths = write_step_export(robot, path, overrides=overrides, with_test=with_test, strict=strict, force=force)
-        console.warn(*step.warnings)
-        report = {"function": f"{step.name}_step", "operations": step.size,
-                  "warnings": [warning.to_dict() for warning in step.warnings]}
+            written, paths = write(robot, path, overrides=overrides, strict=strict, force=force)
+        console.warn(*written.warnings)
+        report = {"function": f"{written.name}_step", "operations": written.size,
+                  "warnings": [warning.to_dict() for warning in written.warnings]}
     if as_json:
         console.result_json({"files": [str(path) for path in paths]} | report)
     console.files(paths)

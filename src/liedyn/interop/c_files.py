@@ -75,30 +75,36 @@ def write_export(model: Model, function: str, path: Path | None = None, *, link:
         For the dynamics of a robot with loops, or for a robot without a moving joint.
     """
     traced = trace_function(model, function, {"link": link, "frame": frame, "passive": passive})
-    path = _c_file(path, "_".join(name for name in (model.name, link, function) if name))
+    path = code_file(path, "_".join(name for name in (model.name, link, function) if name))
     c_function = CFunction(traced.model, function, traced.trace, path.stem, traced.options, single=single)
-    texts = {path: c_function.source, path.with_suffix(".h"): c_function.header}
+    texts: dict[Path, str | bytes] = {path: c_function.source, path.with_suffix(".h"): c_function.header}
     if with_test:
         texts[path.with_name(f"{path.stem}_test.c")] = _test_program(model, traced, c_function)
-    return c_function, _write(texts, force=force)
+    return c_function, write_all(texts, force=force)
 
 
-def _write(texts: dict[Path, str], *, force: bool) -> list[Path]:
+def write_all(texts: Mapping[Path, str | bytes], *, force: bool) -> list[Path]:
+    """Write all files, or none if one exists and `force` is false. Return their paths."""
     for file in texts:
         check_output(file, force=force)
     for file, text in texts.items():
         with open_output(file, force=force) as stream:
-            stream.write(text)
+            if isinstance(text, bytes):
+                stream.buffer.write(text)
+            else:
+                stream.write(text)
     return list(texts)
 
 
-def _c_file(path: Path | None, default: str) -> Path:
+def code_file(path: Path | None, default: str, ending: str = ".c") -> Path:
+    """Return the file of exported code, whose name without the ending is that of its functions. Raises UsageError."""
     if path is None:
         name = identifier(default)
-        return Path(path_part(f"{name}_" if name in RESERVED else name) + ".c")
-    if path.suffix != ".c" or not path.stem.isidentifier() or not path.stem.isascii():
-        raise UsageError(f"{path} is not the name of a C file: expected a name of letters, digits and _, and the ending .c")
-    if path.stem in RESERVED:
+        return Path(path_part(f"{name}_" if name in RESERVED else name) + ending)
+    if path.suffix != ending or not path.stem.isidentifier() or not path.stem.isascii():
+        raise UsageError(f"{path} is not the name of a {'C' if ending == '.c' else 'WebAssembly'} file: expected a name of "
+                         f"letters, digits and _, and the ending {ending}")
+    if path.stem in RESERVED and ending == ".c":
         raise UsageError(f"{path}: the function would have the name {path.stem}, which C uses: expected another name")
     return path
 
@@ -154,12 +160,12 @@ def write_step_export(scenario: str | os.PathLike[str] | Mapping[str, Any], path
     """
     texts = override_texts(overrides, ScenarioError)
     step = scenario_step(prepare(scenario, texts, strict))
-    path = _c_file(path, "scenario" if isinstance(scenario, Mapping) else stem_of(scenario))
+    path = code_file(path, "scenario" if isinstance(scenario, Mapping) else stem_of(scenario))
     c_step = CStep(step, path.stem)
-    files = {path: c_step.source, path.with_suffix(".h"): c_step.header}
+    files: dict[Path, str | bytes] = {path: c_step.source, path.with_suffix(".h"): c_step.header}
     if with_test:
         files[path.with_name(f"{path.stem}_test.c")] = _step_test_program(scenario, texts, c_step)
-    return c_step, _write(files, force=force)
+    return c_step, write_all(files, force=force)
 
 
 def _step_test_program(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides: tuple[str, ...], c_step: CStep) -> str:

@@ -100,7 +100,7 @@ class FunctionTrace(NamedTuple):
     name      of the public function
     function  its entry in `FUNCTIONS`
     model     the model of the trace, in which couplings are eliminated
-    trace     with sine and cosine as operations
+    trace     of the kernel
     options   of the function: link, frame, passive, prescribed
     """
 
@@ -126,7 +126,8 @@ class FunctionTrace(NamedTuple):
 
 
 def trace_function(model: Model, name: str, options: Mapping[str, Any],
-                   transform: Callable[[Model, Specialization], tuple[Model, Specialization]] | None = None) -> FunctionTrace:
+                   transform: Callable[[Model, Specialization], tuple[Model, Specialization]] | None = None, *,
+                   libm: bool = True) -> FunctionTrace:
     """Return the trace of a public function.
 
     Parameters
@@ -138,6 +139,8 @@ def trace_function(model: Model, name: str, options: Mapping[str, Any],
         link, frame, passive, prescribed; None for those that are not set.
     transform : function, optional
         Changes what is traced, for example to read constants of the robot.
+    libm : bool
+        Whether sine and cosine are operations of the trace.
 
     Raises
     ------
@@ -165,7 +168,7 @@ def trace_function(model: Model, name: str, options: Mapping[str, Any],
     specialization = specialization._replace(zero=function.zero)
     if transform is not None:
         traced, specialization = transform(traced, specialization)
-    trace = make_trace(traced, specialization, libm=True)
+    trace = make_trace(traced, specialization, libm=libm)
     if trace is None:
         raise ModelError(f"{name} of the robot {model.name} cannot be traced"
                          f"{': it has no moving joint' if not model.nv else ''}")

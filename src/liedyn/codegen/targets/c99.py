@@ -94,6 +94,11 @@ class CFunction:
         self.source = "\n".join(self._source()) + "\n"
 
     @property
+    def size(self) -> int:
+        """Number of operations."""
+        return self.trace.size
+
+    @property
     def arrays(self) -> list[tuple[str, int]]:
         """Return (name, count), results last."""
         return sorted(((x.name, x.size) for x in self.trace.arrays), key=lambda x: x[0] in self.outputs)

@@ -1,0 +1,169 @@
+"""WebAssembly of traces, run by wasmtime and compared with what liedyn computes."""
+import json
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.codegen.operations import OPERATIONS
+from liedyn.codegen.targets.wasm import WasmModule, signed, unsigned
+from liedyn.codegen.trace import Array, Trace, single_call
+from liedyn.codegen.tracer import Operations
+from liedyn.integrators.batch_integrator import curve_coefficients
+from liedyn.interop.c_files import FUNCTIONS
+from liedyn.interop.scenario_step import scenario_step
+from liedyn.interop.traced_functions import trace_function
+from liedyn.interop.wasm_files import simulation_data, step_module, write_wasm_export, write_wasm_step_export
+from liedyn.simulation.preparation import prepare
+from wasm_instance import WasmInstance
+from zoo import model_of
+
+ROOT = Path(__file__).parents[3]
+ARITY = {"fneg": 1, "fabs": 1, "sqrt": 1, "less": 4, "quadrant_sine": 3, "quadrant_cosine": 3}        # of other operations 2
+RK4 = "integrator={method: rk4, step: 0.001}"
+node = pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js on the path: `apt install nodejs` on Debian")
+
+
+@pytest.mark.parametrize("n", [0, 1, 63, 64, 127, 128, 8191, 65_536, 2**31])
+def test_integers_are_those_of_leb128(n):
+    """By the definition: seven bits a byte, and the sign in bit 6 of the last."""
+    def value(data, has_sign):
+        total = sum((byte & 127) << 7 * k for k, byte in enumerate(data))
+        return total - (1 << 7 * len(data)) if has_sign and data[-1] & 64 else total
+    assert value(unsigned(n), False) == n and value(signed(n), True) == n and value(signed(-n), True) == -n
+    assert all(byte & 128 for byte in unsigned(n)[:-1]) and not unsigned(n)[-1] & 128
+
+
+def test_each_operation_has_its_meaning():
+    """Each operation of the table on numbers, among them 0, -0, infinity and NaN."""
+    for name, operation in OPERATIONS.items():
+        count = operation.arity or ARITY.get(name, 2)
+        ops = Operations()
+        x = ops.inputs("x", count)
+        module = WasmModule({"f": single_call(Trace(ops, (Array("x", count, (None,) * count),
+                                                          Array("y", 1, (ops.emit(name, *(each.k for each in x)),))), (), ()))})
+        instance, rng = WasmInstance(module), np.random.default_rng(0)
+        turns = 1.5 * 2.0**52 + np.arange(-5.0, 6.0)
+        rows = rng.uniform(0.1, 0.9, (11, count))
+        if name.startswith("quadrant"):
+            rows[:, 0] = turns
+        elif name in ("fadd", "fmul", "fneg", "fabs", "less"):
+            rows[:4, 0] = 0.0, -0.0, np.inf, np.nan
+        for row in rows:
+            instance["x"] = row
+            assert instance.run("f") == 0
+            with np.errstate(all="ignore"):
+                expected = float(operation.meaning(*row))
+            assert instance["y"][0] == pytest.approx(expected, rel=1e-15, nan_ok=True), (name, row)
+            assert np.signbit(instance["y"][0]) == np.signbit(expected) or np.isnan(expected)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_give_what_liedyn_gives(function, worst):
+    model = model_of("ball" if "derivatives" in function else "every kind, floating")
+    traced = trace_function(model, function, {"link": model.link_names[-1]} if function in ("link_pose", "jacobian") else {},
+                            libm=False)
+    instance, rng = WasmInstance(WasmModule({"run": single_call(traced.trace)})), np.random.default_rng(0)
+    rates = {name: rng.standard_normal(model.nv) for name in traced.function.inputs[1:]}
+    state = {"q": ld.random_configuration(model, rng), **rates}
+    for name, x in state.items():
+        instance[name] = x
+    assert instance.run("run") == 0
+    results = traced.function.compute(model, *state.values(), **traced.options)
+    computed = traced.results({x.name: instance[x.name] for x in traced.trace.arrays if x.results})
+    for x, expected in zip(computed.values(), results if isinstance(results, tuple) else (results,), strict=True):
+        error = np.abs(x - expected).max() / max(1.0, np.abs(expected).max())
+        assert worst("WebAssembly: functions", error, function) < 1e-12
+
+
+def test_bad_numbers_are_a_code():
+    traced = trace_function(model_of("ball"), "inverse_dynamics", {}, libm=False)
+    instance = WasmInstance(WasmModule({"run": single_call(traced.trace)}))
+    instance["q"] = model_of("ball").neutral()
+    assert instance.run("run") == 0
+    instance["q"] = 2.0 * model_of("ball").neutral()
+    assert instance.run("run") == 1
+    instance["q"], instance["v"] = model_of("ball").neutral(), np.full(model_of("ball").nv, np.nan)
+    assert instance.run("run") == 1
+
+
+SCENARIOS = {"hybrid panda": ("panda_hybrid", ("external_forces.0.from=0.01", "external_forces.0.until=0.015")),
+             "four-bar": ("four_bar", (RK4, "constraints.tolerance=1e-15")),
+             "sampled controller": ("ur5_sampled", ("events=null", "sampling.delay=0")),
+             "arm with pd": ("double_pendulum_lift", ())}
+
+
+def ran(folder: Path, script: str):
+    """Run a script of Node.js next to the exported files and return what it prints as JSON."""
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "run.js").write_text(script)
+    done = subprocess.run(["node", "run.js"], cwd=folder, capture_output=True, text=True, check=True, timeout=60)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_steps_equal_a_run_of_the_scenario(name, worst, tmp_path):
+    """20 steps; those that a controller samples need the JavaScript."""
+    scenario, overrides = SCENARIOS[name]
+    step = scenario_step(prepare(ROOT / f"configs/{scenario}.yaml", overrides))
+    h, until = step.regular_step, 20 * step.regular_step
+    run = ld.run_scenario(ROOT / f"configs/{scenario}.yaml", (*overrides, f"duration={until!r}", f"output_step={until!r}"))
+    results = []
+    if step.sampler is None:
+        instance, initial = WasmInstance(step_module(step)), simulation_data(step, step_module(step))["initial"]
+        for array in ("q", "v", "values"):
+            instance[array] = initial[array]
+        breaks = {before: time for time, before in step.breaks}
+        for k in range(20):
+            clock = np.array([[h, k * h, (k + 0.5) * h, (k + 1) * h]])
+            clock[0, 3] = next((before for before, time in breaks.items() if abs(time - clock[0, 3]) < 1e-9), clock[0, 3])
+            instance["clock"] = clock
+            instance["curves"] = curve_coefficients(step.tables.signals, step.tables.curves, clock)
+            assert instance.run("advance") == 0
+        results.append((instance["q"], instance["v"]))
+    if shutil.which("node"):
+        write_wasm_step_export(ROOT / f"configs/{scenario}.yaml", tmp_path / "f.wasm", overrides=overrides)
+        results.append(ran(tmp_path, f"""import {{ load }} from "./f.js";
+            const s = await load(); s.run({until!r}); console.log(JSON.stringify([[...s.q], [...s.v]]))"""))
+    for q, v in results:
+        error = max(np.abs(q - run.q[-1]).max(), np.abs(v - run.v[-1]).max())
+        assert worst("WebAssembly: 20 steps of a scenario", error, name) < 1e-12
+
+
+@node
+def test_the_wrapper_checks_lengths_and_computes(tmp_path):
+    model = ld.load(ROOT / "robots/double_pendulum.yaml")
+    _, files = write_wasm_export(model, "forward_dynamics", tmp_path / "fd.wasm")
+    assert [path.name for path in files] == ["fd.wasm", "fd.js", "fd.d.ts"]
+    assert files[0].read_bytes()[:8] == b"\0asm" + struct.pack("<I", 1)
+    a, names, message, other = ran(tmp_path, """import { load, names } from "./fd.js";
+        const f = await load(), said = (x) => { try { f(...x); return ""; } catch (error) { return error.message; } };
+        console.log(JSON.stringify([[...f([0.3, 0.1], [0, 1], [0, 0]).a], names.q, said([[0.3], [0, 1], [0, 0]]),
+          said([[NaN, 0], [0, 1], [0, 0]])]))""")
+    assert np.abs(a - ld.forward_dynamics(model, [0.3, 0.1], [0, 1], [0, 0])).max() < 1e-13 and names == list(model.q_names)
+    assert message == "q needs 2 numbers, got 1" and "not finite" in other
+    assert "export type Compute = (q: ArrayLike<number>, v: ArrayLike<number>, tau: ArrayLike<number>) => Results;" in (
+        tmp_path / "fd.d.ts").read_text()
+
+
+@node
+def test_a_simulation_stops_at_an_event_and_leaves_the_state_at_a_code(tmp_path):
+    """The pendulum falls through zero. A number that is not finite is no step."""
+    scenario = {"robot": str(ROOT / "robots/double_pendulum.yaml"), "duration": 2, "output_step": 0.01,
+                "integrator": {"method": "rk4", "step": 0.01}, "initial": {"q": {"shoulder": 0.5}},
+                "events": {"down": {"when": "q(shoulder)", "do": "stop"}, "late": {"at": 1.5, "do": "stop"}}}
+    write_wasm_step_export(scenario, tmp_path / "f.wasm")
+    run = ld.run_scenario(scenario)
+    t, q, ended, code, same, again = ran(tmp_path, """import { load } from "./f.js";
+        const s = await load(); s.run(2);
+        const state = [s.t, [...s.q], s.ended];
+        s.reset(); s.v[0] = NaN; const q = [...s.q], code = s.step();
+        s.reset({ q: [0, 0] }); s.run(0.005);
+        console.log(JSON.stringify([...state, code, q.every((x, k) => x === s.data.initial.q[k]), s.t]))""")
+    assert ended == "stopped by an event" and t == pytest.approx(run.t[-1], abs=1e-9)
+    assert np.abs(np.array(q) - run.q[-1]).max() < 1e-9 and abs(q[0]) < 1e-9
+    assert code != 0 and same and again == pytest.approx(0.005)
