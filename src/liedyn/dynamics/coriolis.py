@@ -5,7 +5,8 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Coriolis, OnError
 from liedyn.dynamics.batching.arrays import as_single_state, broadcast_states
-from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
+from liedyn.dynamics.batching.calls import evaluate
+from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.dynamics.closed_form import ClosedForm, closed_form
 from liedyn.dynamics.constraints.couplings import reduced_model
 from liedyn.errors import ComputationError, ShapeError

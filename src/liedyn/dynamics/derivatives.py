@@ -8,7 +8,8 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Mask, Matrices, OnError, Wrenches
 from liedyn.dynamics.batching.arrays import NONE, as_mask
-from liedyn.dynamics.batching.calls import EntryPoint, call_generated, evaluate, handle_failed_states
+from liedyn.dynamics.batching.calls import EntryPoint, call_generated, evaluate
+from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.dynamics.constraints.couplings import closed_motion, reduced_model
 from liedyn.dynamics.dynamics import no_prescribed_mask
 from liedyn.dynamics.force_elements import check_without_elements

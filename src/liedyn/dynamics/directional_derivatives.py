@@ -17,7 +17,8 @@ from liedyn.dynamics.batching.arrays import (
     with_arrays,
     wrenches,
 )
-from liedyn.dynamics.batching.calls import check_finite, handle_failed_states, raise_for_code, run
+from liedyn.dynamics.batching.calls import check_finite, raise_for_code, run
+from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.dynamics.constraints.couplings import ReducedModel, closed_motion, reduced_model, solve_positive_definite
 from liedyn.dynamics.dynamics import hybrid_dynamics, mass_matrix
 from liedyn.dynamics.model_parameters import parameter_names, parameter_tangent, tangent_sizes

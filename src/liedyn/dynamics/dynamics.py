@@ -18,7 +18,8 @@ from liedyn.dynamics.batching.arrays import (
     wrenches,
     wrenches_in_frame,
 )
-from liedyn.dynamics.batching.calls import evaluate, evaluate_hybrid, handle_failed_states
+from liedyn.dynamics.batching.calls import evaluate, evaluate_hybrid
+from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.dynamics.constraints.constraints import constraint_wrenches
 from liedyn.dynamics.constraints.couplings import reduced_model
 from liedyn.dynamics.force_elements import element_wrenches

@@ -7,7 +7,8 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, OnError
 from liedyn.dynamics.batching.arrays import as_array
-from liedyn.dynamics.batching.calls import check_configuration, check_finite, evaluate, handle_failed_states
+from liedyn.dynamics.batching.calls import check_configuration, check_finite, evaluate
+from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import LiedynWarning, ModelError, list_names, summarized
 from liedyn.kernels.force_elements import (

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers, OnError
-from liedyn.dynamics.batching.calls import evaluate, handle_failed_states, raise_for_code, run
+from liedyn.dynamics.batching.calls import evaluate, raise_for_code, run
+from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.dynamics.constraints.couplings import follow_couplings, reduced_model
 from liedyn.dynamics.force_elements import check_without_elements
 from liedyn.dynamics.scales import Scales, model_scales

@@ -16,7 +16,8 @@ from liedyn.dynamics.batching.arrays import (
     check_frame,
     twists_in_frame,
 )
-from liedyn.dynamics.batching.calls import EntryPoint, check_finite, check_quaternion, evaluate, handle_failed_states
+from liedyn.dynamics.batching.calls import EntryPoint, check_finite, check_quaternion, evaluate
+from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels.kinematics import (
     ACCELERATIONS,

@@ -4,7 +4,8 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, OnError
-from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
+from liedyn.dynamics.batching.calls import evaluate
+from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.dynamics.constraints.couplings import follow_couplings, follow_couplings_unchecked
 from liedyn.errors import ConfigurationError, UsageError
 from liedyn.kernels.manifold import differences, manifold_workspace_size, retractions

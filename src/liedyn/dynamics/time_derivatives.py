@@ -19,7 +19,8 @@ from liedyn.dynamics.batching.arrays import (
     common_leading_axes,
     wrenches,
 )
-from liedyn.dynamics.batching.calls import check_finite, evaluate, evaluate_hybrid, handle_failed_states
+from liedyn.dynamics.batching.calls import check_finite, evaluate, evaluate_hybrid
+from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.dynamics.constraints.couplings import (
     ReducedModel,
     closed_motion,

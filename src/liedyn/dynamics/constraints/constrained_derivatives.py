@@ -8,7 +8,8 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers, Mask, OnError, Wrenches
 from liedyn.dynamics.batching.arrays import NONE, as_mask
-from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
+from liedyn.dynamics.batching.calls import evaluate
+from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.dynamics.constraints.constrained_dynamics import (
     ConstrainedMotion,
     constrained_forward_dynamics,

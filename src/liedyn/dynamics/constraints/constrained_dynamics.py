@@ -11,7 +11,8 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, Mask, OnError, Pfaffian, Wrenches
 from liedyn.codegen.specialize import is_enabled
 from liedyn.dynamics.batching.arrays import NONE, as_array, as_mask, broadcast_states
-from liedyn.dynamics.batching.calls import handle_failed_states, raise_for_code
+from liedyn.dynamics.batching.calls import raise_for_code
+from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.dynamics.batching.threads import chunks, run_on_threads
 from liedyn.dynamics.constraints.constraints import (
     ConstraintWorkspaces,

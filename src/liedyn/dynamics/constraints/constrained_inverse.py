@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from liedyn.arrays import Actuated, Array, ArrayLike, Criterion, Integers, Mask, OnError, Wrenches
 from liedyn.dynamics.batching.arrays import as_array, common_leading_axes
-from liedyn.dynamics.batching.calls import check_finite, handle_failed_states
+from liedyn.dynamics.batching.calls import check_finite
+from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.dynamics.constraints.constrained_derivatives import (
     BalanceDerivatives,
     DynamicsOptions,

@@ -10,7 +10,8 @@ from liedyn.arrays import Array, ArrayLike, Frame, Mask, OnError, cache_aligned
 from liedyn.codegen.rhs import StageKey, stage_addresses
 from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.batching.arrays import as_array, as_mask, broadcast_states, check_frame, motion_tuple, wrenches_in_frame
-from liedyn.dynamics.batching.calls import check_configuration, check_finite, evaluate, handle_failed_states, raise_for_code
+from liedyn.dynamics.batching.calls import check_configuration, check_finite, evaluate, raise_for_code
+from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights, rate_magnitude
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.manifold import difference, integrate
