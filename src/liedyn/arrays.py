@@ -16,7 +16,7 @@ ComplexArray: TypeAlias = NDArray[np.complex128]
 
 __all__ = ["Actuated", "Array", "ArrayLike", "Base", "BaseFrame", "ComplexArray", "Controller", "Coriolis", "Criterion", "Frame",
            "Integers", "Mask", "Matrices", "Method", "OnError", "Patterns", "Pfaffian",
-           "Progress", "Wrenches", "cache_aligned", "short"]
+           "Precision", "Progress", "Wrenches", "cache_aligned", "short"]
 
 
 def short(x: Array) -> str:
@@ -37,6 +37,7 @@ Base: TypeAlias = Literal["fixed", "floating"]
 Criterion: TypeAlias = Literal["unique", "least_constraint_force", "least_torque"]
 Controller: TypeAlias = Callable[[float, Array, Array], ArrayLike | Mapping[str, float]]     # (t, q, v) -> tau
 Coriolis: TypeAlias = Literal["recursive", "christoffel", "factorized"]
+Precision: TypeAlias = Literal["float64", "float32"] | np.dtype[Any] | type[np.floating[Any]]       # of numbers and results
 Method: TypeAlias = Literal["rk4", "semi_implicit"]                      # of a rollout
 OnError: TypeAlias = Literal["raise", "nan"] | Callable[[Any, Exception], object]    # of a state's index and its error
 

@@ -320,6 +320,9 @@ _TABLE: dict[str, tuple[str, str]] = {
     "no-checkpoint": (INFO, "There is no checkpoint, and the run starts from the beginning. Nothing to do."),
     "not-planar": (WARN, "A motion leaves the plane in which a mechanism is drawn. Use the plane of the motion."),
     "not-drawn": (WARN, "A plot, or a part of it, was not drawn. The message gives the reason."),
+    "double-precision": (
+        WARN, "States of a batch in single precision were computed in double precision: their inertias or numbers exceed its "
+        "range, or there is no generated code. Use double precision."),
     "nothing-compared": (WARN, "Runs drawn in the same panels have no joints in common. Compare runs of the same robot."),
     "mesh-not-found": (WARN, "A mesh file was not found. Use `--package-root`."),
     "texture-not-found": (WARN, "The image of a texture was not found. Name an existing file, or use `--package-root`."),

@@ -29,6 +29,7 @@ from benchmarks import (
     memory,
     mimic,
     rollouts,
+    single_precision,
     work_precision,
 )
 from benchmarks.history import FILE, History
@@ -130,6 +131,7 @@ def main(quick: bool = False, history: Path = FILE) -> int:
     work_precision.report(line, quick)
     long_runs.report(line, quick)
     rollouts.report(line, quick)
+    single_precision.report(line, quick)
     batches.report(line, quick)
     higher_order.report(line, quick)
     if not quick:

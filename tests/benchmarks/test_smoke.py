@@ -17,6 +17,7 @@ from benchmarks import (
     memory,
     mimic,
     rollouts,
+    single_precision,
     work_precision,
 )
 from benchmarks.peer_motions import MujocoMotion, PinocchioMotion
@@ -70,6 +71,13 @@ def test_large_batches_are_told():
 def test_memory_of_results_is_told():
     rows = memory.measured((16,), repeats=1)
     assert len(rows) == 3 and all(x > 0 for row in rows for x in row[1:])
+
+
+@pytest.mark.filterwarnings("ignore:.*double precision")              # of generic kernels
+def test_single_precision_is_told():
+    rows = list(single_precision.batches(("ur5",), 300, repeats=1))
+    assert [row[1] for row in rows] == list(single_precision.FUNCTIONS)
+    assert all(row[4] < 1e-4 and row[5].ratio > 0 for row in rows)
 
 
 def test_second_derivatives_agree_with_differences_of_pinocchios():

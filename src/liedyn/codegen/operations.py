@@ -34,7 +34,8 @@ def _quotient_derivative(g, y, _a, b):
 
 def _quadrant(turns, even, odd, shift: int):
     """Return sin(r + (n + shift) pi/2), n in the last bits of `turns`. Odd n select `odd`; n of 2 and 3 change the sign."""
-    n = np.asarray(turns, np.float64).view(np.int64)
+    turns = np.asarray(turns)
+    n = turns.view(np.int32 if turns.dtype == np.float32 else np.int64)
     x = np.where(n & 1, odd, even)
     return np.where((n + shift) & 2, -x, x)
 

@@ -87,7 +87,7 @@ MAX_CACHED_SCENARIOS = 32
 class ObjectCode:
     """Stored generated code.
 
-    workspace_size  numbers
+    workspace_size  in float64
     output_only     for each array whether it only holds results
     has_results     for each array whether it holds any result
     code            machine code; empty if control flow depends on numbers or the trace is too long
@@ -118,7 +118,7 @@ class GeneratedBatchFunction:
             self.address)
 
     def run(self, arrays, workspace: np.ndarray, first: int, last: int) -> bool:
-        """Compute states first … last - 1 and return whether the results are valid. arrays: (N, n), C-contiguous float64."""
+        """Compute states first … last - 1 and return whether the results are valid. arrays: (N, n), C-contiguous."""
         return self.bind(arrays, workspace)(first, last) == OK
 
     def bind(self, arrays, workspace: np.ndarray) -> Callable[[int, int], int]:
@@ -146,16 +146,21 @@ class GeneratedFunctionKey:
 
     shapes   of the arrays of one state; None: a function for batches
     content  of the specialization
+    single   whether numbers have single precision
     """
 
     shapes: tuple[tuple[int, ...], ...] | None
     content: tuple
+    single: bool = False
 
 
-def generated_batch_function(model, specialization: Specialization) -> GeneratedBatchFunction | None:
-    """Return the generated function for batches, or None if generic kernels are to be used: see `plan`."""
-    return _cached_function(model, GeneratedFunctionKey(None, specialization.content), GeneratedBatchFunction, specialization,
-                            simd_width())
+def generated_batch_function(model, specialization: Specialization, single: bool = False) -> GeneratedBatchFunction | None:
+    """Return the generated function for batches, or None if generic kernels are to be used: see `plan`.
+
+    single: of arrays of float32, with `STATUS` as last one
+    """
+    return _cached_function(model, GeneratedFunctionKey(None, specialization.content, single), GeneratedBatchFunction,
+                            specialization, simd_width(single), single=single)
 
 
 def generated_function(model, specialization: Specialization, shapes: list[tuple[int, ...]]) -> GeneratedFunction | None:
@@ -165,9 +170,9 @@ def generated_function(model, specialization: Specialization, shapes: list[tuple
                             specialization, 1, shapes)
 
 
-def simd_width() -> int:
+def simd_width(single: bool = False) -> int:
     """Return the number of states in a SIMD register of this processor."""
-    return 8 if "+avx512f" in processor()[1] else 4
+    return (8 if "+avx512f" in processor()[1] else 4) * (2 if single else 1)
 
 
 def is_enabled(varying: tuple[int, ...] = ()) -> bool:
@@ -204,13 +209,13 @@ def read_constants() -> tuple[int, ...]:
     return _read_constants.get()
 
 
-def _cached_function(model, key: GeneratedFunctionKey, construct, specialization, simd_width, shapes=None):
+def _cached_function(model, key: GeneratedFunctionKey, construct, specialization, simd_width, shapes=None, single=False):
     def load():
         name = compile_cache.digest(model.index.tobytes(), folded_constants(model, specialization.varying),
-                                    repr((specialization.size, specialization.content, simd_width, shapes,
+                                    repr((specialization.size, specialization.content, simd_width, shapes, single,
                                           processor())).encode())
         built = compile_cache.load_or_build(cache_folder(specialization.entry_point), name,
-                                            lambda: build(make_trace(model, specialization), simd_width, shapes))
+                                            lambda: build(make_trace(model, specialization, single=single), simd_width, shapes))
         return construct(built) if built.code else None
     return model.cached(key, load)
 

@@ -28,13 +28,14 @@ from liedyn.codegen.tracer import (
     object_array,
     operand,
     sincos,
+    where_less,
     zeros,
 )
 from liedyn.kernels.couplings import NO_COUPLINGS
 from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size, mass_matrix_workspace_size
 from liedyn.kernels.newton_euler import newton_euler_workspace_size
-from liedyn.lie.simd import SINCOS_RANGE
-from liedyn.model.description import ONE_DOF
+from liedyn.lie.simd import SINCOS_RANGE, SINGLE_SINCOS_RANGE
+from liedyn.model.description import ONE_DOF, SINGULAR_PIVOT
 from liedyn.numba_tools.compile_cache import source_path
 from liedyn.numba_tools.numba_internals import split_workspace
 
@@ -420,11 +421,14 @@ def _content(x):
     return (x.shape, x.tobytes()) if isinstance(x, np.ndarray) else x
 
 
-def make_trace(model, specialization: Specialization, libm: bool = False) -> Trace | None:
-    """Return the trace, or None if the entry point branches on numbers. libm: see `Operations`."""
+def make_trace(model, specialization: Specialization, libm: bool = False, single: bool = False) -> Trace | None:
+    """Return the trace, or None if the entry point branches on numbers. libm, single: see `Operations`.
+
+    With `single`, the last array is `STATUS`.
+    """
     if any(isinstance(x, BatchArray) and len(x.shape) != 1 for x in specialization.arrays):     # an axis of directions
         return None
-    ops, (module, name) = Operations(libm), specialization.entry_point.rsplit(".", 1)
+    ops, (module, name) = Operations(libm, single), specialization.entry_point.rsplit(".", 1)
     try:
         function = getattr(traced_module(module), name)
         names = list(inspect.signature(function).parameters)[3 + len(specialization.leading_arguments):]
@@ -440,17 +444,22 @@ def make_trace(model, specialization: Specialization, libm: bool = False) -> Tra
               for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size and names[k] not in specialization.zero]
     if specialization.varying:
         arrays.append(Array(VARYING, len(specialization.varying), (None,) * len(specialization.varying), blocks=True))
-    return Trace(ops, tuple(arrays), (*_merge_bounds(ops.bounds), *angle_bounds(ops)), tuple(ops.finite.values()))
+    trace = Trace(ops, tuple(arrays), (*_merge_bounds(ops.bounds), *angle_bounds(ops)), tuple(ops.finite.values()))
+    return _with_status(trace) if single else trace
 
 
 VARYING = "varying"
 
 
 def traced_constants(ops: Operations, model, varying: tuple[int, ...]) -> np.ndarray:
-    """Return the constants of the robot; those at the indices `varying` are inputs."""
+    """Return the constants of the robot; those at the indices `varying` are inputs. In single precision, floors are higher."""
+    constants = model.constants
+    if ops.single:
+        constants = constants.copy()
+        traced_module("joints.joint_model").tree_views(model.index, constants).floor[:] *= _SINGLE_PIVOT / SINGULAR_PIVOT
     if not varying:
-        return model.constants
-    constants = model.constants.astype(object)
+        return constants
+    constants = constants.astype(object)
     constants[list(varying)] = ops.inputs(VARYING, len(varying))
     return constants
 
@@ -484,7 +493,33 @@ def angle_bounds(ops: Operations) -> list:
     largest = 0.0
     for x in ops.angles:
         largest = maximum(absolute(x), largest)
-    return [] if isinstance(largest, float) else [(largest, SINCOS_RANGE)]
+    return [] if isinstance(largest, float) else [(largest, SINGLE_SINCOS_RANGE if ops.single else SINCOS_RANGE)]
+
+
+# Single precision ---------------------------------------------------------------------------------------------------------
+
+# Pivots below this part of the inertia that they are made of are differences with few digits: an error of 6e-8 of the inertia is
+# 1e-3 of the pivot.
+_SINGLE_PIVOT = 1e-4
+SINGLE_UNIT = 1e-5                     # maximum difference between |quaternion|^2 and 1: seven digits
+SINGLE_NORMAL = 1.1754943508222875e-38  # smallest normal number: a test for zero
+STATUS = "status"                       # array with one number for each state: 1 if its results are valid, else 0
+
+
+def single_bound(bound: float) -> float:
+    """Return a bound of a trace for single precision."""
+    return SINGLE_NORMAL if 0.0 < bound < SINGLE_NORMAL else max(bound, SINGLE_UNIT)
+
+
+def _with_status(trace: Trace) -> Trace:
+    """Return the trace with the array `STATUS` in place of checks: a state that fails does not end the batch."""
+    ops, totals = trace.ops, [0.0] * 4                              # four: additions to the same sum would wait for each other
+    for x in trace.finite:                                          # 0 x is 0 or NaN; `fmul` of Python would leave it out
+        totals = [*totals[1:], totals[0] + ops.emit("fmul", x.k, 0.0)]
+    status = where_less(sum(totals[1:], totals[0]), 1.0, 1.0, 0.0)
+    for x, bound in trace.bounds:
+        status = where_less(x, single_bound(bound), status, 0.0)
+    return Trace(ops, (*trace.arrays, Array(STATUS, 1, (status,))), (), ())
 
 
 def split_trace(trace: Trace, late: set[int], array: str, late_arrays: Collection[str] = ()) -> list[Trace]:

@@ -10,12 +10,13 @@ import math
 
 import numpy as np
 
-from liedyn.lie.simd import TWO_OVER_PI, reduced_sincos
+from liedyn.lie.simd import TWO_OVER_PI, reduced_sincos, reduced_sincos_single
 
 # Entries of a placement that are so near to 0, 1 or -1 are taken as these values. This changes a rotation by less than the
 # rounding of the numbers that it was made from.
 _ROUNDING = 1e-15
-_MAGIC = 1.5 * 2.0**52          # x + _MAGIC has the whole number nearest to x in its last bits
+# x + _MAGIC has the whole number nearest to x in its last bits, of float64 and of float32
+_MAGIC, _SINGLE_MAGIC = 1.5 * 2.0**52, 1.5 * 2.0**23
 Operand = int | float           # the index of an operation of the trace, or a constant
 
 
@@ -26,6 +27,7 @@ class NotTraceableError(Exception):
 class Operations:
     """Operations (name, operands …) in the order of their first use.
 
+    single               whether numbers have single precision
     libm                 whether sine and cosine are operations, of a C library; otherwise they consist of other operations
     angles               of sines and cosines
     sincos_pairs         indices of sines and cosines: the angle of each, and its derivative with respect to that
@@ -35,8 +37,8 @@ class Operations:
     known_accelerations  (nv,) accelerations that are read instead of being solved for; None
     """
 
-    def __init__(self, libm: bool = False) -> None:
-        self.libm = libm
+    def __init__(self, libm: bool = False, single: bool = False) -> None:
+        self.libm, self.single = libm, single
         self.operations: list[tuple] = []
         self._indices: dict[tuple, int] = {}
         self.angles: list[Tracer] = []
@@ -318,8 +320,9 @@ def sincos(x):
     if x.ops.libm:
         return x.ops.emit("sin", x.k), x.ops.emit("cos", x.k)
     x.ops.angles.append(x)
-    turns = x * TWO_OVER_PI + _MAGIC
-    s, c = reduced_sincos(x, turns - _MAGIC)
+    magic, reduced = (_SINGLE_MAGIC, reduced_sincos_single) if x.ops.single else (_MAGIC, reduced_sincos)
+    turns = x * TWO_OVER_PI + magic
+    s, c = reduced(x, turns - magic)
     sine, cosine = (x.ops.emit(name, turns.k, s.k, c.k) for name in ("quadrant_sine", "quadrant_cosine"))
     x.ops.sincos_pairs |= {sine.k: (x, cosine), cosine.k: (x, -sine)}
     return sine, cosine

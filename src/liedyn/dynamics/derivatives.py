@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Mask, Matrices, OnError, Wrenches
+from liedyn.arrays import Array, ArrayLike, Mask, Matrices, OnError, Precision, Wrenches
 from liedyn.dynamics.batching.arrays import NONE, as_mask
 from liedyn.dynamics.batching.calls import EntryPoint, call_generated, evaluate
 from liedyn.dynamics.batching.failed_states import handle_failed_states
+from liedyn.dynamics.batching.single_precision import with_number_type
 from liedyn.dynamics.constraints.couplings import closed_motion, reduced_model
 from liedyn.dynamics.dynamics import no_prescribed_mask
 from liedyn.dynamics.force_elements import check_without_elements
@@ -150,16 +151,16 @@ class SplitDerivatives(NamedTuple):
 
 # first derivatives ------------------------------------------------------------------------------------------------------
 
-def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
-                                 passive: bool = True, on_error: OnError = "raise",
-                                 out: Matrices | None = None) -> InverseDerivatives:
+def inverse_dynamics_derivatives(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None, passive: bool = True,
+        on_error: OnError = "raise", dtype: Precision = "float64", out: Matrices | None = None) -> InverseDerivatives:
     """Derivatives of `inverse_dynamics` with respect to q, v and a: O(n depth).
 
     Parameters
     ----------
     model, q, v, a, f_ext, passive
         As in `inverse_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `wrt_wrench`.
-    on_error
+    on_error, dtype
         As in `inverse_dynamics`.
     out
         Three arrays (..., nv, nv) for the results, as in `inverse_dynamics`.
@@ -186,6 +187,8 @@ def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     array([[18.938,  4.367],
            [ 4.88 ,  5.371]])
     """
+    if dtype != "float64":
+        return with_number_type(inverse_dynamics_derivatives, locals())
     if on_error != "raise":
         return handle_failed_states(inverse_dynamics_derivatives, locals())
     key = "inverse_dynamics_derivatives", bool(passive)
@@ -203,16 +206,16 @@ def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     return derivatives
 
 
-def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
-                                 passive: bool = True, on_error: OnError = "raise",
-                                 out: Matrices | None = None) -> ForwardDerivatives:
+def forward_dynamics_derivatives(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None, passive: bool =
+        True, on_error: OnError = "raise", dtype: Precision = "float64", out: Matrices | None = None) -> ForwardDerivatives:
     """Derivatives of `forward_dynamics` with respect to q, v and tau.
 
     Parameters
     ----------
     model, q, v, tau, f_ext, passive
         As in `forward_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `wrt_wrench`.
-    on_error
+    on_error, dtype
         As in `inverse_dynamics`.
     out
         Three arrays (..., nv, nv) for the results, as in `inverse_dynamics`.
@@ -240,6 +243,8 @@ def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     array([[-11.227,  10.552],
            [ 13.09 , -39.625]])
     """
+    if dtype != "float64":
+        return with_number_type(forward_dynamics_derivatives, locals())
     if on_error != "raise":
         return handle_failed_states(forward_dynamics_derivatives, locals())
     key = "forward_dynamics_derivatives", bool(passive)
@@ -254,7 +259,7 @@ def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: 
 
 def hybrid_dynamics_derivatives(  # noqa: PLR0913 - independent options of a public call
         model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
-        f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise",
+        f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise", dtype: Precision = "float64",
         out: Matrices | None = None) -> HybridDerivatives:
     """Derivatives of `hybrid_dynamics` with respect to q, v and the inputs.
 
@@ -262,7 +267,7 @@ def hybrid_dynamics_derivatives(  # noqa: PLR0913 - independent options of a pub
     ----------
     model, q, v, a, tau, prescribed, f_ext, passive
         As in `hybrid_dynamics`.
-    on_error
+    on_error, dtype
         As in `inverse_dynamics`.
     out
         Three arrays (..., nv, nv) for the results, as in `inverse_dynamics`.
@@ -289,6 +294,8 @@ def hybrid_dynamics_derivatives(  # noqa: PLR0913 - independent options of a pub
     array([[                      6.885,  -8.963],
            [-14.637, -16.107]])
     """
+    if dtype != "float64":
+        return with_number_type(hybrid_dynamics_derivatives, locals())
     if on_error != "raise":
         return handle_failed_states(hybrid_dynamics_derivatives, locals())
     mask = as_mask(prescribed, model.nv).copy()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Frame, Mask, OnError, Wrenches
+from liedyn.arrays import Array, ArrayLike, Frame, Mask, OnError, Precision, Wrenches
 from liedyn.dynamics.batching.arrays import (
     LOCAL,
     NONE,
@@ -20,6 +20,7 @@ from liedyn.dynamics.batching.arrays import (
 )
 from liedyn.dynamics.batching.calls import evaluate, evaluate_hybrid
 from liedyn.dynamics.batching.failed_states import handle_failed_states
+from liedyn.dynamics.batching.single_precision import with_number_type
 from liedyn.dynamics.constraints.constraints import constraint_wrenches
 from liedyn.dynamics.constraints.couplings import reduced_model
 from liedyn.dynamics.force_elements import element_wrenches
@@ -38,8 +39,9 @@ from liedyn.model.spatial import adjoint, symmetric_matrix
 _INVERSE_CALLS = {False: "inverse_dynamics, passive=False", True: "inverse_dynamics"}
 
 
-def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
-                     passive: bool = True, on_error: OnError = "raise", out: Array | None = None) -> Array:
+def inverse_dynamics(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None, passive: bool = True,
+        on_error: OnError = "raise", dtype: Precision = "float64", out: Array | None = None) -> Array:
     """Generalized forces that produce the accelerations ``a``: recursive Newton-Euler, O(n).
 
     Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``tau``.
@@ -58,6 +60,9 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     on_error : "raise", "nan" or function
         What happens with a state that cannot be computed: "raise" ends the call with an error; "nan" gives NaN for that state; a
         function is called as ``on_error(state, error)``, with the index in the batch and the error, and the result is NaN.
+    dtype : "float64" or "float32"
+        Precision of the computation and of the results. In single precision, arguments are converted to float32, twice as many
+        states are computed together, and `out` is of float32. States that it cannot compute are computed in double precision.
     out : (..., nv) array of float64, optional
         Where the result is written, which is then returned; it may be one of the arguments.
 
@@ -83,6 +88,8 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     >>> ld.inverse_dynamics(model, q, v, [0.0, 1.0]).round(3)
     array([5.786, 0.724])
     """
+    if dtype != "float64":
+        return with_number_type(inverse_dynamics, locals())
     if f_ext is None and on_error == "raise":
         try:                                  # the generated function checks the arrays
             generated = model.single_calls[_INVERSE_CALLS[passive]]
@@ -103,7 +110,8 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
                     out=out)
 
 
-def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | None = None, on_error: OnError = "raise") -> Array:
+def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | None = None,
+               on_error: OnError = "raise", dtype: Precision = "float64") -> Array:
     """Coriolis, centrifugal and gravity force ``b(q, v)`` of ``M a + b = tau``.
 
     Passive forces are not included. For a robot with loops it is the b of ``M a + b = tau + A^T lambda``, that of the open tree.
@@ -117,7 +125,7 @@ def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | No
         Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
     f_ext
         External wrenches as in `inverse_dynamics`, which are subtracted; default: none.
-    on_error
+    on_error, dtype
         As in `inverse_dynamics`.
 
     Returns
@@ -139,10 +147,11 @@ def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | No
     >>> ld.bias_force(model, q, v).round(3)
     array([4.962, 0.39 ])
     """
-    return inverse_dynamics(model.spanning_tree(), q, v, np.zeros(model.nv), f_ext=f_ext, passive=False, on_error=on_error)
+    return inverse_dynamics(model.spanning_tree(), q, v, np.zeros(model.nv), f_ext=f_ext, passive=False, on_error=on_error,
+                            dtype=dtype)
 
 
-def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
+def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise", dtype: Precision = "float64") -> Array:
     """Generalized forces that hold the robot at rest against gravity: ``b(q, 0)``. Springs are not included.
 
     For a robot with loops it is the term of ``M a + b = tau + A^T lambda`` of the open tree; `constrained_inverse_dynamics` at
@@ -153,7 +162,7 @@ def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") ->
     model : Model
     q : (..., nq) array
         Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
-    on_error
+    on_error, dtype
         As in `inverse_dynamics`.
 
     Returns
@@ -175,7 +184,8 @@ def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") ->
     >>> ld.gravity_force(model, [0.3, -0.2]).round(3)
     array([4.838, 0.49 ])
     """
-    return inverse_dynamics(model.spanning_tree(), q, np.zeros(model.nv), np.zeros(model.nv), passive=False, on_error=on_error)
+    return inverse_dynamics(model.spanning_tree(), q, np.zeros(model.nv), np.zeros(model.nv), passive=False, on_error=on_error,
+                            dtype=dtype)
 
 
 def joint_wrenches(  # noqa: PLR0913 - independent options of a public call
@@ -254,8 +264,9 @@ _NO_PRESCRIBED_MASK = ModelValue("mask without prescribed coordinates")
 _FORWARD_CALLS = {False: "forward_dynamics, passive=False", True: "forward_dynamics"}
 
 
-def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
-                     passive: bool = True, on_error: OnError = "raise", out: Array | None = None) -> Array:
+def forward_dynamics(  # noqa: PLR0913 - independent options of a public call
+        model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None, passive: bool =
+        True, on_error: OnError = "raise", dtype: Precision = "float64", out: Array | None = None) -> Array:
     """Accelerations that the generalized forces ``tau`` produce: articulated bodies, O(n).
 
     Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``a``.
@@ -274,6 +285,8 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     on_error : "raise", "nan" or function
         What happens with a state that cannot be computed: "raise" ends the call with an error; "nan" gives NaN for that state; a
         function is called as ``on_error(state, error)``, with the index in the batch and the error, and the result is NaN.
+    dtype
+        As in `inverse_dynamics`.
     out : (..., nv) array of float64, optional
         Where the result is written, which is then returned; it may be one of the arguments.
 
@@ -300,6 +313,8 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     >>> ld.forward_dynamics(model, q, v, tau=[0.0, 0.5], f_ext={"tip": [0, 0, 0, 1, 0, 0]}).round(3)
     array([-7.735, 16.433])
     """
+    if dtype != "float64":
+        return with_number_type(forward_dynamics, locals())
     if f_ext is None and on_error == "raise":
         try:                                  # the generated function checks the arrays
             generated = model.single_calls[_FORWARD_CALLS[passive]]
@@ -321,7 +336,7 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
 
 def hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
         model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
-        f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise",
+        f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise", dtype: Precision = "float64",
         out: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
     """All accelerations and generalized forces, given one of the two for each coordinate.
 
@@ -338,7 +353,7 @@ def hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
         True where the acceleration is given; any mask, also within a ball or free joint.
     f_ext, passive
         As in `forward_dynamics`.
-    on_error
+    on_error, dtype
         As in `inverse_dynamics`.
     out : two (..., nv) arrays of float64, optional
         Where a and tau are written, which are then returned; they may be those of the arguments.
@@ -365,6 +380,8 @@ def hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
     >>> a.round(3), tau.round(3)
     (array([0.   , 0.329]), array([5.233, 0.5  ]))
     """
+    if dtype != "float64":
+        return with_number_type(hybrid_dynamics, locals())
     if on_error != "raise":
         return handle_failed_states(hybrid_dynamics, locals())
     if f_ext is None and isinstance(a, np.ndarray) and isinstance(tau, np.ndarray) and isinstance(prescribed, np.ndarray):
@@ -397,7 +414,8 @@ def _evaluate_hybrid(model: Model, key: Hashable, inputs: dict[str, Any], prescr
 
 # The mass matrix and its inverse ----------------------------------------------------------------------------------------
 
-def mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise", out: Array | None = None) -> Array:
+def mass_matrix(model: Model, q: ArrayLike, *,
+                on_error: OnError = "raise", dtype: Precision = "float64", out: Array | None = None) -> Array:
     """Mass matrix ``M(q)``, armature on its diagonal: composite bodies, O(n depth).
 
     For a robot with loops it is the M of ``M a + b = tau + A^T lambda``, that of the open tree.
@@ -407,7 +425,7 @@ def mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise", out:
     model : Model
     q : (..., nq) array
         Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
-    on_error, out
+    on_error, dtype, out
         As in `inverse_dynamics`.
 
     Returns
@@ -426,13 +444,16 @@ def mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise", out:
     array([[2.647, 0.823],
            [0.823, 0.333]])
     """
+    if dtype != "float64":
+        return with_number_type(mass_matrix, locals())
     if on_error != "raise":
         return handle_failed_states(mass_matrix, locals())
     nv = model.nv
     return evaluate(model, "mass_matrix", mass_matrices, mass_matrices_workspace_size, {"q": q}, (nv, nv), out=out)
 
 
-def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise", out: Array | None = None) -> Array:
+def inverse_mass_matrix(model: Model, q: ArrayLike, *,
+                        on_error: OnError = "raise", dtype: Precision = "float64", out: Array | None = None) -> Array:
     """``M(q)^-1`` without forming M: O(n) a column, by articulated bodies (K1 Table 3).
 
     Parameters
@@ -440,7 +461,7 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "rais
     model : Model
     q : (..., nq) array
         Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
-    on_error, out
+    on_error, dtype, out
         As in `inverse_dynamics`.
 
     Returns
@@ -460,6 +481,8 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "rais
     array([[ 1.631, -4.027],
            [-4.027, 12.945]])
     """
+    if dtype != "float64":
+        return with_number_type(inverse_mass_matrix, locals())
     if on_error != "raise":
         return handle_failed_states(inverse_mass_matrix, locals())
     nv = model.nv

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Frame, OnError
+from liedyn.arrays import Array, ArrayLike, Frame, OnError, Precision
 from liedyn.dynamics.batching.arrays import (
     KERNEL_FRAMES,
     LOCAL,
@@ -18,6 +18,7 @@ from liedyn.dynamics.batching.arrays import (
 )
 from liedyn.dynamics.batching.calls import EntryPoint, check_finite, check_quaternion, evaluate
 from liedyn.dynamics.batching.failed_states import handle_failed_states
+from liedyn.dynamics.batching.single_precision import with_number_type
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels.kinematics import (
     ACCELERATIONS,
@@ -43,7 +44,7 @@ from liedyn.model.model_joint import joint_motion as _screw_motion
 from liedyn.model.spatial import pose_from_array, rotation
 
 
-def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "raise") -> Array:
+def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "raise", dtype: Precision = "float64") -> Array:
     """Pose of a link in the world: maps coordinates in the link frame to the world (K1 (1)-(3), Figure 1).
 
     Parameters
@@ -53,7 +54,7 @@ def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "rai
         Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     link : str
         Name of a link.
-    on_error
+    on_error, dtype
         As in `inverse_dynamics`.
 
     Returns
@@ -74,10 +75,10 @@ def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "rai
            [-0.1  ,  0.   ,  0.995,  0.05 ],
            [ 0.   ,  0.   ,  0.   ,  1.   ]])
     """
-    return link_poses(model, q, on_error=on_error)[..., model.link_index(link), :, :]
+    return link_poses(model, q, on_error=on_error, dtype=dtype)[..., model.link_index(link), :, :]
 
 
-def link_poses(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
+def link_poses(model: Model, q: ArrayLike, *, on_error: OnError = "raise", dtype: Precision = "float64") -> Array:
     """Poses of all links in the world, in the order of ``model.link_names``.
 
     Parameters
@@ -85,7 +86,7 @@ def link_poses(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Ar
     model : Model
     q : (..., nq) array
         Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
-    on_error
+    on_error, dtype
         As in `inverse_dynamics`.
 
     Returns
@@ -103,13 +104,15 @@ def link_poses(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Ar
     >>> ld.link_poses(model, np.zeros((1000, 2))).shape      # a batch, three links
     (1000, 3, 4, 4)
     """
+    if dtype != "float64":
+        return with_number_type(link_poses, locals())
     if on_error != "raise":
         return handle_failed_states(link_poses, locals())
     return pose_from_array(_motions(model, POSES, {"q": q})[0])
 
 
 def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
-               on_error: OnError = "raise") -> Array:
+               on_error: OnError = "raise", dtype: Precision = "float64") -> Array:
     """Twist of a link (K1 (9), (10), (34)-(36)).
 
     Parameters
@@ -123,7 +126,7 @@ def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Fr
         Name of a link.
     frame : "local", "local_world_aligned" or "world"
         As in `jacobian`.
-    on_error
+    on_error, dtype
         As in `inverse_dynamics`.
 
     Returns
@@ -141,6 +144,8 @@ def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Fr
     >>> ld.link_twist(model, q, v, "tip", frame="local_world_aligned").round(3)
     array([ 0.   ,  1.5  ,  0.   , -2.448,  0.   ,  0.445])
     """
+    if dtype != "float64":
+        return with_number_type(link_twist, locals())
     if on_error != "raise":
         return handle_failed_states(link_twist, locals())
     check_frame(frame)
@@ -149,7 +154,7 @@ def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Fr
 
 
 def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: str, *, frame: Frame = "local",
-                      on_error: OnError = "raise") -> Array:
+                      on_error: OnError = "raise", dtype: Precision = "float64") -> Array:
     """Component-wise rate of `link_twist` in the same frame, without gravity (K1 (37)-(40)).
 
     Parameters
@@ -165,7 +170,7 @@ def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, li
         "local" and "world" give the spatial acceleration, the rate of the twist [w; v] along link axes, and along world axes
         about the world's origin. "local_world_aligned" gives the classical acceleration: the second derivative of the position of
         the link's origin in its linear part. It is ``J a + dJ v`` of `jacobian` and `jacobian_derivative` in each frame.
-    on_error
+    on_error, dtype
         As in `inverse_dynamics`.
 
     Returns
@@ -183,6 +188,8 @@ def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, li
     >>> ld.link_acceleration(model, q, v, [0.0, 0.0], "tip").round(3)
     array([ 0.   ,  0.   ,  0.   , -0.099,  0.   , -0.49 ])
     """
+    if dtype != "float64":
+        return with_number_type(link_acceleration, locals())
     if on_error != "raise":
         return handle_failed_states(link_acceleration, locals())
     check_frame(frame)
@@ -210,7 +217,8 @@ def _motions(model: Model, level: int, inputs: dict[str, ArrayLike]) -> tuple[Ar
     return motions if isinstance(motions, tuple) else (motions,)
 
 
-def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", on_error: OnError = "raise") -> Array:
+def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local",
+             on_error: OnError = "raise", dtype: Precision = "float64") -> Array:
     """Jacobian of a link: its twist is ``J v``.
 
     Parameters
@@ -223,7 +231,7 @@ def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", o
     frame : "local", "local_world_aligned" or "world"
         The twist along link axes about the link's origin; along world axes about the link's origin; or along world axes about
         the world's origin (the spatial Jacobian of PBP). Pinocchio's LOCAL, LOCAL_WORLD_ALIGNED and WORLD.
-    on_error
+    on_error, dtype
         As in `inverse_dynamics`.
 
     Returns
@@ -246,6 +254,8 @@ def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", o
            [ 0.   ,  0.   ],
            [ 0.395,  0.1  ]])
     """
+    if dtype != "float64":
+        return with_number_type(jacobian, locals())
     if on_error != "raise":
         return handle_failed_states(jacobian, locals())
     link_and_frame = model.link_index(link), KERNEL_FRAMES[check_frame(frame)]
@@ -254,7 +264,7 @@ def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", o
 
 
 def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
-                        on_error: OnError = "raise") -> Array:
+                        on_error: OnError = "raise", dtype: Precision = "float64") -> Array:
     """Time derivative of `jacobian` along the velocity v, component by component: dV = J a + dJ v.
 
     Parameters
@@ -268,7 +278,7 @@ def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, 
         Name of a link.
     frame : "local", "local_world_aligned" or "world"
         As in `jacobian`.
-    on_error
+    on_error, dtype
         As in `inverse_dynamics`.
 
     Returns
@@ -290,6 +300,8 @@ def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, 
            [0.   , 0.   ],
            [2.448, 1.493]])
     """
+    if dtype != "float64":
+        return with_number_type(jacobian_derivative, locals())
     if on_error != "raise":
         return handle_failed_states(jacobian_derivative, locals())
     link_and_frame = model.link_index(link), KERNEL_FRAMES[check_frame(frame)]

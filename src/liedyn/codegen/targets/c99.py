@@ -13,13 +13,10 @@ from liedyn import __version__
 from liedyn.arrays import ArrayLike
 from liedyn.codegen.operations import LIBM, OPERATIONS
 from liedyn.codegen.targets.target import Target
-from liedyn.codegen.trace import Array, GeneratedProgram, Trace
-from liedyn.kernels.batch_blocks import SMALLEST_NORMAL
+from liedyn.codegen.trace import Array, GeneratedProgram, Trace, single_bound
 
 # Of the maximum expected number, and of a characteristic unit: robots may be badly conditioned.
 _TOLERANCE, _TOLERANCE_AS_FLOAT = 1e-9, 1e-3
-_UNIT_AS_FLOAT = 1e-5                     # maximum difference between |quaternion|^2 and 1 with `float`: seven digits
-_SMALLEST_FLOAT = 1.1754944e-38           # smallest normal number: a test for zero
 _UNITS = {"v": "/s", "a": "/s^2", "tau": ""}
 _FORCES = {"rad": "N m", "m": "N"}
 _MATRICES = {"T": "4 x 4 by rows: maps coordinates in the link frame to the world [m]",
@@ -161,15 +158,9 @@ class CFunction:
         yield f"    {self._number} finite = 0;"
         yield from statements(r, c, self._number)
         yield from (f"    finite += 0 * {c.value(x.k)};" for x in r.finite)
-        bounds = [f"{c.value(x.k)} < {c.constant(self._bound(bound))}" for x, bound in r.bounds]
+        bounds = [f"{c.value(x.k)} < {c.constant(single_bound(bound) if self.single else bound)}" for x, bound in r.bounds]
         yield f"    return !({' && '.join(['finite == 0', *bounds])});"
         yield "}"
-
-    def _bound(self, bound: float) -> float:
-        """Return the bound for `float`, in which quaternions have norm 1 to seven digits."""
-        if not self.single:
-            return bound
-        return _SMALLEST_FLOAT if bound == SMALLEST_NORMAL else max(bound, _UNIT_AS_FLOAT)
 
     def _test(self, inputs, expected, units) -> Iterator[str]:
         tolerance = _TOLERANCE_AS_FLOAT if self.single else _TOLERANCE

@@ -1,28 +1,75 @@
 """LLVM text of a trace: a function for as many states as a register holds, and its callers, a loop over a batch or Python."""
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
 
 from liedyn.codegen import python_call
 from liedyn.codegen.operations import LIBM, OPERATIONS
 from liedyn.codegen.targets.target import Target
-from liedyn.codegen.trace import GeneratedProgram, Trace
+from liedyn.codegen.trace import SINGLE_NORMAL, GeneratedProgram, Trace
 from liedyn.codegen.tracer import Operand, Tracer, operand
 
-# LLVM text, instruction by instruction, over vectors of `simd_width` states ---------------------------------------------------
+# LLVM text, instruction by instruction, over vectors with one number per state ------------------------------------------
 
-NUMBER = 8                 # bytes
+class Vector(NamedTuple):
+    """The type of `width` numbers: of float64, or of float32 if `single`."""
+
+    width: int
+    single: bool = False
+
+    @property
+    def bits(self) -> int:
+        """Return the size of a number."""
+        return 32 if self.single else 64
+
+    @property
+    def size(self) -> int:
+        """Return the size of a number in bytes."""
+        return self.bits // 8
+
+    @property
+    def number(self) -> str:
+        """Return the type of a number."""
+        return "float" if self.single else "double"
+
+    @property
+    def type(self) -> str:
+        """Return the type of the vector."""
+        return f"<{self.width} x {self.number}>"
+
+    @property
+    def integers(self) -> str:
+        """Return the type of a vector of integers of the same size."""
+        return f"<{self.width} x i{self.bits}>"
+
+    def of(self, width: int) -> str:
+        """Return the type of a vector of `width` such numbers."""
+        return self._replace(width=width).type
+
+    def function(self, name: str) -> str:
+        """Return the name of LLVM's function for vectors."""
+        return f"@llvm.{name}.v{self.width}f{self.bits}"
+
+    def constant(self, x: float) -> str:
+        """Return a vector of equal constants in hexadecimal digits, exactly or rounded to float32."""
+        if self.single:                                 # thresholds next to zero stay positive
+            x = math.copysign(max(abs(float(np.float32(x))), SINGLE_NORMAL if x else 0.0), x)
+        return constants(self.number, [f"0x{struct.pack('>d', x).hex().upper()}"] * self.width)
 
 
 class Instructions:
-    """Instructions of a function; T: the type of a vector."""
+    """Instructions of a function over vectors of a type; T: its text."""
 
-    def __init__(self, simd_width: int):
-        self.simd_width, self.T = simd_width, vector(simd_width)
+    def __init__(self, vector: Vector):
+        self.vector, self.T = vector, vector.type
         self._lines: list[str] = []
         self._n_values = 0
         self.n_instructions = 0
@@ -49,11 +96,11 @@ class Instructions:
 
     def load(self, block: str, i: int) -> str:
         """Return the instruction that loads number i of all states."""
-        return f"load {self.T}, ptr {self.column(block, i)}, align {NUMBER * self.simd_width}"
+        return f"load {self.T}, ptr {self.column(block, i)}, align {self.vector.size * self.vector.width}"
 
     def store(self, value: str, block: str, i: int) -> None:
         """Append the instruction that stores number i of all states."""
-        self.add(f"store {self.T} {value}, ptr {self.column(block, i)}, align {NUMBER * self.simd_width}")
+        self.add(f"store {self.T} {value}, ptr {self.column(block, i)}, align {self.vector.size * self.vector.width}")
 
     def end_block(self, label: str) -> None:
         """End a block, since LLVM's time grows with the square of its length. %go is always true, which LLVM does not know."""
@@ -61,19 +108,9 @@ class Instructions:
         self.add(f"{label}:")
 
 
-def vector(simd_width: int) -> str:
-    """Return the type of a vector."""
-    return f"<{simd_width} x double>"
-
-
 def constants(kind: str, values) -> str:
     """Return a vector of constants."""
     return "<" + ", ".join(f"{kind} {x}" for x in values) + ">"
-
-
-def float_constants(values) -> str:
-    """Return a vector of float64 constants, exactly, in hexadecimal digits."""
-    return constants("double", (f"0x{struct.pack('>d', x).hex().upper()}" for x in values))
 
 
 # Rows of a batch --------------------------------------------------------------------------------------------------------
@@ -83,71 +120,73 @@ def float_constants(values) -> str:
 _GROUPS_PER_BLOCK = 16               # transpositions in a block of code
 
 
-def read_row(name: str, count: int, simd_width: int, shared: bool = False) -> list[str]:
+def read_row(name: str, count: int, vector: Vector, shared: bool = False) -> list[str]:
     """Return @read_NAME(array, i, last, block), which copies rows of an array (N, count) to a block (count, width).
 
     These are rows i … i + width - 1; beyond the last row, the last one. shared: the only row, for each state.
     """
-    rows = _RowTransposer(simd_width, shared)
-    for first, size in _groups(count, simd_width):
-        states = [rows.let(f"load {vector(size)}, ptr {rows.number(k, first)}, align {NUMBER}") for k in range(simd_width)]
+    rows = _RowTransposer(vector, shared)
+    for first, size in _groups(count, vector.width):
+        states = [rows.let(f"load {vector.of(size)}, ptr {rows.number(k, first)}, align {vector.size}")
+                  for k in range(vector.width)]
         for k, x in enumerate(rows.transpose([rows.concatenate(states[k::size]) for k in range(size)])):
             rows.store(x, "block", first + k)
         rows.end_group()
     return rows.function(f"read_{name}", count, "noalias readonly", "noalias")
 
 
-def write_row(name: str, row: list[int | float | None], simd_width: int) -> list[str]:
+def write_row(name: str, row: list[int | float | None], vector: Vector) -> list[str]:
     """Return @write_NAME(array, i, last, block), which copies a block to rows of an array.
 
     row: for each number a column of the block, a constant, or None if it does not change. Beyond the last row, the last one is
     written again, with the same numbers.
     """
-    rows = _RowTransposer(simd_width)
-    for first, size in _groups(len(row), simd_width):
+    rows = _RowTransposer(vector)
+    for first, size in _groups(len(row), vector.width):
         group = row[first:first + size]
         if None in group:
             for j, x in enumerate(group, first):
                 if x is None:
                     continue
-                for k in range(simd_width):
+                for k in range(vector.width):
                     number = rows.let(f"extractelement {rows.T} {rows.value(x)}, i32 {k}")
-                    rows.add(f"store double {number}, ptr {rows.number(k, j)}")
+                    rows.add(f"store {vector.number} {number}, ptr {rows.number(k, j)}")
         else:
             states = rows.transpose([rows.value(x) for x in group if x is not None])
             for k, y in enumerate(states):
-                for j in range(k, simd_width, size):
-                    rows.add(f"store {vector(size)} {rows.part(y, j - k, size)}, ptr {rows.number(j, first)}, align {NUMBER}")
+                for j in range(k, vector.width, size):
+                    rows.add(f"store {vector.of(size)} {rows.part(y, j - k, size)}, ptr {rows.number(j, first)}, "
+                             f"align {vector.size}")
         rows.end_group()
     return rows.function(f"write_{name}", len(row), "noalias", "noalias readonly")
 
 
-def _groups(count: int, simd_width: int) -> Iterator[tuple[int, int]]:
+def _groups(count: int, width: int) -> Iterator[tuple[int, int]]:
     """Yield first indices and sizes of groups of numbers. Sizes are powers of two; the last group may overlap the one before."""
     at = 0
     while at < count:
-        size = min(simd_width, 1 << (count - at - 1).bit_length())
+        size = min(width, 1 << (count - at - 1).bit_length())
         size = size if size <= count else size // 2
         yield min(at, count - size), size
         at += size
 
 
 class _RowTransposer(Instructions):
-    """Writes a function that copies between `simd_width` rows of an array, from %row0 on, and a %block."""
+    """Writes a function that copies between rows of an array, from %row0 on, and a %block."""
 
-    def __init__(self, simd_width: int, shared: bool = False):
-        super().__init__(simd_width)
+    def __init__(self, vector: Vector, shared: bool = False):
+        super().__init__(vector)
         self._groups, self._shared = 0, shared
 
     def number(self, row: int, j: int) -> str:
-        return self.let(f"getelementptr double, ptr %row{row}, i64 {j}")
+        return self.let(f"getelementptr {self.vector.number}, ptr %row{row}, i64 {j}")
 
     def value(self, x: Operand) -> str:
-        return float_constants([x] * self.simd_width) if isinstance(x, float) else self.let(self.load("block", x))
+        return self.vector.constant(x) if isinstance(x, float) else self.let(self.load("block", x))
 
     def concatenate(self, parts: list[str]) -> str:
         """Concatenate vectors to one."""
-        size = self.simd_width // len(parts)
+        size = self.vector.width // len(parts)
         while len(parts) > 1:
             size *= 2
             parts = [self._shuffle(a, b, range(size), size // 2) for a, b in zip(parts[::2], parts[1::2], strict=True)]
@@ -155,25 +194,24 @@ class _RowTransposer(Instructions):
 
     def part(self, x: str, first: int, size: int) -> str:
         """Return numbers first … first + size - 1 of a vector."""
-        return x if size == self.simd_width else self._shuffle(x, x, range(first, first + size), self.simd_width)
+        return x if size == self.vector.width else self._shuffle(x, x, range(first, first + size), self.vector.width)
 
     def transpose(self, x: list[str]) -> list[str]:
         """Return vectors of the numbers k, k + n, … of n vectors, by exchanging squares of 1, 2, … numbers next to the
         diagonal."""
-        x, simd_width, size = list(x), self.simd_width, 1
+        x, width, size = list(x), self.vector.width, 1
         while size < len(x):
             for i in (i for i in range(len(x)) if not i & size):
                 a, b = x[i], x[i + size]
-                x[i] = self._shuffle(a, b, [k + simd_width - size if k & size else k for k in range(simd_width)], simd_width)
-                x[i + size] = self._shuffle(a, b, [k + simd_width if k & size else k + size for k in range(simd_width)],
-                                            simd_width)
+                x[i] = self._shuffle(a, b, [k + width - size if k & size else k for k in range(width)], width)
+                x[i + size] = self._shuffle(a, b, [k + width if k & size else k + size for k in range(width)], width)
             size *= 2
         return x
 
     def _shuffle(self, a: str, b: str, places, size: int) -> str:
         """Return a shuffle of a and b, each of so many numbers."""
         mask = ", ".join(f"i32 {k}" for k in places)
-        return self.let(f"shufflevector {vector(size)} {a}, {vector(size)} {b}, <{len(places)} x i32> <{mask}>")
+        return self.let(f"shufflevector {self.vector.of(size)} {a}, {self.vector.of(size)} {b}, <{len(places)} x i32> <{mask}>")
 
     def end_group(self) -> None:
         self._groups += 1
@@ -182,10 +220,10 @@ class _RowTransposer(Instructions):
 
     def function(self, name: str, count: int, array: str, block: str) -> list[str]:
         rows, stride = [], 0 if self._shared else count
-        for k in range(self.simd_width):
+        for k in range(self.vector.width):
             rows += [f"%i{k} = add i64 %i, {k}", f"%in{k} = icmp slt i64 %i{k}, %last",
                      f"%state{k} = select i1 %in{k}, i64 %i{k}, i64 %end", f"%first{k} = mul i64 %state{k}, {stride}",
-                     f"%row{k} = getelementptr double, ptr %array, i64 %first{k}"]
+                     f"%row{k} = getelementptr {self.vector.number}, ptr %array, i64 %first{k}"]
         return [f"define internal void @{name}(ptr {array} %array, i64 %i, i64 %last, ptr {block} %block) {{",
                 "%end = sub i64 %last, 1", "%go = icmp ne ptr %block, null", *rows, *self.flush(),
                 "ret void", "never:", "ret void", "}"]
@@ -266,23 +304,23 @@ def batch_text(trace: Trace, simd_width: int) -> str:
 
     i64 @batch(arrays …, workspace, first, last): states first … last - 1 of arrays (N, count), `simd_width` at a time. Returns
     OK, or OUT_OF_BOUNDS if a state is out of bounds or a number is not finite; then all results are meaningless. workspace:
-    `workspace_size` numbers, aligned to cache lines.
+    `workspace_size` float64, aligned to cache lines.
     """
-    read, slots, parts = trace.input_arrays, _result_slots(trace), segments(trace)
+    vector, read, slots, parts = Vector(simd_width, trace.ops.single), trace.input_arrays, _result_slots(trace), segments(trace)
     blocks = [*(x.name for x in read), "results", "spilled"]
-    text = [*_declarations(simd_width), *_libm_declarations(trace)]
+    text = [*_declarations(vector), *_libm_declarations(trace)]
     for number, part in enumerate(parts):
         stores: dict[int, list[tuple[str, int]]] = {k: [("results", slot)] for k, slot in slots.items()}
         for k, slot in part.spilled.items():
             stores.setdefault(k, []).append(("spilled", slot))
-        text += _trace_function(f"line{number}", trace, part, simd_width, blocks, stores)
+        text += _trace_function(f"line{number}", trace, part, vector, blocks, stores)
     for array in read:
         if not array.blocks:
-            text += read_row(array.name, array.size, simd_width, array.shared)
+            text += read_row(array.name, array.size, vector, array.shared)
     for array in trace.arrays:
         if array.results:
-            text += write_row(array.name, [slots[x.k] if isinstance(x, Tracer) else x for x in array.new_values], simd_width)
-    return "\n".join([*text, *_batch_function(trace, blocks, parts, simd_width)])
+            text += write_row(array.name, [slots[x.k] if isinstance(x, Tracer) else x for x in array.new_values], vector)
+    return "\n".join([*text, *_batch_function(trace, blocks, parts, vector)])
 
 
 def one_text(trace: Trace, shapes: list[tuple[int, ...]]) -> str:
@@ -295,10 +333,10 @@ def one_text(trace: Trace, shapes: list[tuple[int, ...]]) -> str:
 
 def pointers_text(trace: Trace) -> str:
     """Return @one alone, for compiled callers."""
-    arguments = ", ".join(f"ptr %{array.name}" for array in trace.arrays)
+    vector, arguments = Vector(1, trace.ops.single), ", ".join(f"ptr %{array.name}" for array in trace.arrays)
     return "\n".join([
-        *_declarations(1), *_libm_declarations(trace),
-        *_trace_function("line", trace, single_segment(trace), 1, [x.name for x in trace.arrays], *_stores(trace)),
+        *_declarations(vector), *_libm_declarations(trace),
+        *_trace_function("line", trace, single_segment(trace), vector, [x.name for x in trace.arrays], *_stores(trace)),
         f"define i64 @one({arguments}) {{",
         f"%good = call i1 @line({arguments})", f"%code = select i1 %good, i64 {OK}, i64 {OUT_OF_BOUNDS}",
         "ret i64 %code", "}"])
@@ -314,9 +352,10 @@ def _stores(trace: Trace) -> tuple[dict[int, list[tuple[str, int]]], list[tuple[
 
 
 def workspace_size(trace: Trace, simd_width: int) -> int:
-    """Return the size of the workspace of `batch_text` in numbers."""
+    """Return the size of the workspace of `batch_text` in float64."""
     parts = segments(trace)
-    return simd_width * _n_state_blocks(len(parts)) * max(1, sum(_block_sizes(trace, parts).values()))
+    size = simd_width * _n_state_blocks(len(parts)) * max(1, sum(_block_sizes(trace, parts).values()))
+    return size // (2 if trace.ops.single else 1)
 
 
 def _block_sizes(trace: Trace, parts: list[TraceSegment]) -> dict[str, int]:
@@ -351,8 +390,8 @@ def _result_slots(trace: Trace) -> dict[int, int]:
     return {k: slot for slot, k in enumerate(slots)}
 
 
-def _declarations(simd_width: int) -> list[str]:
-    return [f"declare {vector(simd_width)} @llvm.{name}.v{simd_width}f64({vector(simd_width)})" for name in ("fabs", "sqrt")]
+def _declarations(vector: Vector) -> list[str]:
+    return [f"declare {vector.type} {vector.function(name)}({vector.type})" for name in ("fabs", "sqrt")]
 
 
 def _libm_declarations(trace: Trace) -> list[str]:
@@ -361,15 +400,15 @@ def _libm_declarations(trace: Trace) -> list[str]:
 
 
 # one trace ----------------------------------------------------------------------------------------------------------
-def _trace_function(function: str, trace: Trace, part: TraceSegment, simd_width: int, blocks: list[str],
+def _trace_function(function: str, trace: Trace, part: TraceSegment, vector: Vector, blocks: list[str],
                     stores: dict[int, list[tuple[str, int]]],
                     late: Sequence[tuple[Operand, str, int]] = ()) -> Iterator[str]:
-    """Yield i1 @function(blocks), which returns whether all of `simd_width` states are within bounds and finite.
+    """Yield i1 @function(blocks), which returns whether all states of a vector are within bounds and finite.
 
     stores  where operations are written
     late    what is written at the end: constants, after a block that is both input and output was read (inputs come first)
     """
-    writer = _TraceWriter(simd_width, part.reloaded)
+    writer = _TraceWriter(vector, part.reloaded)
     verified = {x.k for x in trace.finite}
     yield f"define internal i1 @{function}({', '.join(f'ptr %{name}' for name in blocks)}) {{"
     stored = sum(len(stores.get(k, ())) for k in part.operations) + len(late)
@@ -402,15 +441,14 @@ class _TraceWriter(Instructions, Target):
 
     libm = False
 
-    def __init__(self, simd_width: int, reloaded: dict[int, int]):
-        Instructions.__init__(self, simd_width)
+    def __init__(self, vector: Vector, reloaded: dict[int, int]):
+        Instructions.__init__(self, vector)
         Target.__init__(self)
-        self.I = f"<{simd_width} x i64>"
-        self.B = f"<{simd_width} x i1>"
-        self.totals = [self.splat("double", "0.0")] * 4
+        self.B = f"<{vector.width} x i1>"
+        self.totals = [self.constant(0.0)] * 4
         self._ended, self._reloaded = 0, dict(reloaded)
         T = self.T
-        functions = {name: f"call {T} @llvm.{name}.v{simd_width}f64({T} {{}})" for name in ("fabs", "sqrt")}
+        functions = {name: f"call {T} {vector.function(name)}({T} {{}})" for name in ("fabs", "sqrt")}
         self.table = {**{name: f"{name} {_FLAGS} {T} {{}}, {{}}" for name in ("fadd", "fsub", "fmul", "fdiv")},
                       "quotient": f"fdiv {T} {{}}, {{}}",           # rounded, unlike a product with the reciprocal
                       "fneg": f"fneg {T} {{}}", **functions, "less": self._less,
@@ -423,11 +461,8 @@ class _TraceWriter(Instructions, Target):
             self._ended = self.n_instructions
             self.end_block(f"block{self.n_instructions}")
 
-    def splat(self, kind: str, x) -> str:
-        return constants(kind, [x] * self.simd_width)
-
     def constant(self, x: float) -> str:
-        return float_constants([x] * self.simd_width)
+        return self.vector.constant(x)
 
     def input(self, array: str, i: int) -> str:
         return self.load(array, i)
@@ -444,13 +479,15 @@ class _TraceWriter(Instructions, Target):
 
     def _library(self, name: str, *operands: str) -> str:
         """Call a function of the C library, state by state."""
-        vector = "undef"
-        for lane in range(self.simd_width):
-            x = [f"double {self.let(f'extractelement {self.T} {a}, i32 {lane}')}" for a in operands]
-            element = self.let(f"call double @{name}({', '.join(x)})")
-            insert = f"insertelement {self.T} {vector}, double {element}, i32 {lane}"
-            if lane < self.simd_width - 1:
-                vector = self.let(insert)
+        values, single, number = "undef", self.vector.single, self.vector.number
+        for lane in range(self.vector.width):
+            x = [self.let(f"extractelement {self.T} {a}, i32 {lane}") for a in operands]
+            x = [self.let(f"fpext float {y} to double") for y in x] if single else x
+            element = self.let(f"call double @{name}({', '.join(f'double {y}' for y in x)})")
+            element = self.let(f"fptrunc double {element} to float") if single else element
+            insert = f"insertelement {self.T} {values}, {number} {element}, i32 {lane}"
+            if lane < self.vector.width - 1:
+                values = self.let(insert)
         return insert
 
     def _less(self, a: str, b: str, yes: str, no: str) -> str:
@@ -459,32 +496,35 @@ class _TraceWriter(Instructions, Target):
 
     def _quadrant_value(self, turns: str, even: str, odd: str, shift: int) -> str:
         """Return sin(r + (n + shift) pi/2), see `operations`, by integer operations on the bits of `turns`."""
-        T, I = self.T, self.I
+        T, I, bits = self.T, self.vector.integers, self.vector.bits
+
+        def same(k: int) -> str:
+            return constants(f"i{bits}", [k] * self.vector.width)
         n = self.let(f"bitcast {T} {turns} to {I}")
-        last = self.let(f"and {I} {n}, {self.splat('i64', 1)}")
-        is_odd = self.let(f"icmp ne {I} {last}, {self.splat('i64', 0)}")
+        last = self.let(f"and {I} {n}, {same(1)}")
+        is_odd = self.let(f"icmp ne {I} {last}, {same(0)}")
         x = self.let(f"select {self.B} {is_odd}, {T} {odd}, {T} {even}")
-        n = self.let(f"add {I} {n}, {self.splat('i64', shift)}") if shift else n
-        two = self.let(f"and {I} {n}, {self.splat('i64', 2)}")
-        sign = self.let(f"shl {I} {two}, {self.splat('i64', 62)}")
-        bits = self.let(f"xor {I} {self.let(f'bitcast {T} {x} to {I}')}, {sign}")
-        return f"bitcast {I} {bits} to {T}"
+        n = self.let(f"add {I} {n}, {same(shift)}") if shift else n
+        two = self.let(f"and {I} {n}, {same(2)}")
+        sign = self.let(f"shl {I} {two}, {same(bits - 2)}")
+        signed = self.let(f"xor {I} {self.let(f'bitcast {T} {x} to {I}')}, {sign}")
+        return f"bitcast {I} {signed} to {T}"
 
     # checks: the sum of 0 * x is 0, or NaN
     def check_finite(self, x: str) -> None:
         """Add 0 * x to one of four sums: additions to the same sum would wait for each other."""
-        none = self.let(f"fmul contract {self.T} {x}, {self.splat('double', '0.0')}")
+        none = self.let(f"fmul contract {self.T} {x}, {self.constant(0.0)}")
         self.totals = [*self.totals[1:], self.let(f"fadd contract {self.T} {self.totals[0]}, {none}")]
 
     def return_status(self, bounds) -> None:
         a, b = (self.let(f"fadd {self.T} {self.totals[k]}, {self.totals[k + 2]}") for k in (0, 1))
         total = self.let(f"fadd {self.T} {a}, {b}")
-        good = self.let(f"fcmp oeq {self.T} {total}, {self.splat('double', '0.0')}")
+        good = self.let(f"fcmp oeq {self.T} {total}, {self.constant(0.0)}")
         for x, bound in bounds:
             within = self.let(f"fcmp olt {self.T} {x}, {bound}")
             good = self.let(f"and {self.B} {good}, {within}")
-        mask = self.let(f"bitcast {self.B} {good} to i{self.simd_width}")
-        self.add(f"ret i1 {self.let(f'icmp eq i{self.simd_width} {mask}, -1')}")
+        mask = self.let(f"bitcast {self.B} {good} to i{self.vector.width}")
+        self.add(f"ret i1 {self.let(f'icmp eq i{self.vector.width} {mask}, -1')}")
 
 
 # programs -----------------------------------------------------------------------------------------------------------
@@ -492,23 +532,25 @@ def program_text(program: GeneratedProgram, simd_width: int) -> str:
     """Return LLVM text of a program.
 
     i64 @batch(arrays …, workspace, first, last): states first … last - 1, both multiples of `simd_width`. Arrays (N / width,
-    count, width), except those with one row for all, and the workspace (`program_workspace_size` numbers) are aligned to cache
+    count, width), except those with one row for all, and the workspace (`program_workspace_size` float64) are aligned to cache
     lines. Those for each repetition have the numbers of the first one, then those of the next. Returns OUT_OF_BOUNDS if the last
     trace does for some states, which does not stop the others, else OK.
     """
-    lines, text, arguments = program.traces, _declarations(simd_width), ", ".join(f"ptr %{x.name}" for x in program.arrays)
+    lines, arguments = program.traces, ", ".join(f"ptr %{x.name}" for x in program.arrays)
+    vector = Vector(simd_width, lines[0].ops.single)
+    text = _declarations(vector)
     parts = [segments(trace, late=True) for trace in lines]
     for number, trace in enumerate(lines):
         text += [x for x in _libm_declarations(trace) if x not in text]
-        text += _in_place_functions(number, trace, parts[number], simd_width)
+        text += _in_place_functions(number, trace, parts[number], vector)
     shared = [array for array in program.arrays if array.shared]
     for array in shared:
-        text += read_row(array.name, array.size, simd_width, True)
+        text += read_row(array.name, array.size, vector, True)
     block_sizes, last_block = _own_blocks(program), "rest" if program.repeated else "body"
     sizes = {x.name: x.size * (program.repetitions if x.name in program.per_repetition else 1) for x in program.arrays}
     text.append(f"define i64 @batch({arguments}, ptr %workspace, i64 %first, i64 %last) {{")
     for name, at in zip(block_sizes, accumulate(block_sizes.values(), initial=0), strict=False):
-        text.append(f"%own_{name} = getelementptr {vector(simd_width)}, ptr %workspace, i64 {at}")
+        text.append(f"%own_{name} = getelementptr {vector.type}, ptr %workspace, i64 {at}")
     text += [f"call void @read_{x.name}(ptr %{x.name}, i64 0, i64 1, ptr %own_{x.name})" for x in shared]
     text += ["br label %head", "head:", f"%i = phi i64 [%first, %0], [%next, %{last_block}]",
              f"%verdict = phi i64 [{OK}, %0], [%found, %{last_block}]", "%more = icmp slt i64 %i, %last",
@@ -516,7 +558,7 @@ def program_text(program: GeneratedProgram, simd_width: int) -> str:
     for array in program.arrays:
         if not array.shared:
             text += [f"%far_{array.name} = mul i64 %i, {sizes[array.name]}",
-                     f"%own_{array.name} = getelementptr double, ptr %{array.name}, i64 %far_{array.name}"]
+                     f"%own_{array.name} = getelementptr {vector.number}, ptr %{array.name}, i64 %far_{array.name}"]
     for call, (trace, renamed) in enumerate(program.calls):
         text += _segment_calls(trace, renamed, f"fine{call}", lines.index(trace), parts, ())
     text.append(f"%found = select i1 %fine{len(program.calls) - 1}, i64 %verdict, i64 {OUT_OF_BOUNDS}")
@@ -525,7 +567,7 @@ def program_text(program: GeneratedProgram, simd_width: int) -> str:
         for array in program.arrays:
             if array.name in program.per_repetition:
                 text += [f"%of_{array.name} = mul i64 %k, {array.size * simd_width}",
-                         f"%part_{array.name} = getelementptr double, ptr %own_{array.name}, i64 %of_{array.name}"]
+                         f"%part_{array.name} = getelementptr {vector.number}, ptr %own_{array.name}, i64 %of_{array.name}"]
         for call, (trace, renamed) in enumerate(program.repeated):
             text += _segment_calls(trace, renamed, f"repeated{call}", lines.index(trace), parts, program.per_repetition)
         text += ["%later = add i64 %k, 1", f"%repeats = icmp slt i64 %later, {program.repetitions}",
@@ -541,7 +583,7 @@ def _segment_calls(trace: Trace, renamed: dict[str, str], status: str, number: i
     return [f"%{status}{'' if k == last else f'_{k}'} = call i1 @line{number}_{k}({blocks})" for k in range(last + 1)]
 
 
-def _in_place_functions(number: int, trace: Trace, parts: list[TraceSegment], simd_width: int) -> Iterator[str]:
+def _in_place_functions(number: int, trace: Trace, parts: list[TraceSegment], vector: Vector) -> Iterator[str]:
     """Yield @lineNUMBER_0, 1, …: segments of a trace that write to the blocks that they read."""
     stores, late = _stores(trace)
     for k, part in enumerate(parts):
@@ -550,13 +592,13 @@ def _in_place_functions(number: int, trace: Trace, parts: list[TraceSegment], si
             everything = [(x, *to) for x, places in stores.items() for to in places] + late if k == len(parts) - 1 else []
         else:
             spilled, everything = stores, late
-        yield from _trace_function(f"line{number}_{k}", trace, part, simd_width, [*_block_names(trace), "spilled"], spilled,
+        yield from _trace_function(f"line{number}_{k}", trace, part, vector, [*_block_names(trace), "spilled"], spilled,
                                    everything)
 
 
 def program_workspace_size(program: GeneratedProgram, simd_width: int) -> int:
-    """Return the size of the workspace of `program_text` in numbers."""
-    return simd_width * max(1, sum(_own_blocks(program).values()))
+    """Return the size of the workspace of `program_text` in float64."""
+    return simd_width * max(1, sum(_own_blocks(program).values())) // (2 if program.traces[0].ops.single else 1)
 
 
 def _own_blocks(program: GeneratedProgram) -> dict[str, int]:
@@ -575,10 +617,10 @@ def _block_names(trace: Trace) -> list[str]:
 
 
 # batches ------------------------------------------------------------------------------------------------------------
-def _batch_function(trace: Trace, blocks: list[str], parts: list[TraceSegment], simd_width: int) -> list[str]:
+def _batch_function(trace: Trace, blocks: list[str], parts: list[TraceSegment], vector: Vector) -> list[str]:
     """Return the loop over a batch. blocks: arguments of the segments; those of `_n_state_blocks` blocks are adjacent."""
     arrays, sizes = [array.name for array in trace.arrays], _block_sizes(trace, parts)
-    states_per_pass = simd_width * _n_state_blocks(len(parts))
+    states_per_pass = vector.width * _n_state_blocks(len(parts))
     stride, in_place = sum(sizes.values()), {array.name: array.size for array in trace.arrays if array.blocks}
 
     def step(k, body):
@@ -586,14 +628,14 @@ def _batch_function(trace: Trace, blocks: list[str], parts: list[TraceSegment], 
         ends = accumulate(sizes.values(), initial=0)
         return [f"br label %before_{k}", f"before_{k}:", f"br label %head_{k}", f"head_{k}:",
                 f"%{k} = phi i64 [0, %before_{k}], [%next_{k}, %last_{k}]", f"%more_{k} = icmp slt i64 %{k}, %count",
-                f"br i1 %more_{k}, label %body_{k}, label %done_{k}", f"body_{k}:", f"%shift_{k} = mul i64 %{k}, {simd_width}",
+                f"br i1 %more_{k}, label %body_{k}, label %done_{k}", f"body_{k}:", f"%shift_{k} = mul i64 %{k}, {vector.width}",
                 f"%i_{k} = add i64 %i, %shift_{k}", f"%far_{k} = mul i64 %{k}, {stride}",
-                f"%base_{k} = getelementptr {vector(simd_width)}, ptr %workspace, i64 %far_{k}",
-                *(f"%{name}_{k} = getelementptr {vector(simd_width)}, ptr %base_{k}, i64 {at}"
+                f"%base_{k} = getelementptr {vector.type}, ptr %workspace, i64 %far_{k}",
+                *(f"%{name}_{k} = getelementptr {vector.type}, ptr %base_{k}, i64 {at}"
                   for name, at in zip(sizes, ends, strict=False)),
                 *(line for name, size in in_place.items() for line in (
                     f"%at_{name}_{k} = mul i64 %i_{k}, {size}",
-                    f"%{name}_{k} = getelementptr double, ptr %{name}, i64 %at_{name}_{k}")),
+                    f"%{name}_{k} = getelementptr {vector.number}, ptr %{name}, i64 %at_{name}_{k}")),
                 *body, f"br label %last_{k}", f"last_{k}:", f"%next_{k} = add i64 %{k}, 1", f"br label %head_{k}", f"done_{k}:"]
 
     read = [f"call void @read_{name}(ptr %{name}, i64 %i_read, i64 %last, ptr %{name}_read)" for name in sizes if name in arrays]
@@ -609,8 +651,8 @@ def _batch_function(trace: Trace, blocks: list[str], parts: list[TraceSegment], 
     return [f"define i64 @batch({', '.join(f'ptr %{name}' for name in arrays)}, ptr %workspace, i64 %first, i64 %last) {{",
             "br label %head", "head:", "%i = phi i64 [%first, %0], [%next, %again]", "%more = icmp slt i64 %i, %last",
             "br i1 %more, label %body, label %done", "body:", "%left = sub i64 %last, %i",
-            f"%up = add i64 %left, {simd_width - 1}",
-            f"%blocks = sdiv i64 %up, {simd_width}", f"%few = icmp slt i64 %blocks, {states_per_pass // simd_width}",
-            f"%count = select i1 %few, i64 %blocks, i64 {states_per_pass // simd_width}", *text, "br label %again", "again:",
+            f"%up = add i64 %left, {vector.width - 1}",
+            f"%blocks = sdiv i64 %up, {vector.width}", f"%few = icmp slt i64 %blocks, {states_per_pass // vector.width}",
+            f"%count = select i1 %few, i64 %blocks, i64 {states_per_pass // vector.width}", *text, "br label %again", "again:",
             f"%next = add i64 %i, {states_per_pass}", "br label %head",
             "bad:", f"ret i64 {OUT_OF_BOUNDS}", "done:", f"ret i64 {OK}", "}"]

@@ -1,7 +1,9 @@
 """Check the arguments of public functions, convert them to arrays of one batch, and allocate results."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any, TypeVar
 from weakref import ref
@@ -19,8 +21,41 @@ Result = TypeVar("Result", bound=Iterable[Any])          # an array, a tuple, or
 NONE = np.empty((0, 0))         # placeholder for an argument that an entry point neither reads nor writes
 
 
+class _Precision(threading.local):
+    """What the numbers of arrays are, in this thread."""
+
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    failures: list[Mask] | None = None
+
+
+_precision = _Precision()
+
+
+def number_type() -> np.dtype[Any]:
+    """Return the type of numbers of arrays: float64, or float32 within `single_precision`."""
+    return _precision.dtype
+
+
+def single_failures() -> list[Mask] | None:
+    """Return the list of `single_precision`, or None outside of it."""
+    return _precision.failures
+
+
+@contextmanager
+def single_precision() -> Iterator[list[Mask]]:
+    """Convert arguments to float32 in this thread within the block, compute in single precision, and allocate results of float32.
+
+    Each call of an entry point appends to the list which of its states it could not compute, if there are any.
+    """
+    _precision.dtype, _precision.failures = np.dtype(np.float32), []
+    try:
+        yield _precision.failures
+    finally:
+        _precision.dtype, _precision.failures = np.dtype(np.float64), None
+
+
 def as_array(x: ArrayLike, name: str, last: tuple[int, ...]) -> Array:
-    """Return x as a C-contiguous float64 array whose last axes are `last`. Raise ShapeError otherwise."""
+    """Return x as a C-contiguous array of `number_type` whose last axes are `last`. Raise ShapeError otherwise."""
     values = _as_numbers(x, name)
     if values.shape[values.ndim - len(last):] != last or values.ndim < len(last):
         expected = ", ".join(str(n) for n in last)
@@ -46,7 +81,7 @@ def _as_numbers(x: ArrayLike, name: str) -> Array:
     if array is None or array.dtype.kind not in "fiub":   # strings would be parsed, imaginary parts dropped
         of = f" of {x.dtype}" if isinstance(x, np.ndarray) else ""
         raise ShapeError(f"{name} is not an array of numbers: got {type(x).__name__}{of}")
-    values: Array = np.asarray(array, dtype=np.float64, order="C")
+    values: Array = np.asarray(array, dtype=number_type(), order="C")
     return values
 
 
@@ -242,8 +277,8 @@ def _to_world_axes(T: Array, X: Array) -> tuple[Array, Array]:
 # to the system from 128 kB on, and keeps it at times: 8 MB of derivatives of a Panda took 0.9 us per state, and 0.25 us in reused
 # memory. A buffer takes 1 us, `np.empty` 0.1 us.
 
-_MIN_POOLED_SIZE = 1 << 12            # numbers (32 kB): memory of smaller results is reused by the C library
-_MAX_POOL_SIZE, _MAX_POOL_BUFFERS = 1 << 25, 32                    # most numbers (256 MB) and buffers in the pool
+_MIN_POOLED_SIZE = 1 << 12            # float64 (32 kB): memory of smaller results is reused by the C library
+_MAX_POOL_SIZE, _MAX_POOL_BUFFERS = 1 << 25, 32                    # most float64 (256 MB) and buffers in the pool
 _pool: list[Buffer] = []                                           # the last used one is last
 
 
@@ -260,7 +295,7 @@ class ResultMemory(BufferMemory):
 
 
 class Buffer:
-    """Uninitialized numbers, and a weak reference to the view over which the last result was made."""
+    """Memory of `size` float64, uninitialized, and a weak reference to the view over which the last result was made."""
 
     __slots__ = ("last_result", "memory", "size")
 
@@ -271,9 +306,10 @@ class Buffer:
 
 def acquire_buffer(shape: tuple[int, ...]) -> Array:
     """Return an uninitialized array. Its memory is not reused while the array or any view of it exists."""
-    size = prod(shape)
+    dtype = number_type()
+    size = -(-prod(shape) * dtype.itemsize // 8)
     if size <= _MIN_POOLED_SIZE:
-        return np.empty(shape)
+        return np.empty(shape, dtype)
     buffer = _take_free_buffer(size)
     is_new = buffer is None
     buffer = buffer or Buffer(size)
@@ -283,7 +319,7 @@ def acquire_buffer(shape: tuple[int, ...]) -> Array:
         _pool.append(buffer)
         while is_new and (len(_pool) > _MAX_POOL_BUFFERS or sum(x.size for x in tuple(_pool)) > _MAX_POOL_SIZE):
             del _pool[:1]
-    return np.ndarray(shape, float, view)
+    return np.ndarray(shape, dtype, view)
 
 
 def copied(x: Array) -> Array:
@@ -343,7 +379,7 @@ def copy_to_out(result: Result, out: Any) -> Result:
         out[...] = result
         return with_arrays(result, (out,))
     items = tuple(result)
-    count = sum(x.dtype == np.float64 for x in items)                  # a mask may follow them
+    count = sum(x.dtype.kind == "f" for x in items)                   # a mask may follow them
     _check_out_count(out, count)
     for k, (x, y) in enumerate(zip(items, out, strict=False)):
         _check_out_array(y, x.shape, f"out[{k}]")
@@ -369,9 +405,9 @@ def check_out(shapes: Sequence[tuple[int, ...]], out: Any) -> None:
 
 
 def _check_out_array(out: object, shape: tuple[int, ...], name: str) -> None:
-    if not isinstance(out, np.ndarray) or out.dtype != np.float64:
+    if not isinstance(out, np.ndarray) or out.dtype != number_type():
         of = f" of {out.dtype}" if isinstance(out, np.ndarray) else ""
-        raise ShapeError(f"{name} is not an array of float64: got {type(out).__name__}{of}")
+        raise ShapeError(f"{name} is not an array of {number_type()}: got {type(out).__name__}{of}")
     if out.shape != shape:
         raise ShapeError(f"{name} has the wrong shape: expected {shape}, got {out.shape}")
     if not out.flags.writeable:

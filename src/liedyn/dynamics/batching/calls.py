@@ -26,6 +26,8 @@ from liedyn.dynamics.batching.arrays import (
     broadcast_states,
     copied,
     copy_to_out,
+    number_type,
+    single_failures,
 )
 from liedyn.dynamics.batching.threads import check_gil, chunks, run_on_threads
 from liedyn.dynamics.singular_joints import check_joints_move_inertia, describe_singular_joints
@@ -185,10 +187,32 @@ def run(entry: EntryPoint, model: Model, size: int, static_arguments: Arguments,
     other: Run | None = getattr(_thread, "run", None)
     if other is not None:
         return other(model, entry, size, static_arguments, rows, count, getattr(_thread, "states", None))
+    failures = single_failures()
+    if failures is not None:
+        failed = _run_single(model, specialization_of(entry, size, static_arguments, rows), nonempty_arrays(rows),
+                             1 if count is None else count)
+        if failed.any():
+            failures.append(failed)
+        return batch_blocks.OK
     if count == 0 or (is_enabled() and _run_generated(model, specialization_of(entry, size, static_arguments, rows),
                                                       nonempty_arrays(arrays), count, key, in_place)):
         return batch_blocks.OK
     return run_generic(entry, model, size, static_arguments, rows, 1 if count is None else count)
+
+
+def _run_single(model: Model, specialization: Specialization, rows: list[Array], count: int) -> Mask:
+    """Compute a batch by generated code of single precision. Return which states it could not compute."""
+    status: Array = np.zeros((count, 1), number_type())
+    generated = generated_batch_function(model, specialization, single=True) if count and is_enabled() else None
+    if generated is not None and have_state_rows(rows, count):
+        run_generated_batch(generated, model, [*rows, status], count)
+    failed: Mask = status[:, 0] == 0.0
+    return failed
+
+
+def is_intercepted() -> bool:
+    """Return whether calls of entry points in this thread are replaced, see `intercept_entry_points`."""
+    return getattr(_thread, "run", None) is not None
 
 
 def run_generic(entry: EntryPoint, model: Model, size: int, static_arguments: Arguments, arrays: Arguments, count: int) -> int:
@@ -304,7 +328,7 @@ def intercept_entry_points(run: Run) -> Iterator[None]:
 
 @contextmanager
 def states_of_batch(states: slice) -> Iterator[None]:
-    """Tell the replacement of entry points that the calls in this thread are for a part of a batch, within the block."""
+    """Pass the part of a batch to the replacement of entry points in this thread, within the block."""
     _thread.states = states
     try:
         yield

@@ -18,7 +18,7 @@ _STATE_AXES = {"q": 1, "v": 1, "a": 1, "v_r": 1, "a_r": 1, "tau": 1, "q0": 1, "q
                "weights": 1, "multipliers": 1, "x": 1, "dq": 1, "da": 1, "dtau": 1, "parameters": 1, "f_ext": 2, "df_ext": 2,
                "v_derivatives": 2, "a_derivatives": 2, "tau_derivatives": 2, "f_ext_derivatives": 3}
 _CONSTRAINT_MOTION_AXES = 2, 1, 1        # of a driven loop: pose, twist, its rate
-_STATE_ERRORS = ConfigurationError, ComputationError
+STATE_ERRORS = ConfigurationError, ComputationError
 _Inputs: TypeAlias = dict[str, Any]
 _ErrorCallback: TypeAlias = Callable[[Any, Exception], object]
 
@@ -39,16 +39,16 @@ def handle_failed_states(function: Callable[..., Result], inputs: _Inputs) -> Re
 def _evaluate_valid_states(function: Callable[..., Result], model: Model, report: _ErrorCallback, inputs: _Inputs) -> Result:
     try:
         return function(model, **inputs)
-    except _STATE_ERRORS as problem:
+    except STATE_ERRORS as problem:
         error: Exception = problem.with_traceback(None)           # the traceback would keep the arrays of the call alive
-    lead = _leading_axes(inputs)
-    flat = _map_state_arrays(inputs, lambda x, state_axes: np.broadcast_to(
-        x, (*lead, *_trailing_shape(x, state_axes))).reshape((prod(lead), *_trailing_shape(x, state_axes))))
+    lead = leading_axes(inputs)
+    flat = map_state_arrays(inputs, lambda x, state_axes: np.broadcast_to(
+        x, (*lead, *trailing_shape(x, state_axes))).reshape((prod(lead), *trailing_shape(x, state_axes))))
 
     def call(first: int, last: int) -> Result:
         """Compute states first … last - 1 with a second batch axis, which distinguishes arrays of states from others."""
         with states_of_batch(slice(first, last)):
-            return function(model, **_map_state_arrays(flat, lambda x, _: x[first:last, None]))
+            return function(model, **map_state_arrays(flat, lambda x, _: x[first:last, None]))
 
     parts, errors = _bisect_failures(call, 0, prod(lead), error)
     result = _join_results(parts, call, lead)
@@ -77,7 +77,7 @@ def _bisect_failures(call: Callable[[int, int], Result], first: int, last: int, 
         try:
             results.append((*part, call(*part)))
             continue
-        except _STATE_ERRORS as problem:
+        except STATE_ERRORS as problem:
             error = problem.with_traceback(None)
         more_results, more_errors = _bisect_failures(call, *part, error)
         results += more_results
@@ -92,9 +92,9 @@ def _join_results(parts: list[tuple[int, int, Result]], call: Callable[[int, int
     def field(k: int, value: Any) -> Any:
         if np.shape(value)[:2] != (last - first, 1):                   # not an array of states, as a mask
             return value
-        return _fill_array(np.asarray(value), [(start, stop, _fields(result)[k]) for start, stop, result in parts], lead)
+        return _fill_array(np.asarray(value), [(start, stop, fields(result)[k]) for start, stop, result in parts], lead)
 
-    return with_arrays(pattern, [field(k, pattern_field) for k, pattern_field in enumerate(_fields(pattern))])
+    return with_arrays(pattern, [field(k, pattern_field) for k, pattern_field in enumerate(fields(pattern))])
 
 
 def _fill_array(pattern: Array, parts: list[tuple[int, int, Array]], lead: Shape) -> Any:
@@ -107,21 +107,24 @@ def _fill_array(pattern: Array, parts: list[tuple[int, int, Array]], lead: Shape
     return out.reshape((*lead, *out.shape[1:]))[()]
 
 
-def _fields(result: Iterable[Any]) -> list[Any]:
+def fields(result: Iterable[Any]) -> list[Any]:
+    """Return the arrays of a result."""
     return [result] if isinstance(result, np.ndarray) else list(result)
 
 
-def _leading_axes(inputs: _Inputs) -> Shape:
+def leading_axes(inputs: _Inputs) -> Shape:
+    """Return the axes of the batch to which all arrays of states among the arguments can be broadcast."""
     leads: list[Shape] = []
-    _map_state_arrays(inputs, lambda x, state_axes: leads.append(x.shape[:x.ndim - state_axes]))
+    map_state_arrays(inputs, lambda x, state_axes: leads.append(x.shape[:x.ndim - state_axes]))
     return np.broadcast_shapes(*leads)
 
 
-def _trailing_shape(x: Array, state_axes: int) -> Shape:
+def trailing_shape(x: Array, state_axes: int) -> Shape:
+    """Return the shape of one state."""
     return x.shape[x.ndim - state_axes:]
 
 
-def _map_state_arrays(inputs: _Inputs, change: Callable[[Array, int], object]) -> _Inputs:
+def map_state_arrays(inputs: _Inputs, change: Callable[[Array, int], object]) -> _Inputs:
     """Return the arguments, with change(array, number of axes that belong to a state) in place of each array of states."""
     def changed(name: str, x: Any) -> Any:
         if x is None or (name not in _STATE_AXES and name != "constraint_motion"):
