@@ -27,7 +27,8 @@ NOT_RUN_INLINE = {"simulate runs/panda_hybrid --resume": "of a run that was inte
                   "simulate runs/NAME --resume": "the same",
                   "inverse --smooth auto": "no trajectory is named",
                   "ik robots/panda.yaml --targets path.csv -o joints.csv": "docs/how-to/inverse-kinematics.md does it",
-                  "parameters robots/ur5.yaml --from motion.csv --with friction": "docs/parameters.md does it",
+                  "excite robots/ur5.yaml -o excite.csv": "docs/parameters.md does it",
+                  "parameters robots/ur5.yaml --from motion.csv --with friction": "the same",
                   "identify robots/ur5.yaml motion.csv --with friction -o identified": "the same",
                   "identify robots/ur5.yaml motion.csv --only wrist_3_link": "the same"}
 # What a reader waits for, but a test need not

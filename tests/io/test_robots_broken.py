@@ -6,6 +6,7 @@ import pytest
 from liedyn.errors import ModelError
 from liedyn.io.robots.robot_yaml import read_robot_yaml
 from liedyn.io.robots.urdf import read_urdf
+from liedyn.model.description import JOINT_TYPES
 from liedyn.model.validate import validate
 from messages import has_parts
 
@@ -211,8 +212,7 @@ YAML = {
                  "that "
                  "file)"),
     "no-type": (yaml("    type: revolute\n", ""), 9,
-        "joints.j: the key type is missing: expected one of fixed, revolute, continuous, prismatic, helical, ball, free, "
-        "universal, cylindrical, planar, euler, screws, curve"),
+        f"joints.j: the key type is missing: expected one of fixed, {', '.join([*JOINT_TYPES][1:])}, curve"),
     "unknown-type": (yaml("type: ball", "type: sperical"), 15,
                      "joints.k.type: expected one of curve, fixed … got sperical"),
     "no-axis": (yaml("    axis: [0, 0, 1]\n", ""), 9, "joints.j: the key axis is missing: expected a list of 3 numbers"),

@@ -44,7 +44,7 @@ def motion(joint: Joint, q):
         for screw, x in zip(joint.screws, q, strict=True):
             T = T @ exp(np.array(screw) * x)
         return T
-    axis = unit(joint.axes[0])
+    axis = unit(joint.axes[0]) if joint.axes else None
     if joint.type in ("revolute", "continuous"):
         return turn(axis, q[0])
     if joint.type == "prismatic":
@@ -55,9 +55,10 @@ def motion(joint: Joint, q):
         return turn(axis, q[0]) @ slide(axis, q[1])
     if joint.type == "universal":
         return turn(axis, q[0]) @ turn(unit(joint.axes[1]), q[1])
-    assert joint.type == "planar"
-    to_normal = Rotation.from_rotvec(np.cross([0, 0, 1], axis) / np.hypot(*axis[:2]) * np.arccos(axis[2])).as_matrix()
-    return slide(to_normal[:, 0], q[0]) @ slide(to_normal[:, 1], q[1]) @ turn(axis, q[2])
+    if joint.type == "planar":
+        to_normal = Rotation.from_rotvec(np.cross([0, 0, 1], axis) / np.hypot(*axis[:2]) * np.arccos(axis[2])).as_matrix()
+        return slide(to_normal[:, 0], q[0]) @ slide(to_normal[:, 1], q[1]) @ turn(axis, q[2])
+    return pytest.fail(f"write the motion of a {joint.type} joint here, by its definition")
 
 
 def origin(joint: Joint):
