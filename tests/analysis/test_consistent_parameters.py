@@ -236,6 +236,75 @@ def test_recordings_that_contradict_each_other_are_told(chain):
         ld.consistent_parameters([fits[0], fitted(chain, chain.with_changes(mass={"two": 3.0}), 0.02)])
 
 
+@pytest.fixture(scope="module")
+def legs():
+    """A body with three links, two of which are mirror images, with an estimate of noisy torques, and the true parameters."""
+    box = ld.Shape.box(0.1, 0.3, 0.4)
+    links = [ld.Link("body", shape=ld.Shape.box(0.6, 0.1, 0.2), density=300, com=[0.3, 0.02, 0.1]),
+             *(ld.Link(name, shape=box, density=200, com=[0.1, 0.0, -0.2]) for name in ("left", "right", "tail"))]
+    joints = [ld.Joint("p", "revolute", "world", "body", axis=[0, 1, 0], damping=0.3),
+              ld.Joint("l", "revolute", "body", "left", [0.6, 0.3, 0.0], axis=[1, 0, 0]),
+              ld.Joint("r", "revolute", "body", "right", [0.6, -0.3, 0.0], axis=[1, 0, 0]),
+              ld.Joint("t", "revolute", "body", "tail", [0.0, 0.0, 0.0], axis=[0, 1, 1])]
+    file = ld.build(ld.Robot("legs", links, joints))
+    true = file.with_changes(mass=dict.fromkeys(("left", "right"), 3.0),
+                             com={"left": [0.15, 0.05, -0.1], "right": [0.15, -0.05, -0.1]})
+    return fitted(file, true, noise=3e-3), dict(zip(*ld.inertial_parameters(true)[1::-1], strict=True))
+
+
+def test_mirrored_links_are_mirror_images_and_nearer_to_the_truth(legs):
+    fit, true = legs
+    alone, mirrored, heavy = (ld.consistent_parameters(fit, equal=equal, total_mass=mass) for equal, mass in (
+        ({}, None), ({"left": ("right", "y")}, None), ({"right": ("left", "y"), "tail": "left"}, 30.0)))
+    of = [dict(zip(result.names, result.values, strict=True)) for result in (alone, mirrored, heavy)]
+    for values in of[1:]:
+        for number in ("mass", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz"):
+            sign = -1.0 if number.count("y") == 1 else 1.0
+            assert values[f"{number}.left"] == pytest.approx(sign * values[f"{number}.right"], rel=1e-9, abs=1e-12)
+    assert sum(x for name, x in of[2].items() if name.startswith("mass.")) == pytest.approx(30.0)
+    assert of[2]["hy.tail"] == pytest.approx(of[2]["hy.left"])
+    errors = [[abs(values[f"mass.{leg}"] - true[f"mass.{leg}"]) for leg in ("left", "right")] for values in of]
+    assert max(errors[1]) < max(errors[0]) and (eigenvalues(heavy) > 0.0).all()
+    k = mirrored.names.index("mass.left")
+    assert mirrored.deviations[k] < 0.9 * alone.deviations[k] and mirrored.misfit > alone.misfit
+
+
+def test_a_known_value_counts_by_its_deviation(legs):
+    """Between the value without it and the known one, by inverse variances; it is no part of the data."""
+    fit, _ = legs
+    alone, (k, other) = ld.consistent_parameters(fit), map(fit.base.parameters.names.index, ("damping.p", "mass.tail"))
+    x, s = alone.values[k], alone.deviations[k]
+    known = ld.consistent_parameters(fit, prior={"damping.p": (x + s, s)})
+    assert known.values[k] == pytest.approx(x + 0.5 * s, abs=0.05 * s)
+    assert known.deviations[k] == pytest.approx(s / 2**0.5, rel=0.05)
+    exact = ld.consistent_parameters(fit, prior={"mass.tail": (2.5, 1e-5)}, fixed=["damping.*", "*.body"])
+    assert exact.values[other] == pytest.approx(2.5, abs=1e-4) and exact.data_share[other] < 0.01
+    kept = [name in ("damping.p",) or name.endswith(".body") for name in exact.names]
+    assert (exact.deviations[kept] == 0.0).all() and (exact.values[kept] == exact.prior[kept]).all()
+
+
+def test_weights_multiply_the_information_of_fits(legs):
+    fit, _ = legs
+    twice, weighted = ld.consistent_parameters([fit, fit]), ld.consistent_parameters(fit, weights=[2.0])
+    np.testing.assert_allclose(weighted.values, twice.values, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(weighted.deviations, twice.deviations, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("options, text", [
+    ({"weights": [1.0, 2.0]}, "weights must be 1 numbers > 0, one for each fit"), ({"weights": [0.0]}, r"> 0, .* got \[0.0\]"),
+    ({"equal": {"left": "left"}}, "links left and left are already equal by other pairs, or the same"),
+    ({"equal": {"left": "rigth"}}, "no moving link 'rigth'; did you mean 'right'"), ({"equal": {"left": 3}}, "got 3"),
+    ({"equal": {"left": ("right", "w")}}, "an axis x, y or z of its mirror image"),
+    ({"equal": {"left": "right"}, "only": ["left"]}, "equal: right keep the values of the robot file: estimate both"),
+    ({"fixed": "mass.left"}, "only some of the parameters of link left are fixed: fix all ten"),
+    ({"fixed": ["demping.p"]}, "no parameter 'demping.p'; did you mean 'damping.p'"),
+    ({"prior": {"mass.left": (3.0, 0.0)}}, "prior of mass.left must be a value and its standard deviation > 0"),
+    ({"prior": {"mass.left": 3.0}}, "got 3.0"), ({"prior": {"mass.left": (3.0, 1.0)}, "fixed": "*.left"}, "are not estimated")])
+def test_what_cannot_be_known(legs, options, text):
+    with pytest.raises((ld.UsageError, ld.NameLookupError), match=text):
+        ld.consistent_parameters(legs[0], **options)
+
+
 def test_a_fit_that_is_passed_twice_is_told(chain):
     fits = [fitted(chain, chain.with_changes(mass={"two": m}), noise=1e-3) for m in (2.0, 2.01)]
     codes = [warning.code for warning in ld.consistent_parameters([*fits, fits[0]]).warnings]

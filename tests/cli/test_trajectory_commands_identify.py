@@ -91,6 +91,21 @@ def test_only_a_link_its_weight_and_the_mass_of_the_robot(folder):
     assert not list(folder.glob("*/parameters.json"))
 
 
+def test_weights_fixed_and_known_values_and_equal_links(folder):
+    options = ("--weight", "second.csv=1e-9", "--fixed", "damping.*", "--prior", "mass.upper=1.2,0.001", "--json")
+    report = json.loads(ok("identify", "bars.yaml", "first.csv", "second.csv", *options).stdout)
+    values = {one["name"]: (one["value"], one["deviation"]) for one in report["parameters"]}
+    single = json.loads(ok("identify", "bars.yaml", "first.csv", *options[2:]).stdout)
+    assert values["damping.hip"] == (0.1, 0.0)
+    assert values["mass.upper"] == (pytest.approx(1.2, abs=0.01), pytest.approx(0.001, rel=0.01))
+    for one in single["parameters"]:
+        assert values[one["name"]] == pytest.approx((one["value"], one["deviation"]), rel=1e-4, abs=1e-9)
+    both = json.loads(ok("identify", "bars.yaml", "first.csv", "--equal", "upper=lower,x", "--json").stdout)
+    values = {one["name"]: one["value"] for one in both["parameters"]}
+    assert values["mass.upper"] == pytest.approx(values["mass.lower"])
+    assert values["hx.upper"] == pytest.approx(-values["hx.lower"])
+
+
 def test_a_urdf_keeps_its_text(folder):
     text = (ROBOTS / "double_pendulum.urdf").read_text()
     Path("arm.urdf").write_text(text)
@@ -144,6 +159,12 @@ def test_errors_come_before_the_computation(folder):
                                (["first.csv", "--prior-weight", "0"], "0.0 is not in the range x>=1e-06"),
                                (["first.csv", "--total-mass", "0"], "0.0 is not in the range x>0"),
                                (["first.csv", "--total-mass", "0.5", "--only", "lower"], "expected more than 1 kg"),
+                               (["first.csv", "--weight", "second.csv=2"], "no recording 'second.csv'"),
+                               (["first.csv", "--weight", "first.csv=x"], "weight first.csv=x: expected a number > 0"),
+                               (["first.csv", "--fixed", "damping.hop"], "no parameter 'damping.hop'; did you mean"),
+                               (["first.csv", "--prior", "mass.lower=1"], "prior of mass.lower must be a value and its standard"),
+                               (["first.csv", "--prior", "mass.lower"], "prior 'mass.lower': expected PARAMETER=VALUE,DEVIATION"),
+                               (["first.csv", "--equal", "lower=upper,w"], "an axis x, y or z of its mirror image"),
                                (["first.csv", "--only", "lover"], "no moving link 'lover'; did you mean 'lower'?"),
                                (["first.csv", "--with", "none", "--with", "damping"], "--with none cannot be combined"),
                                (["first.csv", "second.csv", "./first.csv"], "./first.csv appears several times"),

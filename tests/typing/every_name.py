@@ -163,6 +163,8 @@ def parameters(model: ld.Model, q: Array, v: Array, a: Array, tau: Array) -> Non
     assert_type((fit.nonlinear.names, fit.nonlinear.values), tuple[tuple[str, ...], Array])
     assert_type((fit.covariance, fit.root_information, fit.model), tuple[Array, Array, ld.Model])
     consistent: ld.ConsistentParameters = ld.consistent_parameters([fit], prior_weight=4.0, only=["hand"], total_mass=20.0)
+    consistent = ld.consistent_parameters([fit], weights=[1.0], fixed=["damping.*"], prior={"mass.hand": (0.7, 0.1)},
+                                          equal={"left": ("right", "y"), "one": "other"})
     assert_type((consistent.validate(recorded).explained, consistent.validate("motion.csv").rows), tuple[Array, int])
     assert_type((consistent.model, consistent.values, consistent.deviations), tuple[ld.Model, Array, Array])
     assert_type(consistent.zero_offsets, dict[str, tuple[float, float]])

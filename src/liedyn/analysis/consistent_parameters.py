@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, NamedTuple
@@ -26,6 +26,14 @@ from liedyn.analysis.identification import (
     recorded_motion,
 )
 from liedyn.analysis.nonlinear_parameters import ZERO_OFFSET, zero_shift
+from liedyn.analysis.parameter_constraints import (
+    EqualLinks,
+    check_estimated,
+    equal_links,
+    fixed_parameters,
+    groups_of,
+    prior_equations,
+)
 from liedyn.analysis.recorded_motion import naming
 from liedyn.arrays import Array, Mask
 from liedyn.dynamics.inertial_parameters import (
@@ -58,6 +66,8 @@ _DECREASE = 1e-4      # of the predicted decrease (Armijo)
 _SHORTEST = 1e-12     # of a step
 _STEPS = 3000         # of one problem
 _UNLIKELY = 5.0       # deviations of chi^2: the consistent parameters contradict the recordings
+_CONTRADICTION = ("no step reduces the distance; almost exact estimates contradict fixed and known values, equal links, or "
+                  "bodies that can exist: omit these values, or increase prior_weight")
 _CLEAR = 4.0          # deviations from which an offset is not zero
 
 # orthonormal basis F_k (10, 4, 4) of the symmetric matrices
@@ -215,20 +225,33 @@ class Validation(Immutable):
         return len(self.t)
 
 
-def consistent_parameters(fits: Identification | Sequence[Identification], *, prior_weight: float = 1.0,
-                          only: Sequence[str] | None = None, total_mass: float | None = None) -> ConsistentParameters:
+def consistent_parameters(
+        fits: Identification | Sequence[Identification], *, weights: Sequence[float] | None = None, prior_weight: float = 1.0,
+        only: Sequence[str] | None = None, fixed: str | Sequence[str] = (), prior: Mapping[str, Sequence[float]] | None = None,
+        equal: Mapping[str, str | Sequence[str]] | None = None, total_mass: float | None = None) -> ConsistentParameters:
     """All parameters of a robot that fit recordings, near to those of its robot file, with bodies that can exist.
 
     Parameters
     ----------
     fits : Identification, or a sequence of them
-        Estimates of the base parameters of one robot (`identify`). Several recordings are combined by their standard deviations.
+        Estimates of the base parameters of one robot (`identify`). Several recordings are combined by their standard deviations,
+        which the residuals of each recording determine.
+    weights : sequence of numbers > 0, optional
+        Factors of the information of each fit; default: 1. A recording with the weight 1/4 counts as if its noise was doubled.
     prior_weight : float
         Weight of the robot file, >= 1e-6. Masses and second moments of mass of the file have the relative standard deviation
         1 / sqrt(prior_weight): 100 % by default, 20 % for 25, 10 % for 100. A common factor of a link's mass and moments, and
         joint parameters, have half of it.
     only : sequence of names or patterns, optional
         Links whose inertia is estimated, such as a payload; all others keep the values of the robot file.
+    fixed : names or patterns of parameters
+        Values that are those of the robot file: "damping.elbow", "friction.*", or all ten parameters of a link, "*.hand".
+    prior : {name or pattern: (value, deviation)}, optional
+        Known values of parameters and their standard deviations, such as {"mass.hand": (0.73, 0.01)}, in addition to the robot
+        file.
+    equal : {link: other link} or {link: (other link, axis)}, optional
+        Pairs of links with the same ten parameters in their frames. With an axis "x", "y" or "z", one link is the mirror image
+        of the other at the plane that is normal to this axis of its frame.
     total_mass : float, optional
         Mass of the whole robot [kg].
 
@@ -239,9 +262,11 @@ def consistent_parameters(fits: Identification | Sequence[Identification], *, pr
     Raises
     ------
     UsageError
-        For fits of different robots or parameters, a weight that is not positive, or a mass that is not possible.
+        For fits of different robots or parameters, a weight that is not positive, a mass that is not possible, or equal links of
+        which one keeps its values.
     NameLookupError
-        For links in `only` that the robot does not have, or whose inertia has no effect.
+        For links in `only` and `equal` that the robot does not have, or whose inertia has no effect, and for parameters in
+        `fixed` and `prior` that it does not have.
     ComputationError
         If the iteration does not converge.
 
@@ -269,26 +294,30 @@ def consistent_parameters(fits: Identification | Sequence[Identification], *, pr
     """
     fits = (fits,) if isinstance(fits, Identification) else tuple(fits)
     _check_fits(fits)
+    fits = _weighted(fits, weights)
     if isinstance(prior_weight, bool) or not _MIN_WEIGHT <= prior_weight < math.inf:
         raise UsageError(f"prior_weight is {prior_weight!r}: expected a number >= {_MIN_WEIGHT:g}; the robot file decides on "
                          "what the recordings do not determine")
     model, base = fits[0].model, fits[0].base
-    prior = _prior_of(model, base, only)
-    problem = _problem_of(fits, prior, total_mass)
+    names = base.parameters.names
+    file = _prior_of(model, base, only, fixed_parameters(names, fixed))
+    estimated: Mask = np.asarray(file.T.any(axis=1))
+    known = _Knowledge(*prior_equations(names, base.sizes, estimated, prior or {}), equal_links(names, equal or {}), total_mass)
+    problem = _problem_of(fits, file, known)
     u = problem.minimum(prior_weight)
-    values = prior.parameters(u)
+    values = file.parameters(u)
     spread, alone = problem.deviations(u, prior_weight)
     covariance = spread @ spread.T
     variance = np.diag(covariance)
     data_share = np.clip(1.0 - np.divide(variance, alone, out=np.ones_like(alone), where=alone > 0.0), 0.0, 1.0)
-    misfit = float(np.sum((problem.A @ u - problem.d)**2)) + problem.fixed
+    misfit = float(np.sum((problem.A @ u - problem.d)[:problem.of_fits]**2)) + problem.fixed
     count = int(np.isfinite([fit.deviations for fit in fits]).any(axis=0).sum())
     zero_offsets = _common_zero_offsets(fits)
-    warnings = [*prior.warnings, *_repetition_warnings(fits), *_contradiction_warnings(fits),
+    warnings = [*file.warnings, *_repetition_warnings(fits), *_contradiction_warnings(fits),
                 *_zero_offset_warnings(fits, zero_offsets, model),
                 *_misfit_warnings(misfit, count, prior_weight),
                 *_offset_warnings(base.parameters.names, values, np.sqrt(variance))]
-    changes = prior.changes(values)
+    changes = file.changes(values)
     result = ConsistentParameters(model.with_changes(**changes),
                                   InertialParameters(values, base.parameters.names, base.parameters.units),
                                   base.parameters.values, covariance, data_share, misfit, count, float(prior_weight),
@@ -306,6 +335,18 @@ def _check_fits(fits: Sequence[Identification]) -> None:
         if fit.base.parameters.names != first.base.parameters.names or fit.model != first.model:
             raise UsageError("the fits are of different robots, gravities or parameters: expected fits of one robot with the "
                              "same joint parameters")
+
+
+def _weighted(fits: Sequence[Identification], weights: Sequence[float] | None) -> tuple[Identification, ...]:
+    """Return fits whose information is multiplied by the weights. Raise UsageError for weights that are not positive numbers."""
+    if weights is None:
+        return tuple(fits)
+    valid = len(weights) == len(fits) and all(not isinstance(x, bool) and 0.0 < x < math.inf for x in weights)
+    if not valid:
+        raise UsageError(f"weights must be {len(fits)} numbers > 0, one for each fit, got {weights!r}")
+    return tuple(replace(fit, root_information=math.sqrt(x) * fit.root_information, deviations=fit.deviations / math.sqrt(x),
+                         nonlinear=fit.nonlinear._replace(deviations=fit.nonlinear.deviations / math.sqrt(x)))
+                 for fit, x in zip(fits, weights, strict=True))
 
 
 def _repetition_warnings(fits: Sequence[Identification]) -> Iterator[LiedynWarning]:
@@ -491,8 +532,11 @@ class _Prior:
         return {key: named for key, named in (of_links | of_joints).items() if named}
 
 
-def _prior_of(model: Model, base: BaseParameters, only: Sequence[str] | None) -> _Prior:
-    """Return the prior of a robot file. Raise NameLookupError for links in `only` that have no parameters."""
+def _prior_of(model: Model, base: BaseParameters, only: Sequence[str] | None, fixed: Mask) -> _Prior:
+    """Return the prior of a robot file. Raise NameLookupError for links in `only` that have no parameters.
+
+    fixed  (P,) bool: parameters that are not estimated
+    """
     names, values = base.parameters.names, base.parameters.values
     links = {name.partition(".")[2]: k for k, name in enumerate(names) if name.startswith("mass.")}
     selected = set(links)
@@ -502,6 +546,7 @@ def _prior_of(model: Model, base: BaseParameters, only: Sequence[str] | None) ->
             if not (matches := matching_names(pattern, list(links))):
                 raise unknown_name("moving link", pattern, list(links))
             selected.update(matches)
+    selected -= {link for link, k in links.items() if fixed[k]}
     factors: dict[int, Any] = {}
     massless, corrected = [], []
     for link, k in links.items():
@@ -515,7 +560,7 @@ def _prior_of(model: Model, base: BaseParameters, only: Sequence[str] | None) ->
     joints, columns, of_base = [], [], _base_coordinates(model)
     for k in range(10 * len(links), len(names)):
         kind, x, unit = names[k].partition(".")[0], float(values[k]), float(base.sizes[k])
-        if names[k].partition(".")[2] in of_base:
+        if names[k].partition(".")[2] in of_base or fixed[k]:
             continue
         positive = kind in _NONNEGATIVE and x > 0.0
         columns.append(k)
@@ -574,7 +619,8 @@ def _vectors(A: Array) -> Array:
 class _Problem:
     """Minimize |A u - d|^2 / 2 + weight prior(u), where u = start + N z.
 
-    A, d   (k, n), (k,) estimates of the base parameters, in standard deviations
+    A, d   (k, n), (k,) estimates of the base parameters, in standard deviations, and then known values
+    of_fits  number of rows of A that are estimates
     fixed  squared distance from the estimates that no coordinates u change
     N      (n, n - constraints) orthonormal directions that the constraints leave free
     start  (n,) coordinates that satisfy the constraints
@@ -582,6 +628,7 @@ class _Problem:
 
     A: Array
     d: Array
+    of_fits: int
     fixed: float
     prior: _Prior
     N: Array
@@ -611,9 +658,9 @@ class _Problem:
                 while not self._value(u + length * step, weight) <= value - _DECREASE * length * slope:
                     length /= 2.0
                     if length < _SHORTEST:
-                        raise ComputationError("the consistent parameters were not found: no step reduces the distance")
+                        raise ComputationError(f"the consistent parameters were not found: {_CONTRADICTION}")
             u = u + length * step
-        raise ComputationError(f"the consistent parameters were not found in {_STEPS} steps")
+        raise ComputationError(f"the consistent parameters were not found in {_STEPS} steps: {_CONTRADICTION}")
 
     def _value(self, u: Array, weight: float) -> float:
         """Return the objective relative to the weight."""
@@ -649,8 +696,8 @@ class _Problem:
 
         Second derivatives at the minimum determine them, as if no value was at a bound.
         """
-        H = math.sqrt(weight) * self.prior.square_root(u)[0] @ self.N
-        K, T = np.concatenate([self.A @ self.N, H]), self.prior.T @ self.N
+        H = np.concatenate([math.sqrt(weight) * self.prior.square_root(u)[0], self.A[self.of_fits:]]) @ self.N
+        K, T = np.concatenate([self.A[:self.of_fits] @ self.N, H]), self.prior.T @ self.N
         order = np.argsort(-np.abs(K).max(axis=1), kind="stable")
         R, pivots = qr(K[order], mode="r", pivoting=True)
         R = R[:K.shape[1]]
@@ -658,8 +705,17 @@ class _Problem:
         return spread, np.sum(np.linalg.solve(H.T @ H, T.T) * T.T, axis=0)
 
 
-def _problem_of(fits: Sequence[Identification], prior: _Prior, total_mass: float | None) -> _Problem:
-    """Return the problem of some fits. Raise UsageError for a total mass that is not possible."""
+class _Knowledge(NamedTuple):
+    """What is known apart from recordings and robot file: rows and right-hand sides of values, equal links, total mass."""
+
+    rows: Array
+    values: Array
+    equal: list[EqualLinks]
+    total_mass: float | None
+
+
+def _problem_of(fits: Sequence[Identification], prior: _Prior, known: _Knowledge) -> _Problem:
+    """Return the problem of some fits. Raise UsageError for a total mass and for equal links that are not possible."""
     base = fits[0].base
     R = np.concatenate([fit.root_information for fit in fits])
     d = np.concatenate([fit.root_information @ (fit.values - base.matrix @ prior.constant) for fit in fits])
@@ -668,22 +724,47 @@ def _problem_of(fits: Sequence[Identification], prior: _Prior, total_mass: float
     s = np.where(s > max(R.shape) * np.finfo(float).eps * s.max(initial=0.0), s, 0.0)
     limited = np.minimum(s, 1.0 / _EXACT)
     d = np.divide(limited, s, out=np.zeros_like(s), where=s > 0.0) * (U.T @ d)
-    start, N = prior.start, np.eye(len(prior.start))
-    if total_mass is not None:
-        masses, size = prior.T[list(prior.links)].sum(axis=0), prior.link_size
-        in_file = float(masses @ start)
-        estimated = {prior.names[k].partition(".")[2] for k in prior.links}
-        fixed = sum(link.mass for link in prior.model.description.links if link.name not in estimated)
-        if not in_file > 0.0:
-            raise UsageError("total_mass needs a link whose inertia is estimated: expected a link with mass in `only`")
-        if isinstance(total_mass, bool) or not fixed < total_mass < math.inf:
-            raise UsageError(f"total_mass is {total_mass!r} kg: expected more than {fixed:.6g} kg, the mass of the links that "
-                             "keep the values of the robot file, and a finite number")
-        remaining = total_mass - fixed
-        start[:size] *= remaining / in_file
-        N = block_diag(null_space(masses[None, :size]), np.eye(len(start) - size))
-    return _Problem(limited[:, None] * Vt, d, max(_distance(fits, base.matrix @ prior.T, base.matrix @ prior.constant)
-                                                  - _distance(fits), 0.0), prior, N, start)
+    start, constraints = _with_equal_links(prior, known.equal)
+    if known.total_mass is not None:
+        start, masses = _with_total_mass(prior, start, known.total_mass)
+        constraints = np.concatenate([constraints, masses[None] / np.linalg.norm(masses)])
+    size = prior.link_size
+    N = block_diag(null_space(constraints[:, :size]), np.eye(len(start) - size)) if len(constraints) else np.eye(len(start))
+    A, d = np.concatenate([limited[:, None] * Vt, known.rows @ prior.T]), np.r_[d, known.values - known.rows @ prior.constant]
+    return _Problem(A, d, len(limited), max(_distance(fits, base.matrix @ prior.T, base.matrix @ prior.constant)
+                                            - _distance(fits), 0.0), prior, N, start)
+
+
+def _with_equal_links(prior: _Prior, pairs: Sequence[EqualLinks]) -> tuple[Array, Array]:
+    """Return coordinates (n,) near the robot file of which links are equal, and the constraints (10 pairs, n) that are zero."""
+    check_estimated(prior.names, pairs, prior.links)
+    start, rows = prior.start, [np.empty((0, len(prior.start)))]
+    for link, other, signs in pairs:
+        difference = prior.T[link:link + 10] - signs[:, None] * prior.T[other:other + 10]
+        rows.append(difference / np.linalg.norm(difference, axis=1, keepdims=True))
+    values = prior.parameters(start)
+    for group in groups_of(pairs):
+        mean = np.mean([signs * values[k:k + 10] for k, signs in group.items()], axis=0)
+        for k, signs in group.items():                         # means of possible bodies, and their mirror images, are possible
+            part = slice(10 * prior.links.index(k), 10 * prior.links.index(k) + 10)
+            start[part] = np.linalg.solve(prior.T[k:k + 10, part], signs * mean)
+    return start, np.concatenate(rows)
+
+
+def _with_total_mass(prior: _Prior, start: Array, total_mass: float) -> tuple[Array, Array]:
+    """Return coordinates (n,) with a total mass, and the row (n,) whose product with coordinates is the mass."""
+    masses, size = prior.T[list(prior.links)].sum(axis=0), prior.link_size
+    in_file = float(masses @ start)
+    estimated = {prior.names[k].partition(".")[2] for k in prior.links}
+    fixed = sum(link.mass for link in prior.model.description.links if link.name not in estimated)
+    if not in_file > 0.0:
+        raise UsageError("total_mass needs a link whose inertia is estimated: expected a link with mass in `only`")
+    if isinstance(total_mass, bool) or not fixed < total_mass < math.inf:
+        raise UsageError(f"total_mass is {total_mass!r} kg: expected more than {fixed:.6g} kg, the mass of the links that "
+                         "keep the values of the robot file, and a finite number")
+    start = start.copy()
+    start[:size] *= (total_mass - fixed) / in_file
+    return start, masses
 
 
 def _distance(fits: Sequence[Identification], directions: Array | None = None, start: Array | float = 0.0) -> float:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from liedyn.analysis.consistent_parameters import ConsistentParameters, Validation, consistent_parameters
 from liedyn.analysis.identification import Identification, identify
+from liedyn.analysis.parameter_constraints import equal_of_texts, prior_of_texts, weights_of_texts
 from liedyn.analysis.recorded_robot import recorded_base, robot_of
 from liedyn.arrays import Base
 from liedyn.dynamics.inertial_parameters import TOLERANCE
@@ -44,13 +45,15 @@ def identified_robot(  # noqa: PLR0913 - options of the command
         bag: BagOptions | None = None, base: Base | None = None, strict: bool = False, ignore_mimic: bool = False,
         reading: ReadingOptions | None = None, joints: Sequence[str] = (), offset: bool = True,
         zero_offsets: Sequence[str] = (), smooth: float | str | None = "auto", tolerance: float | None = None,
-        prior_weight: float = 1.0, only: Sequence[str] | None = None, total_mass: float | None = None) -> IdentifiedRobot:
+        weights: Sequence[str] = (), prior_weight: float = 1.0, only: Sequence[str] | None = None, fixed: Sequence[str] = (),
+        prior: Sequence[str] = (), equal: Sequence[str] = (), total_mass: float | None = None) -> IdentifiedRobot:
     """Return the robot of a robot file with the parameters of one or several recordings.
 
     columns, bag    map of the columns of the recordings, and how ROS bags are read, as in `read_trajectory`
     joints          as in `base_parameters`; empty: those that the robot has; "none": none of them
     offset, zero_offsets, smooth  as in `identify`
-    prior_weight, only, total_mass  as in `consistent_parameters`
+    prior_weight, only, fixed, total_mass  as in `consistent_parameters`
+    weights, prior, equal  as there, as texts "second.csv=0.25", "mass.hand=0.73,0.01" and "left=right" or "left=right,y"
     validate        recordings for the test
     """
     kinds = None if not joints else tuple(kind for kind in joints if kind != "none")
@@ -66,7 +69,9 @@ def identified_robot(  # noqa: PLR0913 - options of the command
             fits.append(identify(model, motion, joints=kinds, offset=offset, zero_offsets=zero_offsets, smooth=smooth,
                                  tolerance=TOLERANCE if tolerance is None else tolerance))
             warnings.extend(fits[-1].warnings)
-    consistent = consistent_parameters(fits, prior_weight=prior_weight, only=only, total_mass=total_mass)
+    consistent = consistent_parameters(fits, weights=weights_of_texts(weights, recordings), prior_weight=prior_weight, only=only,
+                                       fixed=fixed, prior=prior_of_texts(prior), equal=equal_of_texts(equal),
+                                       total_mass=total_mass)
     warnings.extend(consistent.warnings)
     order = (*range(len(recordings), len(motions)), *range(len(recordings)))
     # with gravity and armatures of each recording; without its comments, those of the robot file

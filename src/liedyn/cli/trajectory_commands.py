@@ -315,13 +315,22 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
               "name or pattern; may be repeated. Others keep the values of the robot file.")
 @click.option("--prior-weight", type=click.FloatRange(1e-6), default=1.0, show_default=True, metavar="W",
               help="Weight of the robot file: its masses are known to 1/sqrt(W), which is 100 % for 1 and 10 % for 100.")
+@click.option("--weight", "weights", multiple=True, metavar="RECORDING=W", help="Factor of the information of a recording, > 0; "
+              "may be repeated. Default: 1; each recording counts by its own residual.")
+@click.option("--fixed", multiple=True, metavar="PARAMETER", help="Keep the value of the robot file, by name or pattern, such as "
+              "damping.elbow or '*.hand'; may be repeated.")
+@click.option("--prior", multiple=True, metavar="PARAMETER=VALUE,DEVIATION", help="Known value of a parameter and its standard "
+              "deviation, such as mass.hand=0.73,0.01; may be repeated.")
+@click.option("--equal", multiple=True, metavar="LINK=OTHER[,AXIS]", help="Links with the same mass, centre and inertia in their "
+              "frames, or mirrored along the axis x, y or z; may be repeated.")
 @click.option("--total-mass", type=click.FloatRange(0, min_open=True), metavar="KG", help="Mass of the whole robot.")
 @_fit_options
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder for the identified robot file, "
               "parameters.json and report.html. Default: the tables are printed only.")
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...], only: tuple[str, ...],              # noqa: PLR0913
-             prior_weight: float, total_mass: float | None, columns: str | None, bag: BagOptions, smooth: float | str | None,
+             prior_weight: float, weights: tuple[str, ...], fixed: tuple[str, ...], prior: tuple[str, ...],
+             equal: tuple[str, ...], total_mass: float | None, columns: str | None, bag: BagOptions, smooth: float | str | None,
              joints: tuple[str, ...], offset: bool, zero_offsets: tuple[str, ...], tolerance: float | None, output: str | None,
              base: Base | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool,
              console: Console) -> None:
@@ -339,6 +348,9 @@ def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...],
       liedyn identify arm.urdf first.csv second.csv --validate third.csv \\
           -o identified
       liedyn identify arm.urdf with_payload.csv --only hand
+      liedyn identify arm.urdf first.csv second.csv \\
+          --weight second.csv=0.25 --prior mass.hand=0.73,0.01 \\
+          --fixed 'damping.*'
     """
     from liedyn.io.atomic_output import check_folder
 
@@ -364,7 +376,8 @@ def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...],
         result = identified_robot(robot, recordings, validate=validate, columns=columns, bag=bag, base=base, strict=strict,
                                   ignore_mimic=ignore_mimic, reading=reading, joints=joints, offset=offset,
                                   zero_offsets=zero_offsets, smooth=smooth or "auto", tolerance=tolerance,
-                                  prior_weight=prior_weight, only=only or None, total_mass=total_mass)
+                                  weights=weights, prior_weight=prior_weight, only=only or None, fixed=fixed, prior=prior,
+                                  equal=equal, total_mass=total_mass)
     paths, losses = write_identified(result, output, force=force) if output else ([], ())
     console.robot(result.model, paths[0] if paths else "FOLDER/identified.*")
     console.warn(*result.warnings, *losses)
