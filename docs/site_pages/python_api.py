@@ -29,7 +29,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "closed forms": ("closed_form", "spatial_closed_form", "kim_tables", "coriolis_matrix", "slotine_li_inverse_dynamics",
                      "mass_matrix_rate", "mass_matrix_derivative", "christoffel_symbols", "curvature_tensor",
                      "sectional_curvature", "scalar_curvature"),
-    "expressions": ("casadi_function",),
+    "expressions": ("casadi_function", "symbolic", "Symbolic"),
     "inverse kinematics": ("inverse_kinematics", "InverseKinematics", "Task"),
     "constraints": ("assemble", "Assembly", "assemblies", "kinematic_sweep", "KinematicSweep", "SpecialPosition", "mobility",
                     "Mobility", "expand", "reduce", "constraint_residual",

@@ -358,7 +358,7 @@ ELSEWHERE: dict[str, str] = {
     "run_scenario": "the computation of simulate, which test_scenarios.py compares",
     "rollout_derivatives": "requires generated code; compared in test_scenarios.py",
     "tvlqr": "requires generated code; compared in test_linear_steps.py",
-    "casadi_function": "expressions of the functions compared here; compared in test_casadi.py",
+    **dict.fromkeys(("casadi_function", "symbolic"), "expressions of functions that are compared; see tests/interop"),
     "plan_move": "a duration; compared in test_moves.py",
     "excite": "a motion; compared in test_excitation.py",
     "kinematic_sweep": "of mechanisms with one degree of freedom; compared in test_kinematic_sweep.py",

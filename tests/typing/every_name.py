@@ -113,6 +113,8 @@ def closed_forms(model: ld.Model, q: Array, v: Array, a: Array) -> None:
     assert_type(ld.sectional_curvature(model, q, v, a), float)
     assert_type(ld.scalar_curvature(model, q), float)
     print(ld.casadi_function(model, "hybrid_dynamics", prescribed=[True, False], passive=False))
+    formulas: ld.Symbolic = ld.symbolic(model, "mass_matrix", {"mass.hand": "m"})
+    assert_type((formulas.function, formulas.latex()), tuple[str, str])
 
 
 def reaching(model: ld.Model, q: Array) -> None:

@@ -9,7 +9,7 @@ The function consists of the operations of the robot's trace, so CasADi differen
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -19,7 +19,9 @@ import numpy as np
 from liedyn.arrays import ArrayLike, Frame
 from liedyn.codegen.operations import LIBM
 from liedyn.codegen.targets.target import Expressions
+from liedyn.codegen.trace import VARYING
 from liedyn.errors import UsageError
+from liedyn.interop.robot_parameters import RobotParameters
 from liedyn.interop.traced_functions import trace_function
 from liedyn.model.model import Model
 from liedyn.public_calls import explained
@@ -27,7 +29,7 @@ from liedyn.public_calls import explained
 
 @explained
 def casadi_function(model: Model, function: str, *, link: str | None = None, frame: Frame | None = None,
-                    passive: bool | None = None, prescribed: ArrayLike | None = None) -> Any:
+                    passive: bool | None = None, prescribed: ArrayLike | None = None, parameters: Sequence[str] = ()) -> Any:
     """Return a function of the package for one robot as a `casadi.Function` of SX expressions.
 
     Its inputs are the arrays of the public function for one state, in the same order, as column vectors. Its outputs are the
@@ -50,6 +52,9 @@ def casadi_function(model: Model, function: str, *, link: str | None = None, fra
         For dynamics, regressor and energy: whether joint springs, damping and friction act; default: True.
     prescribed : (nv,) array of bool
         For hybrid_dynamics: coordinates with prescribed acceleration. It has the outputs a_all and tau_all.
+    parameters : sequence of str
+        Names of `parameter_names` that become another input, `parameters`: masses, centres of mass, inertias, gravity, positions
+        of joints, springs, damping, friction, armature.
 
     Returns
     -------
@@ -60,7 +65,7 @@ def casadi_function(model: Model, function: str, *, link: str | None = None, fra
     UsageError
         If CasADi is not installed, or an option is missing or does not belong to the function.
     NameLookupError
-        For an unknown function or link.
+        For an unknown function, link or parameter.
     ModelError
         For the dynamics of a robot with loops, or a robot without a moving joint.
 
@@ -74,13 +79,15 @@ def casadi_function(model: Model, function: str, *, link: str | None = None, fra
     True
     """
     casadi = _casadi()
-    traced = trace_function(model, function, {"link": link, "frame": frame, "passive": passive, "prescribed": prescribed})
+    of_robot = RobotParameters(model, parameters) if parameters else None
+    traced = trace_function(model, function, {"link": link, "frame": frame, "passive": passive, "prescribed": prescribed},
+                            of_robot)
     symbols = {name: casadi.SX.sym(name, traced.input_size(name)) for name in traced.function.inputs}
-    expressions = Expressions(_table(casadi), symbols).results(traced.trace)
-    # numbers that a trace does not write keep their values: prescribed accelerations and given torques
-    values = {name: np.array([symbols[name][i] if x is None else x for i, x in enumerate(array)], dtype=object)
-              for name, array in expressions.items()}
-    results = traced.results(values)
+    arrays = dict(symbols)
+    if of_robot is not None:
+        symbols["parameters"] = casadi.SX.sym("parameters", len(of_robot.names))
+        arrays[VARYING] = of_robot.values(dict(zip(of_robot.names, casadi.vertsplit(symbols["parameters"]), strict=True)), float)
+    results = traced.evaluate(Expressions(_table(casadi), arrays))
     return casadi.Function(function, list(symbols.values()), [_matrix(casadi, x) for x in results.values()], list(symbols),
                            list(results))
 

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array
-from liedyn.codegen.trace import Specialization, Trace, make_trace
+from liedyn.codegen.targets.target import Expressions
+from liedyn.codegen.trace import Array as TraceArray
+from liedyn.codegen.trace import Trace, make_trace
 from liedyn.dynamics.batching.arrays import as_mask
 from liedyn.dynamics.batching.calls import intercepted_specialization
 from liedyn.dynamics.constraints.couplings import follow_couplings_unchecked, reduced_model
@@ -29,6 +31,7 @@ from liedyn.dynamics.inertial_parameters import regressor
 from liedyn.dynamics.kinematics import centre_of_mass, energy, jacobian, jacobian_derivative, link_pose
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ModelError, NameLookupError, UsageError, nearest
+from liedyn.interop.robot_parameters import RobotParameters
 from liedyn.model.model import Model
 
 
@@ -116,18 +119,32 @@ class FunctionTrace(NamedTuple):
 
     def results(self, values: Mapping[str, Array]) -> dict[str, Array]:
         """Return the results by name, in their shapes. values: of the arrays of the trace, flat."""
-        shaped, sizes = {}, {"q": self.model.nq, "v": self.model.nv, "p": -1}
-        for result in self.function.results:
-            shape = [sizes[axis] if axis in sizes else int(axis) for axis in result.axes]
-            flat = values[result.array]
-            size = len(flat) if -1 in shape else prod(shape)
-            shaped[result.name] = flat[result.first:result.first + size].reshape(shape)
-        return shaped
+        return {result.name: values[result.array][_part(self.model, result, len(values[result.array]))].reshape(
+            _shape(self.model, result)) for result in self.function.results}
+
+    def evaluate(self, expressions: Expressions) -> dict[str, Array]:
+        """Return the results by name, in their shapes: arrays of expressions."""
+        arrays = {}
+        for name, written in expressions.results(self.trace).items():
+            unchanged = expressions.arrays.get(name)           # accelerations and torques that hybrid dynamics does not write
+            arrays[name] = np.empty(len(written), object)
+            arrays[name][:] = [unchanged[i] if x is None and unchanged is not None else x for i, x in enumerate(written)]
+        return self.results(arrays)
+
+
+def _shape(model: Model, result: Result) -> list[int]:
+    sizes = {"q": model.nq, "v": model.nv, "p": -1}
+    return [sizes[axis] if axis in sizes else int(axis) for axis in result.axes]
+
+
+def _part(model: Model, result: Result, size: int) -> slice:
+    """Return the place of a result in an array of this size."""
+    shape = _shape(model, result)
+    return slice(result.first, size if -1 in shape else result.first + prod(shape))
 
 
 def trace_function(model: Model, name: str, options: Mapping[str, Any],
-                   transform: Callable[[Model, Specialization], tuple[Model, Specialization]] | None = None, *,
-                   libm: bool = True) -> FunctionTrace:
+                   parameters: RobotParameters | None = None, *, libm: bool = True) -> FunctionTrace:
     """Return the trace of a public function.
 
     Parameters
@@ -137,8 +154,8 @@ def trace_function(model: Model, name: str, options: Mapping[str, Any],
         One of `FUNCTIONS`.
     options : {str: value}
         link, frame, passive, prescribed; None for those that are not set.
-    transform : function, optional
-        Changes what is traced, for example to read constants of the robot.
+    parameters : RobotParameters, optional
+        Parameters of the robot that the trace reads, from the array `codegen.trace.VARYING`. It is then that of their model.
     libm : bool
         Whether sine and cosine are operations of the trace.
 
@@ -154,6 +171,8 @@ def trace_function(model: Model, name: str, options: Mapping[str, Any],
     if name not in FUNCTIONS:
         hint = nearest(name, dict.fromkeys(FUNCTIONS), written=repr) or f"one of {', '.join(FUNCTIONS)}"
         raise NameLookupError(f"no function {name!r} can be traced; {hint}")
+    if parameters is not None:
+        model = parameters.model
     function, options = FUNCTIONS[name], _function_options(model, name, options)
     if "link" in options:
         model.link_index(options["link"])
@@ -166,14 +185,16 @@ def trace_function(model: Model, name: str, options: Mapping[str, Any],
         arrays.append(keywords.pop("prescribed"))
     specialization, traced = intercepted_specialization(function.compute, model, q, *arrays, **keywords)
     specialization = specialization._replace(zero=function.zero)
-    if transform is not None:
-        traced, specialization = transform(traced, specialization)
+    if parameters is not None:
+        traced, specialization = parameters.read(traced), specialization._replace(varying=parameters.varying)
     trace = make_trace(traced, specialization, libm=libm)
     if trace is None:
         raise ModelError(f"{name} of the robot {model.name} cannot be traced"
                          f"{': it has no moving joint' if not model.nv else ''}")
     if name == "link_pose":
         trace = _pose_of_link(trace, model.link_index(options["link"]))
+    returned = [(array, _returned(traced, array, function.results)) for array in trace.arrays]
+    trace = replace(trace, arrays=tuple(part for array, part in returned if part.results or not array.results))
     return FunctionTrace(name, function, traced, trace, options)
 
 
@@ -196,8 +217,18 @@ def _function_options(model: Model, name: str, values: Mapping[str, Any]) -> dic
 
 def _pose_of_link(trace: Trace, index: int) -> Trace:
     """Return the trace with the pose of one link as a matrix (4, 4), in place of the poses (n_links, 12) of all."""
-    *inputs, T = trace.arrays
+    T = next(array for array in trace.arrays if array.name == "T")
     R, p = T.new_values[12 * index:12 * index + 9], T.new_values[12 * index + 9:12 * index + 12]
     rows = [(*R[3 * k:3 * k + 3], p[k]) for k in range(3)]
     values = tuple(x for row in (*rows, (0.0, 0.0, 0.0, 1.0)) for x in row)
-    return replace(trace, arrays=(*inputs, replace(T, size=16, new_values=values)))
+    pose = replace(T, size=16, new_values=values)
+    return replace(trace, arrays=tuple(pose if array is T else array for array in trace.arrays))
+
+
+def _returned(model: Model, array: TraceArray, results: tuple[Result, ...]) -> TraceArray:
+    """Return an array of a trace without the numbers that belong to no result."""
+    returned = np.zeros(array.size, dtype=bool)
+    for result in results:
+        if result.array == array.name:
+            returned[_part(model, result, array.size)] = True
+    return replace(array, new_values=tuple(x if used else None for x, used in zip(array.new_values, returned, strict=True)))

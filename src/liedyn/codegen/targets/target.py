@@ -86,7 +86,7 @@ class Expressions(Target):
 
     def results(self, trace: Trace) -> dict[str, list[Any]]:
         """Return the values of arrays that a trace writes. Checks of the trace are not part of it."""
-        for _ in self.walk(trace.ops, trace.live_operations):
+        for _ in self.walk(trace.ops, trace.ops.live_operations([x for array in trace.arrays for x in array.results])):
             pass
         results: dict[str, list[Any]] = {array.name: [None] * array.size for array in trace.arrays if array.results}
         for x, name, i in trace.outputs:
