@@ -50,6 +50,14 @@ outputs:
                                      F / m + 2 * F, 0.7 + F / (2 * m), x0 + v0 * t + F * t**2 / (2 * m)], rtol=1e-13)
 
 
+def test_a_sweep_without_outputs_has_no_sensitivities(tmp_path):
+    (tmp_path / "slider.yaml").write_text(SLIDER)
+    scenario = "robot: slider.yaml\nduration: 0.1\noutput_step: 0.1\nintegrator: {method: rk4, step: 0.05}\n"
+    found = batch(tmp_path, "parameters:\n  - {key: initial.q.x, name: x0, uniform: [0.1, 0.3]}\nsamples: 4\n", scenario=scenario)
+    result = sensitivities(found.evaluator, [0.2], np.array([0.1]))
+    assert result.derivatives.shape == (0, 1) and result.methods == ()
+
+
 def slopes_by_runs(run, centre, spreads, share=1e-3):
     """Differences of sixth order of run(values), (outputs, m)."""
     found = []

@@ -16,11 +16,12 @@ import liedyn as ld
 from liedyn.errors import Interrupted
 from liedyn.integrators import solve
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.integrators.run_state import mapped_zeros, release_memory
+from liedyn.integrators.run_state import Record, mapped_zeros, release_memory
 from liedyn.io.checkpoint_files import Unfinished, split_arrays
 from liedyn.simulation import run_recorder
 from liedyn.simulation.hybrid_simulation import HybridSimulation
 from liedyn.simulation.run import SilentProgress, simulate_file
+from liedyn.simulation.segment_problems import RunSegment
 
 ROOT = Path(__file__).parents[2]
 ARM = {"name": "arm", "links": {
@@ -384,3 +385,17 @@ def test_a_loaded_state_is_the_one_that_was_saved(scenario, in_pieces, monkeypat
         loaded.clear()
     bases = {"Stepper", "ImplicitStepper"}
     assert {one.__name__ for one in classes_with_state()} - bases - MADE_WITH_A_STATE <= visited | {"Unfinished"}
+
+
+@pytest.mark.parametrize(("name", "column", "value"), [("tau", 1, np.nan), ("a", 0, np.inf), ("supplied_energy", None, np.nan),
+                                                       ("q", 1, 1e200)])
+def test_rows_of_a_diverged_run_end_before_the_first_bad_number(name, column, value):
+    """One bad number in one array is enough."""
+    arrays = {field: np.zeros((5, 2)) for field in Record._fields}
+    arrays |= {"t": np.arange(5.0), "supplied_energy": np.zeros(5)}
+    arrays[name][(3,) if column is None else (3, column)] = value
+    first, last = (RunSegment(None, Record(**{key: x.copy() for key, x in arrays.items()})) for _ in range(2))
+    kept, cut = run_recorder.finite_segments([first, last])
+    assert kept is first and cut.record.t.tolist() == [0.0, 1.0, 2.0] and all(len(x) == 3 for x in cut.record)
+    arrays[name][:] = value if name != "t" else 0.0
+    assert run_recorder.finite_segments([first, RunSegment(None, Record(**arrays))]) == [first]
