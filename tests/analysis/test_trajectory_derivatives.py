@@ -1,6 +1,7 @@
 """Derivatives along trajectories: every column against extrapolated differences, over every kind of joint."""
 import dataclasses
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -187,3 +188,12 @@ def test_many_columns_are_told():
     model = model_of("every kind, floating")
     messages = [one.message for one in derivatives_along(model, trajectory(model)).warnings]
     assert "3072 columns; select with --wrt and --joint" in messages
+
+
+@pytest.mark.parametrize("name, ratio", [("mass.tool0", 1e4), ("armature.elbow_joint", 1e4), ("damping.elbow_joint", None)])
+def test_steps_of_inertias_reach_from_the_link_to_the_largest_one(name, ratio):
+    """A link without mass and a joint without armature are taken as 1e-4 of the largest mass or of the unit."""
+    steps = module._steps(ld.load(Path(__file__).parents[2] / "robots/ur5.yaml"), name)
+    assert len(steps) == (3 if ratio else 1) and steps[-1] > 0.0
+    if ratio:
+        np.testing.assert_allclose(np.array(steps[1:]) / steps[:2], np.sqrt(ratio), rtol=1e-12)

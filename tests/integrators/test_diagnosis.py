@@ -5,7 +5,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.analysis.operating_point import prepare
-from liedyn.integrators.diagnosis import failure, worst_conditioned_motion
+from liedyn.integrators.diagnosis import failure, probable_cause, worst_conditioned_motion
 from liedyn.integrators.problem import Options
 from liedyn.integrators.segment import evaluate_state
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE
@@ -54,3 +54,15 @@ def test_the_motion_with_the_least_inertia(tmp_path, prescribed, expected, names
     problem = prepare({"robot": str(tmp_path / "robot.yaml"), "duration": 1, "joints": joints}).problem
     least, coordinate = worst_conditioned_motion(problem, problem.q)
     assert least == pytest.approx(expected, rel=1e-12) and coordinate in names
+
+
+@pytest.mark.parametrize("options, expected", [
+    (Options(step=1.0), ""),
+    (Options(step=1.5), "at rest, the forces at x have a time constant of 5.0e-01 s, too short for steps of 1.5 s"),
+    (Options("Radau", step=1.5), ""), (None, "")])
+def test_forces_are_too_fast_for_a_step_beyond_the_stability_limit(tmp_path, options, expected):
+    """A mass of 1 kg on a spring of 4 N/m has the rate 2 1/s; rk4 is stable up to 2.8 of its inverse."""
+    (tmp_path / "robot.yaml").write_text("links: {a: {mass: 1}}\njoints: {x: {type: prismatic, parent: world, child: a, "
+                                         "axis: [1, 0, 0], stiffness: 4, limits: {lower: -9, upper: 9}}}\n")
+    problem = prepare({"robot": str(tmp_path / "robot.yaml"), "duration": 1, "integrator": {"method": "rk4"}}).problem
+    assert probable_cause(problem, options) == (expected, True)
