@@ -118,6 +118,8 @@ _TABLE: dict[str, tuple[str, str]] = {
         WARN, "The step is too long for stiff forces: the motion is not reliable. Shorten it, or use another integrator."),
     "switches-in-steps": (
         WARN, "A step in another language evaluates switches, such as limits of forces, and does not locate them. Shorten it."),
+    "live-steps": (
+        INFO, "A live page integrates with `rk4`, not the scenario's method. Name `rk4` in the scenario to choose its step."),
     "unresolved-force": (
         WARN, "A force changes over a range of velocities that `integrator.atol` does not resolve. Use a smaller `atol`."),
     "energy-balance": (WARN, "The error of the energy balance is large. Use a shorter step or another integrator."),

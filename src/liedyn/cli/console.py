@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -189,6 +189,21 @@ class Console:
         """Print the name of a written file, and a text about its content; nothing for `-`, standard output."""
         if path != STDIO:
             self.message(f"wrote {escape_nonprintable(path)}{f': {content}' if content else ''}")
+
+    def live_page(self, source: str, output: str | None, overrides: Sequence[str], *, as_json: bool, **options: Any) -> Path:
+        """Write the page of `liedyn.report.replay.live.write_live` and print what was written. Return its path."""
+        from liedyn.report.replay.live import live_output, write_live
+
+        path = output or live_output(source)
+        if as_json and path == STDIO:
+            raise click.UsageError("-o - and --json cannot be combined: both write to stdout.")
+        with self.progress.stage("writing the page"):
+            report, warnings = write_live(source, path, overrides=overrides, **options)
+        self.warn(*warnings)
+        if as_json:
+            self.result_json(report)
+        self.file(path, f"steps of {report['step']:g} s, {report['bytes'] / 1000:.0f} kB")
+        return Path(path)
 
     def open_page(self, path: Path, *, no_open: bool = False) -> None:
         """Open a page in the browser of the desktop, or print where it is if there is none or `no_open` is true."""

@@ -213,6 +213,11 @@ def override_option(example: str = "") -> Decorator:
                         help=f"Override a value of the scenario{example}, or remove a key (KEY=null); may be repeated.")
 
 
+live_option = click.option("--live", is_flag=True, help="Write a page that simulates a scenario or robot file in the browser.")
+slider_option = click.option("--slider", "sliders", multiple=True, metavar="NAME[=LOW:HIGH]", help="With --live: a slider for a "
+                             "parameter of the robot, such as mass.hand, or a number of the scenario; may be repeated.")
+
+
 class Order(click.IntRange):
     """An integer within a range, with this name in errors."""
 

@@ -19,11 +19,13 @@ from liedyn.cli.options import (
     force_option,
     ignore_mimic_option,
     json_option,
+    live_option,
     meshes_option,
     override_option,
     reading_options,
     reading_overrides,
     robot_option,
+    slider_option,
     strict_option,
 )
 
@@ -189,15 +191,22 @@ class _NamedFile(click.Path):
               help="Frames per second of the video.")
 @click.option("--mcap", type=_NamedFile(dir_okay=False), metavar="FILE.mcap",
               help="Write a recording for Foxglove (needs liedyn[mcap]).")
+@live_option
+@slider_option
+@override_option(", with --live")
 @with_console(reading_options, force_option, json_option)
 def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOptions, output: str | None,         # noqa: PLR0913
            against: tuple[str, ...], runs: str, side_by_side: bool | None, traces: tuple[str, ...], follow: str, speed: float,
-           meshes: bool | None, video: str | None, size: tuple[int, int], fps: float, mcap: str | None,
-           reading: ReadingOptions, force: bool, as_json: bool, console: Console) -> None:
+           meshes: bool | None, video: str | None, size: tuple[int, int], fps: float, mcap: str | None, live: bool,
+           sliders: tuple[str, ...], overrides: tuple[str, ...], reading: ReadingOptions, force: bool, as_json: bool,
+           console: Console) -> None:
     """Write a motion as one HTML file: a 3D view with playback controls, forces, traces, and plots linked to the time.
 
     The file works offline in any browser with WebGL 2. The address replay.html#t=1.5 shows the motion at 1.5 s. For the folder
     of a batch, some of its runs are simulated again and shown next to each other.
+
+    With --live, the argument is a scenario or robot file, and the page simulates it in the browser: the mouse pulls links, and
+    sliders change gravity, masses, gains, friction of contacts and constants.
 
     \b
     Examples:
@@ -206,7 +215,20 @@ def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOpti
           --trace panda_hand -o compare.html
       liedyn replay runs/panda_hybrid --video panda.mp4 --speed 0.5
       liedyn replay runs/panda_gains --runs min:error_rms,max:error_rms
+      liedyn replay configs/panda_hybrid.yaml --live -o panda.html \\
+          --slider mass.panda_hand=0.5:3
     """
+    if live:
+        for option, value in (("--robot", robot), ("--columns", columns), ("--against", against), ("--runs", runs),
+                              ("--trace", traces), ("--follow", follow), ("--video", video), ("--mcap", mcap)):
+            if value:
+                raise click.UsageError(f"{option} and --live cannot be combined.")
+        console.live_page(trajectory, output, (*overrides, *reading_overrides(reading)), sliders=sliders, meshes=meshes,
+                          package_roots=reading.get("package_roots", ()), force=force, as_json=as_json)
+        return
+    for option, value in (("--slider", sliders), ("-S", overrides)):
+        if value:
+            raise click.UsageError(f"{option} requires --live.")
     from liedyn.report.replay.page import ReplayOptions
     from liedyn.report.replay.replay import check_outputs, page_output, shown_runs, write_replay
     from liedyn.report.replay.sources import is_batch

@@ -22,12 +22,14 @@ from liedyn.cli.options import (
     ignore_mimic_option,
     is_bag_file,
     json_option,
+    live_option,
     loops_option,
     meshes_option,
     override_option,
     reading_options,
     reading_overrides,
     robot_argument,
+    slider_option,
     strict_option,
     text_output_option,
 )
@@ -102,31 +104,48 @@ def check(robots: tuple[str, ...], base: Base | None, loops: str | None, reading
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.html",
               help="Page to write. Default: a file with the name of the robot in a temporary folder.")
 @click.option("--no-open", is_flag=True, help="Do not open the browser.")
+@live_option
+@slider_option
 @meshes_option
 @with_console(base_option, loops_option, reading_options, force_option, json_option)
-def view(robot: str, q: tuple[str, ...], floating: bool, output: str | None, no_open: bool,                # noqa: PLR0913
-         meshes: bool | None, base: Base | None, loops: str | None, reading: ReadingOptions, force: bool,
-         as_json: bool, console: Console) -> None:
+def view(robot: str, q: tuple[str, ...], floating: bool, output: str | None, no_open: bool, live: bool,     # noqa: PLR0913
+         sliders: tuple[str, ...], meshes: bool | None, base: Base | None, loops: str | None, reading: ReadingOptions,
+         force: bool, as_json: bool, console: Console) -> None:
     """Show ROBOT, a URDF, YAML or MJCF file, in 3D: a page with a slider for each joint.
 
     Couplings and mimic joints follow the sliders, and loops stay closed. The page shows link frames, joint axes, inertia
     ellipsoids, centres of mass and shapes for collisions. A click on a link shows its mass, and the warnings of `liedyn check`
-    about it.
+    about it. With --live, it simulates the motion without torques in the browser, and the mouse pulls links.
 
     \b
     Examples:
       liedyn view robots/panda.yaml
+      liedyn view robots/double_pendulum.yaml --live
       liedyn view robots/four_bar.yaml --q crank=1.2
       liedyn view robots/quadruped.yaml --floating --no-open \\
           -o quadruped.html
     """
     if floating and base == "fixed":
         raise click.UsageError("--floating and --base fixed contradict each other.")
+    if sliders and not live:
+        raise click.UsageError("--slider requires --live.")
     from liedyn.analysis.configurations import configuration_of
     from liedyn.dynamics.joint_values import neutral_within_limits
-    from liedyn.io.atomic_output import check_output
-    from liedyn.report.replay.view import write_view
+    from liedyn.io.atomic_output import check_output, stem_of
+    from liedyn.report.replay.view import temporary_page, write_view
     from liedyn.robot_files import read_model
+
+    if live:
+        base = "floating" if floating else base
+        start = [f"initial.q.{joint.strip()}=[{value}]" if "," in value else f"initial.q.{joint.strip()}={value}"
+                 for joint, _, value in (text.partition("=") for text in q)]
+        overrides = (*start, *reading_overrides(reading), *((f"base={base}",) if base else ()),
+                     *((f"loops={loops}",) if loops else ()))
+        page = output or str(temporary_page(f"{stem_of(robot)}_live"))
+        path = console.live_page(robot, page, overrides, sliders=sliders, meshes=meshes, as_json=as_json,
+                                 package_roots=reading.get("package_roots", ()), force=force or output is None)
+        console.open_page(path, no_open=no_open)
+        return
 
     def opened() -> tuple[Model, Array]:
         model = read_model(robot, base="floating" if floating else base, loops=loops, **reading)

@@ -72,7 +72,7 @@ class Camera {
     for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, (event) => fingers.delete(event.pointerId));
     canvas.addEventListener("pointermove", (event) => {
       const before = fingers.get(event.pointerId);
-      if (!before) return;
+      if (!before || this.locked) return;                   // locked: the mouse pulls a link
       const now = [event.clientX, event.clientY], dx = now[0] - before[0], dy = now[1] - before[1];
       if (fingers.size === 2) {
         const other = [...fingers.entries()].find(([id]) => id !== event.pointerId)[1];

@@ -53,6 +53,7 @@ class Motion {
     motion.marks = marks;
     motion.scenery = await Scenery.of(data, motion);
     motion.mechanism = data.mechanism ? new Mechanism(data.mechanism) : null;
+    motion.live = data.live ? await Live.of(data.live, motion) : null;
     const order = {};
     data.scene.links.forEach((link, k) => { order[link.name] = k; });
     const handles = (list) => list.map(({ body, at }, k) => ({ link: order[list[k].name ?? list[k].link], body, p: place(at) }));

@@ -13,6 +13,7 @@ import numpy as np
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.manifold import continuous_quaternions
 from liedyn.errors import escape_nonprintable
+from liedyn.interop.wasm_files import simulation_script
 from liedyn.model.model import Model, base_text
 from liedyn.report.plots import palette
 from liedyn.report.replay.meshes import packed
@@ -57,7 +58,8 @@ def run_data(run: ReplayRun, visuals: Visuals) -> dict[str, Any]:
             "turns": packed(continuous_quaternions(poses[..., :3, :3]).reshape(len(t), -1),
                             _TURN / max(1.0, _lever(scene) / size)),
             "arrows": {"of": names, **packed(arrows, _ARROW * _positive(np.abs(arrows).max(axis=0, initial=0.0)))},
-            "plots": plots, "curves": packed(curves, _positive(np.ptp(curves, axis=0)) / _LEVELS), "mechanism": run.mechanism}
+            "plots": plots, "curves": packed(curves, _positive(np.ptp(curves, axis=0)) / _LEVELS), "mechanism": run.mechanism,
+            **({"live": run.live} if run.live else {})}
 
 
 def _positive(sizes: np.ndarray) -> np.ndarray:
@@ -106,7 +108,8 @@ def _plots(run: ReplayRun, rows: np.ndarray) -> tuple[list[dict[str, Any]], np.n
 # page -------------------------------------------------------------------------------------------------------------------
 
 SCRIPTS = ("page.js", "vectors.js", "shapes.js", "drawing.js", "camera.js", "mechanism.js", "motion.js", "scenery.js",
-           "meshes.js", "curves.js", "plots.js", "sliders.js", "arrangement.js", "recording.js", "picking.js", "viewer.js")
+           "meshes.js", "curves.js", "plots.js", "sliders.js", "arrangement.js", "recording.js", "picking.js", "live.js",
+           "viewer.js")
 PAGE = "replay.html"                    # its name in a run folder
 DATA = '<script id="data" type="application/json">'
 _COLOURS = {"axes": list(palette.AXES.values()), "curves": [*palette.CURVES, *palette.MORE_CURVES]}
@@ -150,10 +153,13 @@ def replay_page(runs: Sequence[ReplayRun], look: ReplayOptions = DEFAULT, visual
     data = {"title": title, "runs": [run_data(run, visuals) for run in runs], "meshes": visuals.meshes,
             "traces": list(look.traces), "follow": look.follow, "beside": look.side_by_side, "speed": look.speed}
     folder = files("liedyn.report.replay")
+    is_live = any(run.live for run in runs)
+    scripts = [_PALETTE, *([simulation_script()] if is_live else []),
+               *((folder / name).read_text(encoding="utf-8") for name in SCRIPTS if is_live or name != "live.js")]
     parts = {"title": html.escape(escape_nonprintable(f"{title} · {runs[0].model.name}")),
              "style": (folder / "page.css").read_text(encoding="utf-8"),
              "data": json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
-             "scripts": "\n".join([_PALETTE, *((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)])}
+             "wasm": " 'wasm-unsafe-eval'" if is_live else "", "scripts": "\n".join(scripts)}
     page = (folder / "page.html").read_text(encoding="utf-8")
     pieces = page.split("@@")                                # text, name, text, name, …: inserted text is not replaced again
     return "".join(parts[piece] if k % 2 else piece for k, piece in enumerate(pieces))

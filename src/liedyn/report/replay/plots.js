@@ -41,7 +41,7 @@ class Plots {
     const from = Math.max(0, joint), one = this.viewer.arrangement.several ? this.mostDifferent() : -1;
     this.chosen = this.plot.curves.map((_, j) => (one < 0 ? j >= from && j < from + MOST_CHOSEN : j === one));
     this.largest = this.plot.curves.reduce((most, _, j) => (
-      this.main.curves[this.first + j].reduce((sum, x) => Math.max(sum, Math.abs(x)), most)), 0);
+      this.curve(j).reduce((sum, x) => Math.max(sum, Math.abs(x)), most)), 0);
     this.list();
     this.show();
   }
@@ -65,14 +65,15 @@ class Plots {
     this.plot.curves.forEach(([name], j) => {
       if (!this.chosen[j]) return;
       this.runs.forEach((run, k) => {
-        const x = k ? this.curveOf(run, this.plot.title, name) : run.curves[this.first + j];
+        const x = k ? this.curveOf(run, this.plot.title, name) : this.curve(j);
         const colour = alone ? run.colour : PALETTE.curves[j % PALETTE.curves.length];
         const dash = k > 0 && !alone ? [4, 4] : DASHES[Math.floor(j / PALETTE.curves.length) % DASHES.length];
-        if (x) shown.push({ t: run.t, x, colour, dash });
+        if (x) shown.push({ t: run.live?.t ?? run.t, x, colour, dash });
       });
     });
     const { marks } = this.main.data, times = marks.length <= MOST_MARKS ? marks.map(([t]) => t) : [];     // more hide the curves
-    this.curves.show(shown, this.start, this.end, this.viewer.colours, times, this.titleOf(this.plot));
+    const { live } = this.main, [start, end] = live ? [live.t[0], Math.max(live.time, live.t[0] + 2)] : [this.start, this.end];
+    this.curves.show(shown, start, end, this.viewer.colours, times, this.titleOf(this.plot));
     this.showValues();
   }
 
@@ -88,6 +89,11 @@ class Plots {
     return spread.indexOf(Math.max(...spread));
   }
 
+  curve(j) {                                                // of the main run
+    const { live, curves } = this.main, prefix = { positions: "q", velocities: "v", accelerations: "a" }[this.plot.title] ?? "tau";
+    return live ? live.curves[live.data.columns[`${prefix}.${this.plot.curves[j][0]}`]] : curves[this.first + j];
+  }
+
   curveOf(run, title, name) {                               // of a ghost: the curve of the same name
     let first = 0;
     for (const plot of run.data.plots) {
@@ -100,9 +106,9 @@ class Plots {
 
   showValues() {
     if (!this.plot || !this.main.at) return;
-    const { k, s } = this.main.at;
+    const { live } = this.main, { k, s } = live ? { k: live.t.length - 1, s: 0 } : this.main.at;
     this.values.forEach((value, j) => {
-      const x = this.main.curves[this.first + j], now = s > 0 ? (1 - s) * x[k] + s * x[k + 1] : x[k];
+      const x = this.curve(j), now = s > 0 ? (1 - s) * x[k] + s * x[k + 1] : x[k];
       const other = this.runs.length === 2 && this.curveOf(this.runs[1], this.plot.title, this.plot.curves[j][0]);
       const texts = [now, ...other ? [other[this.runs[1].at.k]] : []].map((y) => fixed(y, this.largest, 5));
       value.textContent = texts.join(" | ");

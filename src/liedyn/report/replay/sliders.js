@@ -89,6 +89,7 @@ class Sliders {
   }
 
   moved() {
+    this.viewer.main.live?.setState(this.mechanism.q);
     this.viewer.seek(0);
     this.showValues();
   }

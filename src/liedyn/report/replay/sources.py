@@ -78,6 +78,7 @@ class ReplayRun:
     scenario: Mapping[str, Any] = field(default_factory=dict)          # keys SCENERY of the scenario, as plain values
     varied: tuple[str, ...] = ()        # label of the run if several are shown next to each other
     mechanism: Mapping[str, Any] | None = None          # of a robot whose joints are moved in the page: see `mechanism`
+    live: Mapping[str, Any] | None = None               # of a robot that is simulated in the page: see `live`
 
 
 def shown_result(result: Result, name: str) -> ReplayRun:
@@ -87,7 +88,7 @@ def shown_result(result: Result, name: str) -> ReplayRun:
                  {column: unit for column, unit, _ in result.columns}, result.status, result.reason,
                  scenario.phases[0].name if scenario.phases else "",
                  tuple((event.t, event.name, event.phase or "") for event in result.events),
-                 _scenery(to_plain(scenario)))
+                 scenery_keys(to_plain(scenario)))
 
 
 def shown_rollout(runs: Rollout, choices: Sequence[int]) -> list[ReplayRun]:
@@ -164,11 +165,12 @@ def _run_json(path: Path) -> dict[str, Any]:
         return {}
     if not isinstance(report, dict) or not isinstance(report.get("scenario", {}), dict):
         return {}
-    scenario = _scenery(report.get("scenario", {}))
+    scenario = scenery_keys(report.get("scenario", {}))
     return {key: str(report.get(key, "")) for key in ("status", "reason")} | {"scenario": scenario}
 
 
-def _scenery(scenario: Mapping[str, Any]) -> dict[str, Any]:
+def scenery_keys(scenario: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a scenario that are drawn."""
     return {key: scenario[key] for key in SCENERY if isinstance(scenario.get(key), dict)}
 
 

@@ -105,10 +105,15 @@ def write_view(model: Model, q: Array, stated: Sequence[str] = (), *, output: st
     run = ReplayRun(model.name, model, np.zeros(1), q[None], {}, {}, mechanism=mechanism)
     text = replay_page([run], ReplayOptions(model.name), visuals)
     if path is None:
-        path, force = _temporary_folder() / f"{path_part(model.name)}.html", True
+        path, force = temporary_page(model.name), True
     with open_output(path, force=force) as file:
         file.write(text)
     return path, (*warnings, *of_meshes)
+
+
+def temporary_page(name: str) -> Path:
+    """Return the path of a page in the temporary folder of this user."""
+    return _temporary_folder() / f"{path_part(name)}.html"
 
 
 def _temporary_folder() -> Path:

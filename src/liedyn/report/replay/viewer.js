@@ -14,6 +14,7 @@ class Viewer {
     this.end = Math.max(...runs.map((run) => run.end));
     this.show = { grid: true, shadows: true, axes: false, joints: true, com: false, inertia: false, collision: false,
       forces: true, ghost: true, meshes: true, planes: true, contacts: false, targets: true, payloads: true };
+    if (this.main.live) this.show.joints = false;
     this.drawing = new Drawing($("view"));
     meshes.forEach((parts, k) => parts.forEach((part, j) => this.drawing.add(`mesh ${k} ${j}`, part, true)));
     this.detail = this.stillDetail = this.drawing.bySoftware ? 1.6 : 1;          // pixels drawn for each of the screen
@@ -31,6 +32,7 @@ class Viewer {
     this.addKeys();
     this.plots = new Plots(this);
     this.sliders = new Sliders(this);
+    if (this.main.live) addLive(this);
     for (const name of traces) this.trace(this.number(name), true);
     if (follow) this.setFollow(this.number(follow));
     this.seek(this.timeOfAddress() ?? this.start);
@@ -49,6 +51,7 @@ class Viewer {
   }
 
   seek(time) {
+    if (this.main.live) { this.showLive(); return; }
     this.time = Math.min(this.end, Math.max(this.start, time));
     for (const run of this.runs) run.seek(this.time);
     this.plots.curves.cursor(this.time);
@@ -63,19 +66,42 @@ class Viewer {
     if (!this.playing && !this.filmed && !this.main.mechanism) this.keepAddress();
   }
 
+  showLive() {                                              // the state of the simulation; texts and curves ten times a second
+    const { main, plots } = this, { live } = main;
+    this.time = live.time;
+    main.seek(0);
+    this.dirty = true;
+    const now = performance.now();
+    if (this.playing && now - this.told < 100) return;
+    this.told = now;
+    $("time").textContent = `${live.time.toFixed(3)} s`;
+    $("phase").textContent = printed(live.ended || (this.playing && live.lags ? "slower than real time" : ""));
+    plots.show();
+    plots.curves.cursor(live.time);
+    if (document.activeElement?.closest?.("#joints") === null || !this.playing) this.sliders.showValues();
+  }
+
+  restart() {
+    this.main.live.reset();
+    this.told = 0;
+    this.showLive();
+  }
+
   keepAddress() {
     try { history.replaceState(null, "", `#t=${Number(this.time.toFixed(4))}`); } catch { /* not from every place */ }
   }
 
   step(frames) {
     this.play(false);
+    if (this.main.live) { this.main.live.advance(1 / 60); this.showLive(); return; }
     const { t } = this.main, [k, s] = this.main.frame(this.time);
     const from = s > 0 && frames < 0 ? k + 1 : k;
     this.seek(t[Math.min(t.length - 1, Math.max(0, from + frames))]);
   }
 
   play(playing = !this.playing) {
-    if (playing && this.time >= this.end) this.seek(this.start);
+    if (playing && this.main.live?.ended) this.main.live.reset();
+    if (playing && !this.main.live && this.time >= this.end) this.seek(this.start);
     this.playing = playing;
     Object.assign(this, { detail: playing ? Math.min(1, this.detail) : this.stillDetail, pace: 16, dirty: true });
     $("play").textContent = playing ? "Pause" : "Play";
@@ -97,8 +123,14 @@ class Viewer {
     this.last = now;
     if (this.playing) {
       this.keepPace(1000 * seconds);
+      if (this.main.live) {
+        this.main.live.advance((seconds || 1 / 60) * this.speed);
+        this.showLive();
+        if (this.main.live.ended) this.play(false);
+      }
       let time = this.time + seconds * this.speed;
-      if (time >= this.end) {
+      if (this.main.live) time = this.time;
+      else if (time >= this.end) {
         if (this.recorder) { time = this.end; endRecording(this); }
         else if (this.loop) time = this.start + (time - this.end) % (this.end - this.start || 1);
         else { time = this.end; this.play(false); }
@@ -244,6 +276,7 @@ class Viewer {
     }
     for (const one of drawn) drawing.drawSolids(one.clear, { clear: true });
     for (const one of drawn) drawing.drawSolids(one.over, { over: true });
+    if (main.live?.pull) this.drawOnce(main.live.line(), 3 * ratio);
     if (show.axes || this.sliders.selected >= 0) this.drawOnce(this.frameAxes(), 2 * ratio);
   }
 
@@ -341,7 +374,7 @@ class Viewer {
   addKeys() {
     const faster = (k) => this.setSpeed(SPEEDS[Math.min(SPEEDS.length - 1, Math.max(0, SPEEDS.indexOf(this.speed) + k))]);
     const loop = () => { this.loop = !this.loop; $("loop").checked = this.loop; };
-    const keys = { " ": () => this.play(), home: () => this.seek(this.start), end: () => this.seek(this.end),
+    const keys = { " ": () => this.play(), home: () => (this.main.live ? this.restart() : this.seek(this.start)), end: () => this.seek(this.end),
       "+": () => faster(1), "=": () => faster(1), "-": () => faster(-1), l: loop,
       f: () => this.setFollow(this.follow + 1 < this.main.links.length ? this.follow + 1 : -1),
       r: () => $("reset").click(), 1: () => this.resetView(SIDES.Front), 2: () => this.resetView(SIDES.Side),

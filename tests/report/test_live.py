@@ -1,0 +1,142 @@
+"""Pages that simulate a scenario: their data, and the motion in a browser compared with runs."""
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from command_line import run
+from liedyn.report.replay.live import write_live
+from liedyn.report.replay.page import data_of
+from liedyn.report.replay.video import browser, chromium
+
+ROOT = Path(__file__).parents[2]
+SCENARIO = {"robot": str(ROOT / "robots/double_pendulum.yaml"), "duration": 0.2, "output_step": 0.2,
+            "integrator": {"method": "rk4", "step": 1e-3}, "initial": {"q": {"shoulder": 0.5}},
+            "joints": {"elbow": {"torque": {"pd": {"kp": 5, "kd": 0.5, "target": 0.3}}}}}        # `pd` below
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """Open the page of the scenario."""
+    path = tmp_path_factory.mktemp("live") / "live.html"
+    report, warnings = write_live(SCENARIO, path, sliders=["damping.elbow=0:2"])
+    assert report["bytes"] == path.stat().st_size < 1e6 and not warnings
+    if chromium() is None:
+        pytest.skip("no Chromium or Chrome on the path: `apt install chromium` on Debian")
+    with browser(chromium()) as tab:
+        tab.open(path.as_uri(), 1000, 700)
+        tab.wait_for("window.replay || !document.getElementById('problem').hidden")
+        problem = tab.ask("document.getElementById('problem').textContent")
+        if "WebGL 2" in problem:
+            pytest.skip(f"this Chromium draws without WebGL 2: {problem}")
+        assert problem == ""
+        tab.ask("window.live = replay.viewer.main.live; 0")
+        yield tab
+        assert [told for name, told in tab.events if name == "Runtime.exceptionThrown"] == []
+
+
+def simulated(page, script: str = "") -> tuple[np.ndarray, np.ndarray]:
+    """Run the page from the start, after a script. Return q and v."""
+    page.ask(f"live.sliders.forEach((slider) => slider.set(slider.start)); {script}; live.reset(); live.simulation.run(0.2)")
+    return tuple(np.array(json.loads(page.ask(f"JSON.stringify([...live.simulation.{name}])"))) for name in "qv")
+
+
+def slider(name: str, value: float) -> str:
+    return f"live.sliders.find((slider) => slider.name === {json.dumps(name)}).set({value})"
+
+
+def pd(kp: float = 5, target: float = 0.3) -> dict:
+    return {"joints": {"elbow": {"torque": {"pd": {"kp": kp, "kd": 0.5, "target": target}}}}}
+
+
+CHANGES = {
+    "default": ("", {}, {}),
+    "gravity": (slider("gravity.z", -3.5), {"gravity": [0, 0, -3.5]}, {}),
+    "gains": (slider("stiffness of pd laws ×", 2.0), pd(kp=10), {}),
+    "target": (slider("target of elbow", -0.4), pd(target=-0.4), {}),
+    "mass": (slider("mass.upper", 2.5), {}, {"mass.upper": 2.5}),
+    "damping": (slider("damping.elbow", 1.5), {}, {"damping.elbow": 1.5}),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_browser_gives_the_motion_of_python(page, name, worst):
+    script, keys, parameters = CHANGES[name]
+    model = ld.load(SCENARIO["robot"], gravity=keys.get("gravity"))
+    for parameter, value in parameters.items():
+        model = ld.Variants(model, {parameter: [value]}).robot(0)
+    settings = {key: value for key, value in (SCENARIO | keys).items() if key not in ("robot", "gravity", "duration")}
+    expected = ld.simulate(model, settings, duration=0.2)
+    q, v = simulated(page, script)
+    error = max(np.abs(q - expected.q[-1]).max(), np.abs(v - expected.v[-1]).max())
+    assert worst("live page in Chromium", error, name) < 1e-12
+    assert name == "default" or np.abs(q - simulated(page)[0]).max() > 1e-4
+
+
+def test_the_mouse_pulls_a_link(page):
+    """The link follows the mouse while its button is down; then the force is zero, and the page plays on."""
+    simulated(page)
+    page.ask("""{ const v = replay.viewer, box = document.getElementById("view").getBoundingClientRect(); v.restart();
+        const m = v.camera.look(v.followed()).view, p = replay.position("tip");
+        const at = [0, 1, 3].map((i) => m[i] * p[0] + m[4 + i] * p[1] + m[8 + i] * p[2] + m[12 + i]);
+        window.spot = [box.left + (at[0] / at[2] + 1) / 2 * box.width, box.top + (1 - at[1] / at[2]) / 2 * box.height]; }""")
+    x, y = page.ask("spot")
+
+    def mouse(kind: str, x: float, y: float) -> None:
+        page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+    mouse("mousePressed", x, y)
+    mouse("mouseMoved", x + 60, y - 60)
+    page.wait_for("live.time > 0.1")
+    place = page.ask("live.pull.place")
+    force = page.ask(f"Math.hypot(...live.simulation.values.slice({place}, {place} + 6))")
+    assert force > 0.0 and page.ask("replay.viewer.playing")
+    assert page.ask("Math.hypot(...[0, 1, 2].map((k) => live.pull.target[k] - live.pull.point[k]))") > 0.0
+    mouse("mouseReleased", x + 60, y - 60)
+    assert page.ask("live.pull") is None
+    assert page.ask(f"Math.max(...live.simulation.values.slice({place}, {place} + 6))") == 0.0
+    page.ask("replay.viewer.play(false)")
+
+
+def test_curves_run_along_and_joints_set_the_state(page):
+    simulated(page)
+    page.ask("replay.viewer.restart(); replay.viewer.step(1); replay.viewer.step(1)")
+    assert page.ask("live.t.length") == 3 and page.ask("live.curves.every((x) => x.length === 3)")
+    page.ask("replay.viewer.sliders.move(replay.viewer.sliders.rows[0], 1.25)")
+    assert page.ask("live.simulation.q[0]") == 1.25 and page.ask("live.simulation.v.every((x) => x === 0)")
+    assert page.ask("document.getElementById('time').textContent").endswith(" s")
+
+
+def test_pages_have_sliders_for_what_the_scenario_contains(tmp_path):
+    report, warnings = write_live(ROOT / "configs/quadruped_stands.yaml", tmp_path / "live.html")
+    assert report["step"] == 1e-4 and report["bytes"] < 1e6
+    assert report["sliders"] == ["gravity.z", "mass.body", "mass.HR_shank", "stiffness of pd laws ×", "damping of pd laws ×",
+                                 "friction of contacts"]
+    assert [warning.code for warning in warnings] == ["live-steps", "stiff-step"]
+    text = (tmp_path / "live.html").read_text(encoding="utf-8")
+    live = data_of(text)["runs"][0]["live"]
+    assert "'wasm-unsafe-eval'" in text and set(live["drags"]) >= {"body", "FL_shank", "FL_foot"}
+    assert live["drags"]["FL_foot"] == live["drags"]["FL_shank"]                  # of the same body
+
+
+@pytest.mark.parametrize("arguments, status, message", [
+    (["--slider", "mass.lowr"], 3, "no parameter or value 'mass.lowr'; did you mean 'mass.lower'"),
+    (["--slider", "mass.lower=3:1"], 2, "slider mass.lower=3:1: expected NAME or NAME=LOW:HIGH with LOW < HIGH"),
+    (["--slider", "origin.elbow.wx"], 2, "origin.elbow.wx cannot have a slider: numbers of the robot do not depend on it"),
+    (["-S", "integrator=rk5"], 3, "integrator"),
+    (["--against", "."], 2, "--against and --live cannot be combined"),
+])
+def test_bad_options_of_live_pages_are_one_line(arguments, status, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("replay", str(ROOT / "robots/double_pendulum.yaml"), "--live", *arguments)
+    assert done.exit_code == status and message in done.stderr and not list(tmp_path.iterdir())
+    assert run("replay", str(ROOT / "robots/double_pendulum.yaml"), "--slider", "mass.lower").exit_code == 2
+
+
+def test_a_view_of_a_robot_is_live(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("view", str(ROOT / "robots/double_pendulum.yaml"), "--live", "--no-open", "--q", "elbow=0.7", "-o", "page.html")
+    assert done.exit_code == 0 and "steps of 0.001 s" in done.stderr, done.stderr
+    live = data_of(Path("page.html").read_text(encoding="utf-8"))["runs"][0]["live"]
+    assert live["simulation"]["initial"]["q"] == [0.0, 0.7]
