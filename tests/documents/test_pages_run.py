@@ -34,6 +34,12 @@ NOT_RUN_INLINE = {"simulate runs/panda_hybrid --resume": "of a run that was inte
 # What a reader waits for, but a test need not
 SHORTER = {"excite robots/ur5.yaml -o excite.csv": ["--starts", "2", "--force"],
            "excite robots/ur5.yaml --self-distance 0.02 --floor 0.01 -o above.csv": ["--starts", "1", "--harmonics", "2"],
+           "excite robots/ur5.yaml --with friction --with damping --velocity 2 --self-distance 0.02 --floor 0.01 --starts 4 "
+           "-o excite.csv": ["--starts", "1", "--harmonics", "3"],
+           **{f"simulate rehearsal.yaml{options}": ["-S", "sensors.encoders.rate=100", "-S", "sensors.currents.rate=100"]
+              for options in ("", " -o runs/tilted -S gravity=[0.342, 0, -9.804]")},
+           **{f"simulate track.yaml -o runs/{options}": ["-S", "duration=2"]
+              for options in ("before", "after -S control.model.robot=identified/identified.yaml")},
            "simulate configs/ur5_excite.yaml": ["-S", "output_step=0.08"],
            "plot runs/panda_hybrid --style paper --quantities tau,energy --joints panda_joint[1-4] --from 1 --until 4 -o paper":
                ["--joints", "panda_joint[1-4]", "--from", "0", "--until", "0.1"]}
