@@ -32,6 +32,21 @@ def batches(names: tuple[str, ...] = ("ur5", "panda", "quadruped"), numbers: int
             yield name, what, states, pair.ours / states * 1e6, error, pair
 
 
+def rollouts(names: tuple[str, ...] = ("ur5", "panda", "quadruped"), runs: int = 8192, steps: int = 100, repeats: int = 7):
+    """Yield (robot, method, runs, us a step in single precision, maximum difference of final positions, pair)."""
+    for name in names:
+        model, rng = ld.load(ROBOTS / f"{name}.yaml"), np.random.default_rng(0)
+        q, v = ld.random_configuration(model, rng, runs), 0.3 * rng.standard_normal((runs, model.nv))
+        for method in ("rk4", "semi_implicit"):
+            options = {"dt": 1e-3, "steps": steps, "every": steps, "method": method}
+
+            def run(dtype, model=model, q=q, v=v, options=options):
+                return ld.rollout(model, q, v, dtype=dtype, **options).q
+            error = float(np.abs(run("float32") - run("float64")).max())
+            pair = side_by_side(lambda run=run: run("float32"), lambda run=run: run("float64"), repeats)
+            yield name, method, runs, pair.ours / runs / steps * 1e6, error, pair
+
+
 def _matrices(result):
     return result if isinstance(result, tuple) else (result,)
 
@@ -44,6 +59,7 @@ def _error(x: np.ndarray, exact: np.ndarray) -> float:
 def report(line, quick: bool = False) -> None:
     print("\nsingle precision (us a state), in times of double precision")
     given: dict = {"names": ("ur5",), "numbers": 3000, "repeats": 3} if quick else {}
-    for name, what, states, us, error, pair in batches(**given):
+    runs: dict = {"names": ("ur5",), "runs": 64, "steps": 3, "repeats": 3} if quick else {}
+    for name, what, states, us, error, pair in (*batches(**given), *rollouts(**runs)):
         line(pair.ratio >= 1.9, f"{name:10s} {what:28s}: {states:6d} states, {us:7.4f}, error {error:.0e}, {pair.ratio:4.2f}x "
              "(asked 1.9x)")

@@ -73,11 +73,12 @@ def test_memory_of_results_is_told():
     assert len(rows) == 3 and all(x > 0 for row in rows for x in row[1:])
 
 
-@pytest.mark.filterwarnings("ignore:.*double precision")              # of generic kernels
-def test_single_precision_is_told():
-    rows = list(single_precision.batches(("ur5",), 300, repeats=1))
+def test_single_precision_is_told(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    rows = list(single_precision.batches(("double_pendulum",), 300, repeats=1))
     assert [row[1] for row in rows] == list(single_precision.FUNCTIONS)
-    assert all(row[4] < 1e-4 and row[5].ratio > 0 for row in rows)
+    rows += single_precision.rollouts(("double_pendulum",), 8, 2, repeats=1)
+    assert len(rows) == 5 and all(row[4] < 1e-4 and row[5].ratio > 0 for row in rows)
 
 
 def test_second_derivatives_agree_with_differences_of_pinocchios():

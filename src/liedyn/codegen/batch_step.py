@@ -69,7 +69,7 @@ class BatchStep:
     outputs(clock, curves, values, q, v, work, a, tau, wrench, code, varying) writes accelerations, forces and wrenches of each
     run at clock[1], and the prescribed coordinates at that time into q, v.
 
-    Both are programs: their arrays are blocks of `specialize.simd_width` states, see `codegen.targets.llvm_ir.program_text`.
+    Both are programs: their arrays are blocks of `simd_width` states, see `codegen.targets.llvm_ir.program_text`.
 
     partial_step() compiles at its first use: step(clock, curves, values, q, v, work, reading, code, varying), with clocks (N, 4)
     per run. It ignores events within the step and writes the event values at its end to reading (N, events).
@@ -80,6 +80,7 @@ class BatchStep:
     curves: np.ndarray
     scenario_values: np.ndarray
     partial_step: Callable[[], GeneratedBatchFunction | None]
+    simd_width: int
 
 
 def compile_batch_step(tables: ScenarioTables, method: str, varying: tuple[int, ...] = (), pivots: Pivots = (),
@@ -106,14 +107,14 @@ def compile_batch_step(tables: ScenarioTables, method: str, varying: tuple[int, 
     partial_step = cache(partial(load_or_build_step, trace_partial_step, tables, method, varying, pivots, directions))
     if generated_step is None or outputs is None:
         return None
-    return BatchStep(generated_step, outputs, tables.curves, tables.scenario_values, partial_step)
+    return BatchStep(generated_step, outputs, tables.curves, tables.scenario_values, partial_step, simd_width(tables.single))
 
 
 def load_or_build_step(make_trace, tables: ScenarioTables, variant: str, varying, pivots,
                        directions) -> GeneratedBatchFunction | None:
     """Return the generated code of make_trace(tables, variant, varying, pivots, directions), or None."""
     place = cache_folder("kernels.simulation.right_hand_side.right_hand_side", make_trace.__module__.removeprefix("liedyn."))
-    name = tables.name(make_trace.__name__, variant, pivots, directions, simd_width(), varying=varying)
+    name = tables.name(make_trace.__name__, variant, pivots, directions, simd_width(tables.single), varying=varying)
     return load_or_build_batch_function(tables.model, place, name,
                                         lambda: make_trace(tables, variant, varying, pivots, directions))
 

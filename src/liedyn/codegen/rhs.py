@@ -231,7 +231,7 @@ class RhsTracing:
 
     def __init__(self, tables: ScenarioTables, sizes: dict[str, int], varying: tuple[int, ...] = ()):
         """sizes: of the inputs; varying: indices of constants of the robot that are inputs, too."""
-        self.ops, model, plant = Operations(), tables.model, tables.plant
+        self.ops, model, plant = Operations(single=tables.single), tables.model, tables.plant
         self.inputs = {name: self.ops.inputs(name, size) for name, size in sizes.items()}
         self.motion, nq, nv, slots = traced_module("kernels.simulation.right_hand_side"), model.nq, model.nv, len(plant.slot_link)
         constants = traced_constants(self.ops, model, varying)

@@ -45,6 +45,7 @@ class ScenarioTables(NamedTuple):
 
     constraints  for right-hand sides of robots with constraints
     varying      indices of the constants of the robot that are not part of generated code, but the last `scenario_values`
+    single       whether generated code computes in single precision; its arrays are of float64 all the same
     """
 
     model: Model
@@ -53,6 +54,7 @@ class ScenarioTables(NamedTuple):
     signals: Signals
     constraints: ConstraintTables | None = None
     varying: tuple[int, ...] = ()
+    single: bool = False
 
     @property
     def law_states(self) -> int:
@@ -92,7 +94,7 @@ class ScenarioTables(NamedTuple):
                                         lambda x: np.array(x.shape))._replace_fields(_UNUSED_FIELDS, lambda x: np.zeros(0))
         tables = tables._replace(signals=tables.signals._replace(first=first, count=count))
         arrays = self.model.index, self.model.loop_index, self.model.loop_constants
-        return [*_bytes(arrays), repr(processor()).encode(), *_bytes(tables[1:-1]), repr(self.varying).encode()]
+        return [*_bytes(arrays), repr(processor()).encode(), *_bytes(tables[1:-2]), repr((self.varying, self.single)).encode()]
 
     def name(self, *more: object, varying: tuple[int, ...] = ()) -> str:
         """Return the name under which generated code is stored. varying: indices of constants of the robot that are inputs."""

@@ -278,7 +278,8 @@ def load_or_build_batch_function(model, place: str, name: str, make_trace: Calla
             trace = make_trace()
         except (NotTraceableError, ZeroDivisionError):
             trace = None
-        return build(trace, simd_width(), max_operations=max_operations)
+        single = trace is not None and (trace.traces[0] if isinstance(trace, GeneratedProgram) else trace).ops.single
+        return build(trace, simd_width(single), max_operations=max_operations)
     def load():
         built = compile_cache.load_or_build(place, name, make)
         return GeneratedBatchFunction(built) if built.code else None

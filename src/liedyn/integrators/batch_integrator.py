@@ -8,7 +8,6 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.codegen.batch_step import N_STEP_TIMES, NUMBERS_PER_EVENT, BatchStep, Pivots, compile_batch_step
-from liedyn.codegen.specialize import simd_width
 from liedyn.dynamics.batching.arrays import acquire_buffer
 from liedyn.dynamics.batching.calls import thread_workspace
 from liedyn.dynamics.batching.threads import cores, run_on_threads
@@ -171,7 +170,7 @@ class BatchIntegrator:
         before: tuple[Array, ...] = (runs.q, runs.v, runs.auxiliary)
         if runs.first_step.any():                                      # initial states of runs that start later
             before = tuple(x.copy() for x in before)
-        return PreparedAdvance((line.step.address, line.outputs.address if has_forces else 0, simd_width(), more, grid.row,
+        return PreparedAdvance((line.step.address, line.outputs.address if has_forces else 0, line.simd_width, more, grid.row,
                                 grid.clocks, curves, step_inputs.places, step_inputs.series, values, runs.first_step, *before,
                                 runs.q, runs.v, runs.auxiliary, self.varying, runs.last, runs.ended, runs.codes, out.q, out.v,
                                 out.forces, out.supplied_energy, rest), size, thread_borders(n, threads))
@@ -206,12 +205,13 @@ def thread_borders(runs: int, threads: int | None = None) -> list[int]:
 
 
 def generated_step(problem: InitialValueProblem, method: str, places: tuple[int, ...],
-                   rows: Pivots = ()) -> BatchStep | None:
+                   rows: Pivots = (), single: bool = False) -> BatchStep | None:
     """Return the generated step; None if not supported: sampled controllers, and see `compile_batch_step`.
 
     places  indices in model.constants of constants that differ between runs
     rows    pivots of the constraints, if the right-hand side solves for their multipliers
+    single  whether it computes in single precision
     """
     if problem.sampled is not None or (problem.solves_constraints and not rows):
         return None
-    return compile_batch_step(problem.tables(), method, places, rows, problem.directions)
+    return compile_batch_step(problem.tables()._replace(single=single), method, places, rows, problem.directions)

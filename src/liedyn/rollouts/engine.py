@@ -49,6 +49,7 @@ class RolloutKey:
     rows         independent constraint equations
     events       key of the events
     generated    whether generated code is enabled
+    single       whether the step computes in single precision
     """
 
     pattern: bytes | None
@@ -61,27 +62,29 @@ class RolloutKey:
     rows: tuple[Any, ...]
     events: Hashable
     generated: bool
+    single: bool = False
 
 
 _MOVING_MODEL = ModelValue("robot without rigid friction")
 
 
 def prepare_problem(runs: RolloutInputs, mask: np.ndarray, passive: bool, method: str, places: tuple[int, ...],
-                    events: Events | None) -> tuple[InitialValueProblem, BatchStep | None]:
+                    events: Events | None, single: bool = False) -> tuple[InitialValueProblem, BatchStep | None]:
     """Return the problem in which `mask` (nv,) is prescribed, without rigid friction, and its generated step or None.
 
     Both are cached with the model, because training loops call many short rollouts.
     """
     model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows.get(mask.tobytes(), ())
     key = RolloutKey(None if pattern is None else pattern.tobytes(), runs.n_inputs, contacts and contacts.key, mask.tobytes(),
-                     bool(passive), method, places, rows, events and events.key, is_enabled())
+                     bool(passive), method, places, rows, events and events.key, is_enabled(), single)
     def build() -> tuple[InitialValueProblem, BatchStep | None]:
         moving = moving_model(model, passive)
         problem = make_problem(moving, runs, mask, passive, events)
         if runs.variants is None:
             problem = problem.with_transferred_inertia()
             check_inertia(problem, prescribe="prescribe its motion (`prescribed`)")
-        return problem, None if moving is not model else generated_step(problem, method, places, pivots(problem, rows))
+        return problem, None if moving is not model else generated_step(problem, method, places, pivots(problem, rows),
+                                                                                single)
     problem, step = cached_scenario(model, key, build)
     return problem, step
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Mask, Method
+from liedyn.arrays import Array, ArrayLike, Mask, Method, Precision
 from liedyn.codegen.batch_step import DEPENDENT_EQUATIONS, METHODS, NONFINITE_EVENT_VALUE, compile_adjoint_step
 from liedyn.codegen.specialize import simd_width
 from liedyn.dynamics.batching.arrays import as_array, check_out, copy_to_out
 from liedyn.dynamics.batching.calls import thread_workspace
+from liedyn.dynamics.batching.single_precision import is_single
 from liedyn.dynamics.batching.threads import run_on_threads
 from liedyn.dynamics.manifold import coordinate_gradient, tangent_gradient
 from liedyn.dynamics.model_parameters import parameter_tangent, tangent_sizes
@@ -550,7 +551,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
             steps: int, method: Method = "rk4", every: int = 1, feedback: Feedback | None = None, passive: bool = True,
             last: ArrayLike | None = None, prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
             contacts: Mapping[str, Any] | None = None, events: Mapping[str, Any] | None = None, forces: bool = False,
-            out: tuple[Array, Array] | None = None) -> Rollout:
+            dtype: Precision = "float64", out: tuple[Array, Array] | None = None) -> Rollout:
     """Simulate many runs in one batch, vectorized and on all cores.
 
     Parameters
@@ -594,6 +595,10 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
         and returns within one step is not detected. See `Rollout.events`.
     forces : bool
         Whether to return accelerations and generalized forces at the outputs, too.
+    dtype : "float64" or "float32"
+        Precision of the steps. In single precision, twice as many runs are computed together; the rounding of a step is 6e-8 of
+        the state. Arrays of results are of float64 all the same. Runs that end early are repeated in double precision, with rk4.
+        It is an error for robots with loops or couplings, for `Variants`, and with policies, contacts and events.
     out : (q, v), optional
         Arrays (…, R, nq) and (…, R, nv) for the result. `Rollout.adjoint` reads them, so they must not be changed before.
 
@@ -629,11 +634,13 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     variants, model = (model, model.model) if isinstance(model, Variants) else (None, model)
     check_numbers(method, dt, steps=steps, every=every)
     steps, every, dt = int(steps), int(every), float(dt)               # of NumPy they may be 32 bits wide
+    single = is_single(dtype, "rollout") and _check_single(model, {
+        "Variants": variants, "policies": tau if callable(tau) else None, "contacts": contacts, "events": events})
     contact_settings = ContactSettings.read(contacts, model)
     runs = RolloutInputs(model, variants, q0, v0, tau, feedback, last, steps, contact_settings, a, prescribed)
     places, constants = runs.varying
     bound_events = Events.read(events, model, dt, steps)
-    segments = [prepare_problem(runs, mask, passive, method, places, bound_events) for _, _, mask in runs.segments]
+    segments = [prepare_problem(runs, mask, passive, method, places, bound_events, single) for _, _, mask in runs.segments]
     engines = [BatchIntegrator(problem, line, constants) for problem, line in segments if line]
     problem, vectorized = segments[0][0], len(engines) == len(segments)
     rows = np.unique([*range(0, steps + 1, every), steps])
@@ -645,12 +652,18 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     reasons: dict[int, str] = {}
     if vectorized:
         run_vectorized(engines, runs, batch_states, outputs, dt, rows, handler)
-        repeated = rerun_dependent(problem, runs, batch_states, outputs, dt, rows, method)
+        repeated = rerun_dependent(problem, runs, batch_states, outputs, dt, rows, method, single)
+        if single:
+            _normalize_quaternions(model, outputs.q)
         batch_states.ended[batch_states.codes == STOPPED] = -1
-        reasons = repeated | {int(k): REASONS[int(batch_states.codes[k])] for k in np.flatnonzero(batch_states.ended >= 0)
-                              if k not in repeated}
+        remark = " (in single precision)" if single else ""
+        reasons = repeated | {int(k): REASONS[int(batch_states.codes[k])] + remark
+                              for k in np.flatnonzero(batch_states.ended >= 0) if k not in repeated}
     elif runs.count:
         check_within_limits(problem, runs, method)
+        if single:
+            warn([LiedynWarning("double-precision", f"a rollout of robot {model.name} in single precision requires "
+                                f"{missing_code(problem, runs, method)}: it is computed in double precision")])
         reasons = run_sequentially(problem, runs, batch_states, outputs, dt, rows, range(runs.count))
     ended = np.where(batch_states.ended >= 0, batch_states.ended * dt, np.nan).reshape(runs.lead)
     q, v, all_forces = (x.reshape(*runs.lead, *x.shape[1:]) for x in (outputs.q, outputs.v, outputs.forces))
@@ -672,6 +685,20 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     if not already_checked and all(map(from_states, warnings)):
         checked_runs(runs, problem, dt, method, without_warnings=True)
     return result
+
+
+def _check_single(model: Model, unsupported: Mapping[str, object]) -> bool:
+    """Return True. Raise UsageError for what rollouts in single precision do not support, by name."""
+    used = [name for name, x in {"loops or couplings": model.nc or None, **unsupported}.items() if x is not None]
+    if used:
+        raise UsageError(f"a rollout with {list_names(used, 5)} is not available in single precision; use dtype=\"float64\"")
+    return True
+
+
+def _normalize_quaternions(model: Model, q: Array) -> None:
+    """Divide quaternions of finite states by their norm, which single precision has rounded."""
+    for columns in model.quaternions.values():
+        q[..., columns] /= np.linalg.norm(q[..., columns], axis=-1, keepdims=True)
 
 
 def _missing_adjoint(vectorized: bool, problem: InitialValueProblem, method: Method, runs: RolloutInputs,

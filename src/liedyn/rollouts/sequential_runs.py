@@ -92,14 +92,16 @@ def _unsupported(problem: InitialValueProblem, runs: RolloutInputs, method: str)
 
 
 def rerun_dependent(problem: InitialValueProblem, runs: RolloutInputs, batch_states: BatchStates, outputs: BatchOutputs,
-                    dt: float, rows: np.ndarray, method: str) -> dict[int, str]:
+                    dt: float, rows: np.ndarray, method: str, single: bool = False) -> dict[int, str]:
     """Repeat runs whose independent constraint equations became dependent; a single run chooses them at each step.
+
+    single: whether the runs had single precision. Then all that ended early are repeated, in double precision.
 
     Returns the same as `run_sequentially`.
     """
     if any(is_used for is_used, _ in _unsupported(problem, runs, method)):
         return {}
-    runs.rerun_indices = np.flatnonzero((batch_states.codes == DEPENDENT_EQUATIONS) & (batch_states.ended >= 0))
+    runs.rerun_indices = np.flatnonzero(((batch_states.codes == DEPENDENT_EQUATIONS) | single) & (batch_states.ended >= 0))
     if not len(runs.rerun_indices):
         return {}
     batch_states.ended[runs.rerun_indices] = -1

@@ -20,10 +20,18 @@ from liedyn.codegen.tracer import Operand, Tracer, operand
 # LLVM text, instruction by instruction, over vectors with one number per state ------------------------------------------
 
 class Vector(NamedTuple):
-    """The type of `width` numbers: of float64, or of float32 if `single`."""
+    """The type of `width` numbers: of float64, or of float32 if `single`.
+
+    converts  names of blocks of float64 in memory, which are converted to float32 and back
+    """
 
     width: int
     single: bool = False
+    converts: frozenset[str] = frozenset()
+
+    def memory(self, block: str) -> Vector:
+        """Return the type of vectors of a block in memory."""
+        return Vector(self.width) if block in self.converts else self
 
     @property
     def bits(self) -> int:
@@ -92,15 +100,19 @@ class Instructions:
 
     def column(self, block: str, i: int) -> str:
         """Return a pointer to number i of all states."""
-        return self.let(f"getelementptr {self.T}, ptr %{block}, i64 {i}")
+        return self.let(f"getelementptr {self.vector.memory(block).type}, ptr %{block}, i64 {i}")
 
     def load(self, block: str, i: int) -> str:
         """Return the instruction that loads number i of all states."""
-        return f"load {self.T}, ptr {self.column(block, i)}, align {self.vector.size * self.vector.width}"
+        memory = self.vector.memory(block)
+        instruction = f"load {memory.type}, ptr {self.column(block, i)}, align {memory.size * memory.width}"
+        return f"fptrunc {memory.type} {self.let(instruction)} to {self.T}" if block in self.vector.converts else instruction
 
     def store(self, value: str, block: str, i: int) -> None:
         """Append the instruction that stores number i of all states."""
-        self.add(f"store {self.T} {value}, ptr {self.column(block, i)}, align {self.vector.size * self.vector.width}")
+        memory = self.vector.memory(block)
+        value = self.let(f"fpext {self.T} {value} to {memory.type}") if block in self.vector.converts else value
+        self.add(f"store {memory.type} {value}, ptr {self.column(block, i)}, align {memory.size * memory.width}")
 
     def end_block(self, label: str) -> None:
         """End a block, since LLVM's time grows with the square of its length. %go is always true, which LLVM does not know."""
@@ -533,24 +545,25 @@ def program_text(program: GeneratedProgram, simd_width: int) -> str:
 
     i64 @batch(arrays …, workspace, first, last): states first … last - 1, both multiples of `simd_width`. Arrays (N / width,
     count, width), except those with one row for all, and the workspace (`program_workspace_size` float64) are aligned to cache
-    lines. Those for each repetition have the numbers of the first one, then those of the next. Returns OUT_OF_BOUNDS if the last
-    trace does for some states, which does not stop the others, else OK.
+    lines. Arrays are of float64 in each precision. Those for each repetition have the numbers of the first one, then those of the
+    next. Returns OUT_OF_BOUNDS if the last trace does for some states, which does not stop the others, else OK.
     """
     lines, arguments = program.traces, ", ".join(f"ptr %{x.name}" for x in program.arrays)
-    vector = Vector(simd_width, lines[0].ops.single)
+    vector, memory = Vector(simd_width, lines[0].ops.single), Vector(simd_width)
     text = _declarations(vector)
     parts = [segments(trace, late=True) for trace in lines]
     for number, trace in enumerate(lines):
         text += [x for x in _libm_declarations(trace) if x not in text]
-        text += _in_place_functions(number, trace, parts[number], vector)
+        text += _in_place_functions(number, trace, parts[number], vector._replace(
+            converts=_converted_blocks(program, trace) if vector.single else frozenset()))
     shared = [array for array in program.arrays if array.shared]
     for array in shared:
-        text += read_row(array.name, array.size, vector, True)
+        text += read_row(array.name, array.size, memory, True)
     block_sizes, last_block = _own_blocks(program), "rest" if program.repeated else "body"
     sizes = {x.name: x.size * (program.repetitions if x.name in program.per_repetition else 1) for x in program.arrays}
     text.append(f"define i64 @batch({arguments}, ptr %workspace, i64 %first, i64 %last) {{")
     for name, at in zip(block_sizes, accumulate(block_sizes.values(), initial=0), strict=False):
-        text.append(f"%own_{name} = getelementptr {vector.type}, ptr %workspace, i64 {at}")
+        text.append(f"%own_{name} = getelementptr {memory.type}, ptr %workspace, i64 {at}")
     text += [f"call void @read_{x.name}(ptr %{x.name}, i64 0, i64 1, ptr %own_{x.name})" for x in shared]
     text += ["br label %head", "head:", f"%i = phi i64 [%first, %0], [%next, %{last_block}]",
              f"%verdict = phi i64 [{OK}, %0], [%found, %{last_block}]", "%more = icmp slt i64 %i, %last",
@@ -558,7 +571,7 @@ def program_text(program: GeneratedProgram, simd_width: int) -> str:
     for array in program.arrays:
         if not array.shared:
             text += [f"%far_{array.name} = mul i64 %i, {sizes[array.name]}",
-                     f"%own_{array.name} = getelementptr {vector.number}, ptr %{array.name}, i64 %far_{array.name}"]
+                     f"%own_{array.name} = getelementptr {memory.number}, ptr %{array.name}, i64 %far_{array.name}"]
     for call, (trace, renamed) in enumerate(program.calls):
         text += _segment_calls(trace, renamed, f"fine{call}", lines.index(trace), parts, ())
     text.append(f"%found = select i1 %fine{len(program.calls) - 1}, i64 %verdict, i64 {OUT_OF_BOUNDS}")
@@ -567,12 +580,22 @@ def program_text(program: GeneratedProgram, simd_width: int) -> str:
         for array in program.arrays:
             if array.name in program.per_repetition:
                 text += [f"%of_{array.name} = mul i64 %k, {array.size * simd_width}",
-                         f"%part_{array.name} = getelementptr {vector.number}, ptr %own_{array.name}, i64 %of_{array.name}"]
+                         f"%part_{array.name} = getelementptr {memory.number}, ptr %own_{array.name}, "
+                         f"i64 %of_{array.name}"]
         for call, (trace, renamed) in enumerate(program.repeated):
             text += _segment_calls(trace, renamed, f"repeated{call}", lines.index(trace), parts, program.per_repetition)
         text += ["%later = add i64 %k, 1", f"%repeats = icmp slt i64 %later, {program.repetitions}",
                  "br i1 %repeats, label %again, label %rest", "rest:"]
     return "\n".join([*text, f"%next = add i64 %i, {simd_width}", "br label %head", "done:", "ret i64 %verdict", "}"])
+
+
+def _converted_blocks(program: GeneratedProgram, trace: Trace) -> frozenset[str]:
+    """Return the names of blocks of a trace that are arrays of the caller in each of its calls, which are of float64."""
+    arguments = {x.name for x in program.arrays}
+    calls = [frozenset(name for name in _block_names(trace) if renamed.get(name, name) in arguments)
+             for other, renamed in program.all_calls if other is trace]
+    assert all(names == calls[0] for names in calls)
+    return calls[0]
 
 
 def _segment_calls(trace: Trace, renamed: dict[str, str], status: str, number: int, parts: list[list[TraceSegment]],
@@ -598,7 +621,7 @@ def _in_place_functions(number: int, trace: Trace, parts: list[TraceSegment], ve
 
 def program_workspace_size(program: GeneratedProgram, simd_width: int) -> int:
     """Return the size of the workspace of `program_text` in float64."""
-    return simd_width * max(1, sum(_own_blocks(program).values())) // (2 if program.traces[0].ops.single else 1)
+    return simd_width * max(1, sum(_own_blocks(program).values()))
 
 
 def _own_blocks(program: GeneratedProgram) -> dict[str, int]:

@@ -27,7 +27,7 @@ def with_number_type(function: Callable[..., Result], inputs: _Inputs) -> Result
     """
     model, dtype, out = inputs["model"], inputs["dtype"], inputs.get("out")
     inputs = {name: x for name, x in inputs.items() if name not in ("model", "dtype", "out")}
-    if not _is_single(dtype, function.__name__):
+    if not is_single(dtype, function.__name__):
         return function(model, **inputs, **({} if out is None else {"out": out}))
     if model.nc or is_intercepted():
         raise ModelError(f"{function.__name__} of {model.name} is not available in single precision: it has loops, couplings or "
@@ -60,7 +60,8 @@ def _with_failures(function: Callable[..., Result], model: Model, inputs: _Input
     return result
 
 
-def _is_single(dtype: Precision, name: str) -> bool:
+def is_single(dtype: Precision, name: str) -> bool:
+    """Return whether the argument `dtype` of a function is float32. Raises ArgumentError if it is not float64 either."""
     try:
         number_type = np.dtype(dtype)
     except TypeError:

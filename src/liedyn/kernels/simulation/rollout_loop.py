@@ -118,7 +118,8 @@ def run_rollouts(step, outputs, simd_width, n_extra, row, clocks, curves, column
         for s in range(start, row.size):
             if s <= latest:
                 start_runs(initial, block, states, first_step, s)
-            set_step_inputs(columns, series, s, block, X)
+            if s == start or series.shape[1] > 1:                  # a fifth to a half of steps with constant forces
+                set_step_inputs(columns, series, s, block, X)
             times = step_addresses(clocks, curves, s)
             if row[s] >= 0:
                 if outputs:
