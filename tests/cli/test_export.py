@@ -4,14 +4,16 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import casadi
+import numpy as np
 import pytest
 
 import liedyn as ld
 from command_line import run
-from liedyn.cli.robot_commands import FUNCTIONS
+from liedyn.cli.robot_commands import FORMULAS, FUNCTIONS
 from liedyn.codegen.targets.c99 import comment, identifier
 from liedyn.codegen.tracer import NotTraceableError
-from liedyn.interop import c_files, scenario_step
+from liedyn.interop import c_files, scenario_step, traced_functions
 from liedyn.interop.c_files import write_export, write_step_export
 from other_units import in_units
 from zoo import model_of
@@ -76,6 +78,7 @@ def test_gravity_and_pose_take_the_configuration_only(tmp_path):
 
 def test_the_command_offers_what_can_be_written():
     assert set(FUNCTIONS) == set(c_files.FUNCTIONS)
+    assert {*FUNCTIONS, *FORMULAS} == traced_functions.FUNCTIONS.keys() - {"hybrid_dynamics", "integrate", "difference"}
 
 
 def test_a_robot_without_moving_joint_has_no_function(tmp_path, monkeypatch):
@@ -135,7 +138,7 @@ def test_export_names_files_and_says_what_they_hold(tmp_path, monkeypatch):
 @pytest.mark.parametrize("arguments, status, message", [
     (["robots/panda.yaml", "-o", "arm.cpp"], 2, "arm.cpp is not the name of a C file"),
     (["robots/panda.yaml", "-o", "7-arm.c"], 2, "7-arm.c is not the name of a C file"),
-    (["robots/panda.yaml", "--function", "energy"], 2, "'energy' is not one of"),
+    (["robots/panda.yaml", "--function", "energies"], 2, "'energies' is not one of"),
     (["robots/four_bar.yaml"], 3, "forward_dynamics does not account for the constraints of robot four_bar"),
     (["robots/panda.yaml", "-o", "double.c"], 2, "the function would have the name double, which C uses"),
     (["robots/panda.yaml", "--function", "jacobian"], 2, "jacobian needs the name of a link"),
@@ -216,12 +219,39 @@ def test_a_law_that_cannot_be_traced_is_an_error(monkeypatch, tmp_path):
     (["robots/panda.yaml", "--to", "wasm", "--float"], "--float applies to C"),
     (["configs/panda_hybrid.yaml", "--to", "wasm", "--with-test"], "--with-test applies to C"),
     (["robots/panda.yaml", "--to", "wasm", "-o", "fd.c"], "fd.c is not the name of a WebAssembly file"),
-    (["robots/panda.yaml", "--to", "lua"], "'lua' is not one of 'c', 'wasm'"),
+    (["robots/panda.yaml", "--to", "lua"], "'lua' is not one of 'c', 'wasm', 'latex', 'casadi'"),
+    (["robots/panda.yaml", "--to", "latex", "--float"], "--float applies to C"),
+    (["configs/panda_hybrid.yaml", "--to", "latex"], "--to latex applies to functions of a robot file"),
+    (["robots/panda.yaml", "--function", "energy"], "--function energy applies to LaTeX and CasADi"),
+    (["robots/panda.yaml", "--to", "wasm", "--parameter", "mass.panda_hand"], "--parameter applies to LaTeX and CasADi"),
+    (["robots/panda.yaml", "--to", "latex", "-o", "f.c"], "f.c is not the name of a LaTeX file"),
+    (["robots/panda.yaml", "--to", "casadi", "--parameter", "mass.panda_hand=m"], "expected the name alone"),
 ])
 def test_options_of_the_other_kind_of_file_are_errors(arguments, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     done = run("export", str(ROOT / arguments[0]), *arguments[1:])
     assert done.exit_code == 2 and message in done.stderr
+
+
+def test_formulas_are_written_in_latex_with_their_symbols(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("export", str(ROOT / "robots/double_pendulum.yaml"), "--to", "latex", "--function", "gravity_force", "--parameter",
+               "mass.lower=m2", "--parameter", "gravity.z", "--json", "-q")
+    name = "double_pendulum_gravity_force"
+    assert json.loads(done.stdout) == {"files": [f"{name}.tex"], "function": name, "equations": 1}
+    text = Path(f"{name}.tex").read_text()
+    assert text.splitlines()[1:5] == ["% q1: shoulder", "% q2: elbow", "% mass.lower: m2", "% gravity.z: g_z"]
+    assert r"g = \left[\begin{matrix}" in text and r"\sin{\left(q_{1} + q_{2} \right)}" in text
+
+
+def test_files_of_casadi_are_functions(tmp_path):
+    from liedyn.interop.formula_files import write_formulas
+    model = model_of("ball")
+    export, _ = write_formulas(model, "gravity_force", tmp_path / "g.casadi", to="casadi", parameters=["gravity.z"])
+    f = casadi.Function.load(str(tmp_path / "g.casadi"))
+    q = ld.random_configuration(model, np.random.default_rng(0))
+    expected = ld.gravity_force(model.with_changes(gravity=[*model.gravity[:2], -2]), q)
+    assert np.abs(f(q, [-2.0]).full().ravel() - expected).max() < 1e-13 and export.size == f.n_instructions()
 
 
 def test_a_step_with_switches_of_the_state_warns_and_names_its_values(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Commands on robot files: `info`, `check`, `view`, `convert`, `export`, `move`, `excite`; `template`, `schema`, `warmup`."""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -274,17 +275,23 @@ def _convert_trajectory(source: str, output: str, robot: str | None, columns: st
 # the names of `interop.c_files.FUNCTIONS`, whose module imports Numba
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "bias_force", "gravity_force",
              "link_pose", "jacobian", "inverse_dynamics_derivatives", "forward_dynamics_derivatives")
+# of `interop.traced_functions.FUNCTIONS`, without those that need a mask or two configurations
+FORMULAS = ("coriolis_matrix", "christoffel_symbols", "regressor", "energy", "centre_of_mass", "jacobian_derivative")
 
 
-@click.command(short_help="Write dynamics of a robot, or a step of a scenario, as C or WebAssembly.")
+@click.command(short_help="Write dynamics of a robot as code or formulas, or a step of a scenario as code.")
 @click.argument("robot", metavar="ROBOT_OR_SCENARIO", type=FILE)
-@click.option("--function", type=click.Choice(FUNCTIONS), metavar="NAME",
-              help=f"Function of a robot to write: {', '.join(FUNCTIONS)}.  [default: forward_dynamics]")
-@click.option("--to", "target", type=click.Choice(["c", "wasm"]), default="c", show_default=True,
-              help="c: C99 and a header. wasm: a WebAssembly module, a wrapper in JavaScript and its types.")
+@click.option("--function", type=click.Choice((*FUNCTIONS, *FORMULAS)), metavar="NAME",
+              help=f"Function of a robot to write: {', '.join(FUNCTIONS)}; as formulas also {', '.join(FORMULAS)}.  "
+              "[default: forward_dynamics]")
+@click.option("--to", "target", type=click.Choice(["c", "wasm", "latex", "casadi"]), default="c", show_default=True,
+              help="c: C99 and a header. wasm: a WebAssembly module, a wrapper in JavaScript and its types. latex: equations. "
+              "casadi: a file for casadi.Function.load.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE",
-              help="FILE.c or FILE.wasm to write; other files are next to it. Default: ROBOT_FUNCTION or SCENARIO in the current "
-              "folder.")
+              help="FILE.c, FILE.wasm, FILE.tex or FILE.casadi to write; other files are next to it. Default: ROBOT_FUNCTION or "
+              "SCENARIO in the current folder.")
+@click.option("--parameter", "parameters", multiple=True, metavar="NAME[=EXPRESSION]",
+              help="Parameter of the robot that is a symbol, such as mass.upper=m1; for latex and casadi. Repeatable.")
 @click.option("--link", metavar="LINK", help="Link for link_pose and jacobian.")
 @click.option("--frame", type=click.Choice(["local", "local_world_aligned", "world"]),
               help="Frame for jacobian, as in ld.jacobian.  [default: local]")
@@ -295,9 +302,12 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mas
 @override_option()
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def export(robot: str, function: str | None, target: str, output: str | None, link: str | None,       # noqa: PLR0913
-           frame: Frame | None, no_passive: bool, single: bool, with_test: bool, overrides: tuple[str, ...], base: Base | None,
-           ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
+           parameters: tuple[str, ...], frame: Frame | None, no_passive: bool, single: bool, with_test: bool,
+           overrides: tuple[str, ...], base: Base | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool,
+           as_json: bool, console: Console) -> None:
     """Write a function of a robot's dynamics or kinematics, or a whole step of a scenario, as C99 or WebAssembly.
+
+    Functions are also written as formulas in LaTeX, and for CasADi.
 
     In C, a function has no loops, allocates no memory, and needs only <math.h>. A step contains the integrator rk4, contacts,
     constraints, motors, control laws and signals of the scenario; a sampled controller is a separate function. Comments list the
@@ -316,20 +326,26 @@ def export(robot: str, function: str | None, target: str, output: str | None, li
           # writes panda_hybrid.c, panda_hybrid.h, panda_hybrid_test.c
       liedyn export configs/panda_hybrid.yaml --to wasm
           # writes panda_hybrid.wasm, panda_hybrid.js, panda_hybrid.d.ts
+      liedyn export robots/double_pendulum.yaml --to latex \\
+          --function mass_matrix --parameter mass.lower=m2
     """
     from liedyn.io.scenarios.scenario_file import describes_robot
 
     of_robot = describes_robot(robot)
     of_functions = (("--function", function), ("--link", link), ("--frame", frame), ("--no-passive", no_passive),
-                    ("--float", single))
+                    ("--float", single), ("--parameter", parameters))
     if option := next((option for option, value in of_functions if value and not of_robot), None):
         raise click.UsageError(f"{option} applies to functions of a robot file, and this is a scenario.")
-    if option := next((option for option, value in (("--float", single), ("--with-test", with_test))
-                       if value and target != "c"), None):
-        raise click.UsageError(f"{option} applies to C.")
+    as_formulas = target in ("latex", "casadi")
+    _check_target(target, (("--float", single, ("c",)), ("--with-test", with_test, ("c",)),
+                           ("--parameter", parameters, ("latex", "casadi")),
+                           (f"--function {function}", function in FORMULAS, ("latex", "casadi"))))
+    if as_formulas and not of_robot:
+        raise click.UsageError(f"--to {target} applies to functions of a robot file, and this is a scenario.")
     if of_robot and overrides:
         raise click.UsageError("-S applies to scenarios, and this is a robot file.")
     from liedyn.interop.c_files import write_export, write_step_export
+    from liedyn.interop.formula_files import write_formulas
     from liedyn.interop.wasm_files import write_wasm_export, write_wasm_step_export
     from liedyn.robot_files import read_model
 
@@ -338,11 +354,12 @@ def export(robot: str, function: str | None, target: str, output: str | None, li
     if of_robot:
         model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, **reading)
         console.robot(model)
-        write: Any = partial(write_export, single=single, with_test=with_test) if in_c else write_wasm_export
+        write: Any = (partial(write_export, single=single, with_test=with_test) if in_c else
+                      partial(write_formulas, to=target, parameters=parameters) if as_formulas else write_wasm_export)
         with console.progress.stage("writing the function"):
             written, paths = write(model, function or "forward_dynamics", path, link=link, frame=frame,
                                    passive=False if no_passive else None, force=force)
-        report = {"function": written.name, "operations": written.size}
+        report = {"function": written.name, "equations" if target == "latex" else "operations": written.size}
     else:
         overrides = (*overrides, *reading_overrides(reading), *((IGNORE_MIMIC,) if ignore_mimic else ()),
                      *((f"base={base}",) if base else ()))
@@ -355,6 +372,14 @@ def export(robot: str, function: str | None, target: str, output: str | None, li
     if as_json:
         console.result_json({"files": [str(path) for path in paths]} | report)
     console.files(paths)
+
+
+def _check_target(target: str, options: Iterable[tuple[str, Any, tuple[str, ...]]]) -> None:
+    """Raise UsageError for an option that does not belong to the target. options: name, value, targets."""
+    labels = {"c": "C", "latex": "LaTeX", "casadi": "CasADi"}
+    for option, value, targets in options:
+        if value and target not in targets:
+            raise click.UsageError(f"{option} applies to {' and '.join(labels[x] for x in targets)}.")
 
 
 # move -------------------------------------------------------------------------------------------------------------------

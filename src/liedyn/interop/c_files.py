@@ -96,14 +96,17 @@ def write_all(texts: Mapping[Path, str | bytes], *, force: bool) -> list[Path]:
     return list(texts)
 
 
+_FORMATS = {".c": "C", ".wasm": "WebAssembly", ".tex": "LaTeX", ".casadi": "CasADi"}
+
+
 def code_file(path: Path | None, default: str, ending: str = ".c") -> Path:
     """Return the file of exported code, whose name without the ending is that of its functions. Raises UsageError."""
     if path is None:
         name = identifier(default)
         return Path(path_part(f"{name}_" if name in RESERVED else name) + ending)
     if path.suffix != ending or not path.stem.isidentifier() or not path.stem.isascii():
-        raise UsageError(f"{path} is not the name of a {'C' if ending == '.c' else 'WebAssembly'} file: expected a name of "
-                         f"letters, digits and _, and the ending {ending}")
+        raise UsageError(f"{path} is not the name of a {_FORMATS[ending]} file: expected a name of letters, digits and _, "
+                         f"and the ending {ending}")
     if path.stem in RESERVED and ending == ".c":
         raise UsageError(f"{path}: the function would have the name {path.stem}, which C uses: expected another name")
     return path

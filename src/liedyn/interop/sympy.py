@@ -150,19 +150,23 @@ def _sympy() -> Any:
 
 
 def _expressions(sympy: Any, parameters: Mapping[str, Any] | Iterable[str]) -> dict[str, Any]:
-    """Return the expressions of the parameters. Their symbols are real, those of a sequence have names such as m_upper."""
+    """Return the expressions of the parameters. Their symbols are real; names without an expression get one."""
     if not isinstance(parameters, Mapping):
-        parameters = {name: "_".join([_LETTERS.get(head := name.split(".")[0], head), *name.split(".")[1:]])
-                      for name in ([parameters] if isinstance(parameters, str) else parameters)}
-        return {name: sympy.Symbol(symbol, real=True) for name, symbol in parameters.items()}
+        parameters = dict.fromkeys([parameters] if isinstance(parameters, str) else parameters, "")
     parsed = {}
     for name, x in parameters.items():
         try:
-            expression = sympy.sympify(x, rational=True)
+            expression = sympy.sympify(x, rational=True) if x != "" else sympy.Symbol(_symbol_name(name))
         except (sympy.SympifyError, TypeError, SyntaxError, AttributeError):
             raise UsageError(f"{name}: {x!r} is no expression") from None
         parsed[name] = expression.subs({symbol: sympy.Symbol(symbol.name, real=True) for symbol in expression.free_symbols})
     return parsed
+
+
+def _symbol_name(parameter: str) -> str:
+    """Return a name such as m_upper for mass.upper."""
+    head, *rest = parameter.split(".")
+    return "_".join([_LETTERS.get(head, head), *rest])
 
 
 # formulas without quotients -----------------------------------------------------------------------------------------------
