@@ -30,7 +30,8 @@ ABOVE_ALL = {"__init__", "__main__"}                        # names of the packa
 CONFINED = {"numba": {"numba_tools", "lie", "kernels"}, "llvmlite": {"numba_tools", "lie", "kernels", "codegen"},
             "click": {"cli"}, "matplotlib": {"report"}, "urdf_parser_py": {"io"}, "yaml": {"io"},
             "pyarrow": {"batch", "report"}, "distributed": {"batch"}, "jax": {"interop"},
-            "torch": {"interop"}, "casadi": {"interop"}, "sympy": {"interop"}, "gymnasium": {"interop"},
+            "torch": {"interop"}, "casadi": {"interop"}, "sympy": {"interop"}, "gymnasium": {"interop"}, "pyopencl": {"interop"},
+            "cuda": {"interop"},
             "trimesh": {"io"}, "fast_simplification": {"report"}, "mcap": {"report"},
             "imageio_ffmpeg": {"report"}, "rosbags": {"io"}, "xacrodoc": {"io"}, "robot_descriptions": {"io"},
             "control": {"analysis"}}

@@ -30,6 +30,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
                      "mass_matrix_rate", "mass_matrix_derivative", "christoffel_symbols", "curvature_tensor",
                      "sectional_curvature", "scalar_curvature"),
     "expressions": ("casadi_function", "symbolic", "Symbolic"),
+    "devices": ("to_device",),
     "inverse kinematics": ("inverse_kinematics", "InverseKinematics", "Task"),
     "constraints": ("assemble", "Assembly", "assemblies", "kinematic_sweep", "KinematicSweep", "SpecialPosition", "mobility",
                     "Mobility", "expand", "reduce", "constraint_residual",

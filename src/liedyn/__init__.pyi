@@ -170,6 +170,7 @@ from liedyn.errors import (
 )
 from liedyn.interop.casadi import casadi_function as casadi_function
 from liedyn.interop.sympy import Symbolic as Symbolic, symbolic as symbolic
+from liedyn.interop.devices import to_device as to_device
 from liedyn.io.trajectory_csv import read_trajectory as read_trajectory, Trajectory as Trajectory
 from liedyn.model.curve_joint import curve_joint as curve_joint
 from liedyn.model.description import (

@@ -359,6 +359,7 @@ ELSEWHERE: dict[str, str] = {
     "rollout_derivatives": "requires generated code; compared in test_scenarios.py",
     "tvlqr": "requires generated code; compared in test_linear_steps.py",
     **dict.fromkeys(("casadi_function", "symbolic"), "expressions of functions that are compared; see tests/interop"),
+    "to_device": "functions compared here, on a device; compared in test_devices.py",
     "plan_move": "a duration; compared in test_moves.py",
     "excite": "a motion; compared in test_excitation.py",
     "kinematic_sweep": "of mechanisms with one degree of freedom; compared in test_kinematic_sweep.py",

@@ -11,8 +11,8 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.codegen.targets.target import Expressions
+from liedyn.codegen.trace import STATUS, Trace, make_trace
 from liedyn.codegen.trace import Array as TraceArray
-from liedyn.codegen.trace import Trace, make_trace
 from liedyn.dynamics.batching.arrays import as_mask
 from liedyn.dynamics.batching.calls import intercepted_specialization
 from liedyn.dynamics.constraints.couplings import follow_couplings_unchecked, reduced_model
@@ -117,6 +117,12 @@ class FunctionTrace(NamedTuple):
         """Return the number of numbers of an input."""
         return self.model.nq if name.startswith("q") else self.model.nv
 
+    def shape(self, result: Result) -> tuple[int, ...]:
+        """Return the shape of a result."""
+        shape = _shape(self.model, result)
+        size = next(array.size for array in self.trace.arrays if array.name == result.array)
+        return tuple(-size // prod(shape) if n < 0 else n for n in shape)
+
     def results(self, values: Mapping[str, Array]) -> dict[str, Array]:
         """Return the results by name, in their shapes. values: of the arrays of the trace, flat."""
         return {result.name: values[result.array][_part(self.model, result, len(values[result.array]))].reshape(
@@ -144,7 +150,7 @@ def _part(model: Model, result: Result, size: int) -> slice:
 
 
 def trace_function(model: Model, name: str, options: Mapping[str, Any],
-                   parameters: RobotParameters | None = None, *, libm: bool = True) -> FunctionTrace:
+                   parameters: RobotParameters | None = None, *, libm: bool = True, single: bool = False) -> FunctionTrace:
     """Return the trace of a public function.
 
     Parameters
@@ -158,6 +164,8 @@ def trace_function(model: Model, name: str, options: Mapping[str, Any],
         Parameters of the robot that the trace reads, from the array `codegen.trace.VARYING`. It is then that of their model.
     libm : bool
         Whether sine and cosine are operations of the trace.
+    single : bool
+        Whether the trace is for single precision, with the array `trace.STATUS`.
 
     Raises
     ------
@@ -187,7 +195,7 @@ def trace_function(model: Model, name: str, options: Mapping[str, Any],
     specialization = specialization._replace(zero=function.zero)
     if parameters is not None:
         traced, specialization = parameters.read(traced), specialization._replace(varying=parameters.varying)
-    trace = make_trace(traced, specialization, libm=libm)
+    trace = make_trace(traced, specialization, libm=libm, single=single)
     if trace is None:
         raise ModelError(f"{name} of the robot {model.name} cannot be traced"
                          f"{': it has no moving joint' if not model.nv else ''}")
@@ -226,8 +234,8 @@ def _pose_of_link(trace: Trace, index: int) -> Trace:
 
 
 def _returned(model: Model, array: TraceArray, results: tuple[Result, ...]) -> TraceArray:
-    """Return an array of a trace without the numbers that belong to no result."""
-    returned = np.zeros(array.size, dtype=bool)
+    """Return an array of a trace without the numbers that belong to no result, and are no status."""
+    returned = np.full(array.size, array.name == STATUS)
     for result in results:
         if result.array == array.name:
             returned[_part(model, result, array.size)] = True

@@ -5,6 +5,7 @@ import pytest
 import liedyn as ld
 from liedyn.codegen.operations import LIBM, OPERATIONS
 from liedyn.codegen.targets.c99 import CExpressions
+from liedyn.codegen.targets.device_kernels import OpenClExpressions
 from liedyn.codegen.targets.llvm_ir import Vector, _TraceWriter
 from liedyn.codegen.targets.target import NUMPY, Expressions, UnsupportedOperationError
 from liedyn.codegen.trace import make_trace
@@ -12,8 +13,8 @@ from liedyn.codegen.tracer import Operations
 from liedyn.dynamics.batching.calls import intercepted_specialization
 from zoo import model_of, state
 
-TARGETS = [CExpressions(), CExpressions("f"), _TraceWriter(Vector(1), {}), _TraceWriter(Vector(16, True), {}),
-           Expressions(NUMPY, {})]
+TARGETS = [CExpressions(), CExpressions("f"), OpenClExpressions(), _TraceWriter(Vector(1), {}),
+           _TraceWriter(Vector(16, True), {}), Expressions(NUMPY, {})]
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: type(target).__name__)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
@@ -65,6 +65,10 @@ class CExpressions(Target):
         """Return a literal."""
         text = f"{x!r}{self.suffix}" if math.isfinite(x) else "NAN" if math.isnan(x) else "INFINITY" if x > 0 else "-INFINITY"
         return f"({text})" if x < 0 else text
+
+    def bound(self, x: float) -> float:
+        """Return a bound of a trace."""
+        return single_bound(x) if self.suffix else x
 
     def input(self, array: str, i: int) -> str:
         """Return an element of an array."""
@@ -158,7 +162,7 @@ class CFunction:
         yield f"    {self._number} finite = 0;"
         yield from statements(r, c, self._number)
         yield from (f"    finite += 0 * {c.value(x.k)};" for x in r.finite)
-        bounds = [f"{c.value(x.k)} < {c.constant(single_bound(bound) if self.single else bound)}" for x, bound in r.bounds]
+        bounds = [f"{c.value(x.k)} < {c.constant(c.bound(bound))}" for x, bound in r.bounds]
         yield f"    return !({' && '.join(['finite == 0', *bounds])});"
         yield "}"
 
@@ -194,27 +198,28 @@ def statements(trace: Trace, c: CExpressions, number: str = "double") -> Iterato
     yield from (f"    {name}[{i}] = {c.value(x)};" for x, name, i in trace.outputs)
 
 
-def program_functions(program: GeneratedProgram, name: str) -> Iterator[str]:
+def program_functions(program: GeneratedProgram, name: str, expressions: Callable[[], CExpressions] = CExpressions,
+                      number: str = "double") -> Iterator[str]:
     """Yield the functions of a program for one state: static int NAME(arrays …), which returns its code.
 
     A program without the array `code` returns 0, or 1 if a number is not finite or out of bounds. Arrays without numbers are no
-    arguments.
+    arguments. number: the type of numbers, for which expressions() writes operations.
     """
     traces, local = program.traces, {x.name: x.size for x in program.arrays if x.name == "code"}
     for k, trace in enumerate(traces):
-        c = CExpressions()
-        yield from ("", f"static int {name}_{k}({_parameters(trace.arrays)})", "{", "    double finite = 0;")
-        yield from statements(trace, c)
+        c = expressions()
+        yield from ("", f"static int {name}_{k}({_parameters(trace.arrays, number)})", "{", f"    {number} finite = 0;")
+        yield from statements(trace, c, number)
         yield from (f"    finite += 0 * {c.value(x.k)};" for x in trace.finite)
-        bounds = [f"{c.value(x.k)} < {c.constant(bound)}" for x, bound in trace.bounds]
+        bounds = [f"{c.value(x.k)} < {c.constant(c.bound(bound))}" for x, bound in trace.bounds]
         read = {x.name for x in trace.input_arrays}
         yield from (f"    (void){x.name};" for x in used_arrays(trace.arrays) if not x.results and x.name not in read)
         yield from (f"    return !({' && '.join(['finite == 0', *bounds])});", "}")
     arguments = [x for x in program.arrays if x.name not in local]
     for trace, renamed in program.calls:
         local |= {renamed[x.name]: x.size for x in trace.arrays if x.name in renamed and x.size}
-    yield from ("", f"static int {name}({_parameters(arguments)})", "{")
-    yield from (f"    double {array}[{size}];" for array, size in local.items())
+    yield from ("", f"static int {name}({_parameters(arguments, number)})", "{")
+    yield from (f"    {number} {array}[{size}];" for array, size in local.items())
     calls = [f"{name}_{traces.index(trace)}({', '.join(renamed.get(x.name, x.name) for x in used_arrays(trace.arrays))})"
              for trace, renamed in program.calls]
     yield from (f"    {call};" for call in (calls[:-1] if "code" not in local else calls))
@@ -226,8 +231,8 @@ def used_arrays(arrays: Iterable[Array]) -> list[Array]:
     return [x for x in arrays if x.size]
 
 
-def _parameters(arrays: Iterable[Array]) -> str:
-    return ", ".join(f"{'' if x.results else 'const '}double *{x.name}" for x in used_arrays(arrays))
+def _parameters(arrays: Iterable[Array], number: str) -> str:
+    return ", ".join(f"{'' if x.results else 'const '}{number} *{x.name}" for x in used_arrays(arrays))
 
 
 def identifier(text: str) -> str:

@@ -1,0 +1,156 @@
+"""Functions of robots on OpenCL devices, against the same functions of this processor."""
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+
+cl = pytest.importorskip("pyopencl", reason="needs pyopencl")
+import pyopencl.array as cl_array  # noqa: E402
+
+try:
+    CONTEXT = cl.create_some_context(interactive=False)
+except (cl.Error, RuntimeError):
+    pytest.skip("needs an OpenCL device, such as Debian's pocl-opencl-icd", allow_module_level=True)
+# of the largest number of a result. Single: median over states, since some states are badly conditioned
+DOUBLE, SINGLE = 1e-12, 1e-6
+N = 70                  # more than a work group, and no multiple of it
+
+
+@pytest.fixture(scope="module")
+def queue():
+    return cl.CommandQueue(CONTEXT)
+
+
+@pytest.fixture(scope="module")
+def panda(queue):
+    model = ld.load("robots/panda.yaml")
+    return model, ld.to_device(model, queue)
+
+
+def states(model, n=N):
+    rng = np.random.default_rng(0)
+    q = ld.random_configuration(model, rng, n)
+    return (q, *rng.standard_normal((2, n, model.nv)))
+
+
+def relative_errors(result, expected):
+    """Return the error of each state, relative to its largest number."""
+    result, expected = (x.reshape(len(x), -1) for x in (result, expected))
+    return np.abs(result - expected).max(axis=1) / np.abs(expected).max(axis=1)
+
+
+def test_states_of_an_arm(panda):
+    model, device = panda
+    q, v, x = states(model)
+    for function in ("inverse_dynamics", "forward_dynamics"):
+        result = getattr(device, function)(q, v, x)
+        assert isinstance(result, cl_array.Array)
+        assert relative_errors(result.get(), getattr(ld, function)(model, q, v, x)).max() < DOUBLE
+
+
+def test_single_precision(queue, panda):
+    model, _ = panda
+    q, v, x = states(model)
+    v[5, 0] = np.nan
+    result = ld.to_device(model, queue, dtype="float32").forward_dynamics(q, v, x).get()
+    assert result.dtype == np.float32
+    assert np.isnan(result[5]).all()
+    is_valid = np.arange(N) != 5
+    expected = ld.forward_dynamics(model, q[is_valid], v[is_valid], x[is_valid])
+    assert np.median(relative_errors(result[is_valid], expected)) < SINGLE
+
+
+def test_floating_robot_and_states_that_are_not_valid(queue):
+    model = ld.load("robots/quadruped.yaml")
+    q, v, tau = states(model)
+    q[3, :4] *= 1.01                                       # no unit quaternion
+    v[5, 0] = np.nan
+    result = ld.to_device(model, queue).forward_dynamics(q, v, tau).get()
+    is_valid = ~np.isin(np.arange(N), (3, 5))
+    assert np.isnan(result[~is_valid]).all()
+    expected = ld.forward_dynamics(model, q[is_valid], v[is_valid], tau[is_valid])
+    assert relative_errors(result[is_valid], expected).max() < DOUBLE
+
+
+def test_arrays_of_the_device_of_any_strides(panda, queue):
+    model, device = panda
+    q, v, x = states(model)
+    expected = ld.inverse_dynamics(model, q, v, x)
+    columns = cl_array.to_device(queue, np.asfortranarray(q))
+    wide = cl_array.to_device(queue, np.hstack([v, x]))
+    result = device.inverse_dynamics(columns, wide[:, :model.nv], wide[:, model.nv:])
+    assert relative_errors(result.get(), expected).max() < DOUBLE
+
+
+def test_one_state_and_one_state_for_all(panda):
+    model, device = panda
+    q, v, x = states(model)
+    assert device.inverse_dynamics(q[0], v[0], x[0]).shape == (model.nv,)
+    result = device.inverse_dynamics(q[0], v, x)
+    assert relative_errors(result.get(), ld.inverse_dynamics(model, q[0], v, x)).max() < DOUBLE
+    assert device.inverse_dynamics(q[:0], v[:0], x[:0]).shape == (0, model.nv)
+
+
+@pytest.mark.parametrize(("function", "options"), [
+    ("forward_dynamics_derivatives", {}), ("jacobian", {"link": "lower", "frame": "world"}), ("regressor", {}),
+    ("hybrid_dynamics", {"prescribed": [True, False]})])
+def test_several_results_and_matrices(queue, function, options):
+    model = ld.load("robots/double_pendulum.yaml")
+    compiled = ld.to_device(model, queue).function(function, **options)
+    q, v, a, tau = np.random.default_rng(0).standard_normal((4, N, 2))
+    arrays = [{"q": q, "v": v, "a": a, "tau": tau}[name] for name in compiled.inputs]
+    results = compiled(*arrays)
+    call = dict(options)
+    if "prescribed" in call:
+        arrays.append(np.array(call.pop("prescribed")))
+    expected = getattr(ld, function)(model, *arrays, **call)
+    for result, reference in zip(*(x if isinstance(x, tuple) else (x,) for x in (results, expected)), strict=True):
+        assert result.shape == reference.shape
+        np.testing.assert_allclose(result.get(), reference, rtol=0, atol=DOUBLE * np.abs(reference).max())
+
+
+def test_robot_with_coupled_joints(queue):
+    model = ld.load("robots/hand.yaml")
+    rng = np.random.default_rng(0)
+    q, v = ld.expand(model, *rng.standard_normal((2, N, len(model.independent))))
+    tau = rng.standard_normal((N, model.nv))
+    result = ld.to_device(model, queue).forward_dynamics(q, v, tau).get()
+    assert relative_errors(result, ld.forward_dynamics(model, q, v, tau)).max() < DOUBLE
+
+
+def test_functions_are_compiled_once_and_listed(panda):
+    _, device = panda
+    assert device.inverse_dynamics is device.function("inverse_dynamics")
+    assert "mass_matrix" in dir(device)
+    assert device.inverse_dynamics.inputs == ("q", "v", "a")
+
+
+def test_wrong_arguments(panda, queue):
+    model, device = panda
+    q, v, x = states(model, 3)
+    with pytest.raises(ld.ShapeError, match=r"v has the wrong shape: expected \(N, 9\) or \(9,\), got \(3, 6\)"):
+        device.inverse_dynamics(q, v[:, :6], x)
+    with pytest.raises(ld.ShapeError, match="different numbers of states"):
+        device.inverse_dynamics(q, v[:2], x)
+    with pytest.raises(ld.UsageError, match="takes the arrays q, v, a, got 1"):
+        device.inverse_dynamics(q)
+    with pytest.raises(ld.UsageError, match="v has the wrong dtype: expected float64, got float32"):
+        device.inverse_dynamics(q, cl_array.to_device(queue, v.astype(np.float32)), x)
+    with pytest.raises(ld.NameLookupError, match="forward_dynamics"):
+        device.function("foward_dynamics")
+    with pytest.raises(AttributeError, match="'foward_dynamics'"):
+        device.foward_dynamics(q, v, x)
+    with pytest.raises(ld.UsageError, match="dtype must be 'float64' or 'float32', got 'double'"):
+        ld.to_device(model, queue, dtype="double")
+    with pytest.raises(ld.UsageError, match="got 'vulkan'"):
+        ld.to_device(model, "vulkan")
+
+
+def test_missing_package(panda, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    with pytest.raises(ld.UsageError, match="OpenCL devices require the package pyopencl"):
+        ld.to_device(panda[0])
