@@ -43,6 +43,56 @@ def test_a_run_of_a_chunk_is_the_same_alone(tmp_path, events):
         np.testing.assert_allclose(column, alone, rtol=1e-12, err_msg=title)
 
 
+SERVO = """\
+import numpy as np
+
+class Servo:
+    vectorized = True
+
+    def __init__(self, model, gain):
+        self.gain, self.sum = gain, 0.0
+
+    def __call__(self, t, q, v):
+        assert q.ndim == 2
+        self.sum = self.sum + q[:, 0]
+        return {"x": np.where(v[:, 0] > 9.0, np.nan, -self.gain * q[:, 0] - self.sum - t)}
+
+def alone(t, q, v):
+    return -q - v
+
+def wrong(t, q, v):
+    return q[:, :, None]
+wrong.vectorized = True
+"""
+
+
+@pytest.mark.parametrize(("changes", "reason"), [
+    ("", ""), ("sampling: {rate: 7, quantization: {q: 0.01, v: 0.02, tau: 0.03}}\nsaturate: {x: 2}\n", ""),
+    ("controller: servo.py:alone\n", "a controller in Python without vectorized = True"),
+    ("sampling: {rate: 7, delay: 0.01, hold: first}\n", "a sampled controller with delay and a first-order hold"),
+    ("controller: servo.py:wrong\n", "")])
+def test_controllers_that_take_arrays_are_called_for_all_runs(tmp_path, changes, reason):
+    """Samples that are no multiples of the step end steps; a run whose torques are not finite is computed again, alone."""
+    (tmp_path / "spring.yaml").write_text(SPRING)
+    (tmp_path / "servo.py").write_text(SERVO)
+    keys = {"sampling": {"rate": 7}, "controller": {"function": "servo.py:Servo", "arguments": {"gain": 5}, "model": {}}}
+    (tmp_path / "scenario.yaml").write_text(SCENARIO)
+    text = yaml.safe_dump(yaml.safe_load(SCENARIO) | keys | (yaml.safe_load(changes) or {}))
+    sweep = SWEEP.replace("[1, -1]", "[1, 2]").replace("[1, 400, 1000000]", "[1, 4, 8]").replace("[0, 3]", "[0, 3, 9.5]")
+    evaluator = batch(tmp_path, sweep.replace("max(abs(v.x))", "max(abs(tau.x))"), scenario=text).evaluator
+    assert evaluator.sequential_reason == reason and evaluator.is_vectorized is (not reason)
+    if reason:
+        return
+    together = evaluator.compute_chunk(0, 18)
+    evaluator.__dict__["vectorized_sweep"] = None
+    apart = evaluator.compute_chunk(0, 18)
+    assert list(together.status) == list(apart.status) and list(together.reason) == list(apart.reason)
+    assert (together.status.count("complete") in (11, 12)) is ("wrong" not in changes) and "failed" in together.status
+    np.testing.assert_allclose(together.outputs, apart.outputs, rtol=1e-12, atol=1e-14)
+    for title, column in apart.trajectories.items():
+        np.testing.assert_allclose(together.trajectories[title], column, rtol=1e-12, atol=1e-13, err_msg=title)
+
+
 GRIPPER = """\
 name: gripper
 links: {arm: {mass: 2, com: [0, 0, -0.3], inertia: [0.1, 0.1, 0.02]}, left: {mass: 0.1}, right: {mass: 0.2}}

@@ -166,8 +166,8 @@ class SimulationEvaluator(SweepEvaluator[PreparedRun]):
         engine = sweep.engine_for(parameters)
         out = BatchOutputs.allocate(n, len(times), model.nq, model.nv, engine.n_forces if self._requires_forces else 0)
         states = BatchStates.from_states(parameters.q, parameters.v, np.full(n, steps))
-        engine.advance(states, sweep.grid, out, parameters.values, threads=self.threads)
-        done = ~excluded & (states.ended < 0)
+        has_torques = sweep.advance(engine, states, out, parameters.values, self.threads)
+        done = ~excluded & (states.ended < 0) & has_torques
         with np.errstate(invalid="ignore"):
             for x in (out.q, out.v):
                 done &= np.abs(x).max(axis=(1, 2), initial=0.0) <= STATE_LIMIT        # NaN is not

@@ -6,15 +6,17 @@ the robot (`codegen.batch_step`). Where these are not affine in the values of th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.batch.sweep_binding import ScenarioBinding, Value, Values
+from liedyn.batch.vectorized_controller import BlockController, controller_signature, sampling_reason
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynError
-from liedyn.integrators.batch_integrator import BatchIntegrator, Grid, generated_step, make_grid
+from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, generated_step, make_grid
 from liedyn.model.model import Model
 from liedyn.simulation.preparation import PreparedRun, output_times
 
@@ -187,13 +189,24 @@ class VectorizedSweep:
     engine           integrator of the batch
     varying_indices  indices of the constants of the robots that differ
     is_affine        whether the numbers of runs are computed without binding each run
+    controller       of runs with a controller in Python that takes arrays; else None
     """
 
     def __init__(self, first: PreparedRun, parameter_map: AffineParameterMap, engine: BatchIntegrator):
         self.first, self._parameter_map, self.engine = first, parameter_map, engine
         self.is_affine, self.varying_indices = parameter_map.is_affine, parameter_map.varying_indices
         self.times = output_times(first.scenario)
-        self.grid: Grid = make_grid(first.problem.schedule, self.times, first.scenario.integrator.step)
+        self.controller = None if first.problem.sampled is None else BlockController(first, self.times)
+        self.grid: Grid = make_grid(first.problem.schedule if self.controller is None else self.controller.schedule, self.times,
+                                    first.scenario.integrator.step)
+
+    def advance(self, engine: BatchIntegrator, states: BatchStates, out: BatchOutputs, values: Array,
+                threads: int | None) -> Mask:
+        """Advance runs with these values over all steps. Return a mask (N,) of those whose controller did not fail."""
+        if self.controller is not None:
+            return self.controller.advance(engine, self.grid, states, out, values, threads)
+        engine.advance(states, self.grid, out, values, threads=threads)
+        return np.ones(len(values), dtype=bool)
 
     def rows(self, values: Sequence[Values]) -> tuple[RunParameters, Mask]:
         """Return the numbers of runs with these values, and a mask (N,) of those that cannot be vectorized."""
@@ -213,8 +226,8 @@ class VectorizedSweep:
 def vectorize_sweep(binding: ScenarioBinding) -> VectorizedSweep | None:
     """Return the vectorized runs of a sweep; None if they are not supported.
 
-    Not supported are integrators other than rk4, events, sampled controllers, loops, switches of the state, and robots and
-    control laws without generated code.
+    Not supported are integrators other than rk4, events, sampled controllers except for functions in Python that take arrays,
+    loops, switches of the state, and robots and control laws without generated code.
     """
     samples = binding.samples
     try:
@@ -235,6 +248,7 @@ def vectorize_sweep(binding: ScenarioBinding) -> VectorizedSweep | None:
     n_min_pivots = first.model.nv                              # the last constants of a robot
     parameter_map = AffineParameterMap(bind, samples, binding.checked_values, parameter_row(first), len(first.model.constants),
                                        n_min_pivots)
+    problem = replace(problem, sampled=None)
     step = generated_step(problem, "rk4", tuple(map(int, parameter_map.varying_indices)))
     return None if step is None else VectorizedSweep(first, parameter_map, BatchIntegrator(problem, step, np.zeros((1, 0))))
 
@@ -245,10 +259,10 @@ def sequential_reason(run: PreparedRun) -> str:
     reasons = {f"integrator {scenario.integrator.method}": scenario.integrator.method != "rk4", "events": bool(scenario.events),
                "hard stops": scenario.limits is not None and scenario.limits.mode == "hard",
                "rigid friction": bool(run.frictions),
-               "a sampled controller": problem.sampled is not None, "sensors": bool(run.sensors),
+               sampling_reason(run): True, "sensors": bool(run.sensors),
                "loops, or couplings that are not eliminated": problem.solves_constraints,
                "mimic joints that move no inertia": bool(problem.transferred_armature.any())}
-    return ", ".join(reason for reason, applies in reasons.items() if applies)
+    return ", ".join(reason for reason, applies in reasons.items() if applies and reason)
 
 
 def signature(run: PreparedRun) -> tuple[Any, ...] | None:
@@ -260,7 +274,7 @@ def signature(run: PreparedRun) -> tuple[Any, ...] | None:
     integrator, signals, curves = scenario.integrator, problem.signals, tables.curves
     return (*tables.content, integrator.method, integrator.step, scenario.duration, scenario.output_step, problem.passive,
             problem.schedule.breaks.tobytes(), signals.breaks.tobytes(), signals.coefficients.tobytes(),
-            signals.first[curves].tobytes(), signals.count[curves].tobytes(), len(run.model.constants))
+            signals.first[curves].tobytes(), signals.count[curves].tobytes(), len(run.model.constants), controller_signature(run))
 
 
 def parameter_row(run: PreparedRun) -> Array:

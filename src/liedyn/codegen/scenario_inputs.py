@@ -72,6 +72,11 @@ class ScenarioTables(NamedTuple):
         values = [getattr(tables[table], field)[chosen] for table, field, chosen in self.number_masks]
         return np.concatenate([*values, self.model.constants[list(self.varying)]])
 
+    def places_of_constants(self, signals: np.ndarray) -> np.ndarray:
+        """Return the places in `scenario_values` of the numbers of signals that are constants other than zero."""
+        _, _, mask = next(iter(self.number_masks))
+        return (np.cumsum(mask) - 1)[self.signals.first[signals]]
+
     @property
     def curves(self) -> np.ndarray:
         """Indices of the signals in use that are curves. Generated code reads their Taylor coefficients."""

@@ -225,8 +225,6 @@ def _sampler(run: PreparedRun, motion: ScenarioTables, sampled: SampledLaws) -> 
     assert sampling is not None
     tables = sampled.law.tables()._replace(varying=())
     inputs = np.flatnonzero(sampled.signal >= 0)
-    constants = motion.signals.first[motion.signals.kind == CONSTANT]
-    constants = constants[motion.signals.literals[constants] != 0.0]
-    torques = np.searchsorted(constants, motion.signals.first[sampled.signal[inputs]])
+    torques = motion.places_of_constants(sampled.signal[inputs])
     trace = trace_sample(tables, sampled.controlled, sampled.limit, sampled.resolution, sampling.interval)
     return Sampler(trace, tables, sampling.interval, torques, inputs)

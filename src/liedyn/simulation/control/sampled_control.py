@@ -127,8 +127,8 @@ class SampledController:
         measured, (q, v), torque = law.evaluate(t, q0, y, self.integral, self.samples, estimate)
         torque = np.where(sampled.controlled, torque, 0.0) + 0.0         # 0, not -0
         if self.sampling.function is not None:
-            values = self._user_torque(self.sampling.function, taken, q, v)
-            torque += np.where(sampled.controlled, values, 0.0)
+            values = user_torques(self.model, self.sampling.function, taken, q[None], v[None])
+            torque += np.where(sampled.controlled, values[0], 0.0)
         if not np.isfinite(torque).all():
             name = input_name(self.model, int(np.argmin(np.isfinite(torque))))
             raise ComputationError(f"the sampled torque of {name} is not a finite number at t = {t:.9g} s")
@@ -139,32 +139,60 @@ class SampledController:
             self.integral[k] = previous_integral[k] + np.where(winding, 0.0, rate * self.sampling.interval)
         return _quantize(torque, sampled.resolution[2]).clip(bottom, top), *measured
 
-    def _user_torque(self, function: Controller, t: float, q: Array, v: Array) -> Array:
-        """Return the torques and thrusts (inputs,) of the user's function."""
-        subject = f"the controller, called at t = {t:.9g} s,"
-        try:
-            values = function(t, q.copy(), v.copy())
-        except Exception as problem_found:
-            raise ComputationError(f"{subject} raised {type(problem_found).__name__}: {problem_found}") from problem_found
-        nv, thrusts = self.model.nv, thrust_names(self.model)
-        torque = np.zeros(nv + len(thrusts))
-        if not isinstance(values, Mapping):
-            also = f" (and {len(thrusts)} thrusts after them)" if thrusts else ""
-            n = len(torque) if np.shape(values) == torque.shape else nv
-            torque[:n] = _torque_array(values, n, f"{subject} must return {nv} torques, one for each velocity coordinate{also}, "
-                                       "or a dict by joint")
-            return torque
-        for name, value in values.items():
-            if name in thrusts:
-                torque[nv + thrusts.index(name)] = _torque_array(value, 1, f"{subject} must return one number for {name}").item()
-                continue
-            if name not in self.model.joint_names:
-                raise ComputationError(f"{subject} returned a torque of {name!r}; the robot has the joints "
-                                       f"{', '.join((*self.model.joint_names, *thrusts))}")
-            place = self.model.v_index(name)
-            n = place.stop - place.start
-            torque[place] = _torque_array(value, n, f"{subject} must return {n} torque{'s' * (n != 1)} for joint {name}")
+
+def takes_arrays(function: Controller) -> bool:
+    """Return whether a function or object of the user computes torques of several runs: its attribute `vectorized` is true."""
+    return getattr(getattr(function, "func", function), "vectorized", False) is True
+
+
+def user_torques(model: Model, function: Controller, t: float, q: Array, v: Array) -> Array:
+    """Return the torques and thrusts (N, inputs) of the user's function for states q (N, nq), v (N, nv) of runs.
+
+    Several runs require a function that takes arrays. Raises ComputationError.
+    """
+    subject, several = f"the controller, called at t = {t:.9g} s,", takes_arrays(function)
+    try:
+        values = function(t, *(x.copy() if several else x[0].copy() for x in (q, v)))
+    except Exception as problem_found:
+        raise ComputationError(f"{subject} raised {type(problem_found).__name__}: {problem_found}") from problem_found
+    nv, thrusts, lead = model.nv, thrust_names(model), (len(q),) if several else ()
+    torque, of_runs = np.zeros((len(q), nv + len(thrusts))), f" of {len(q)} runs" if several else ""
+    if not isinstance(values, Mapping):
+        also = f" (and {len(thrusts)} thrusts after them)" if thrusts else ""
+        n = torque.shape[1] if np.shape(values) == (*lead, torque.shape[1]) else nv
+        torque[:, :n] = _torque_array(values, lead, n, f"{subject} must return {nv} torques{of_runs}, one for each velocity "
+                                      f"coordinate{also}, or a dict by joint")
         return torque
+    for name, value in values.items():
+        if name in thrusts:
+            meaning = f"{subject} must return one number{of_runs} for {name}"
+            torque[:, nv + thrusts.index(name), None] = _torque_array(value, lead, 1, meaning)
+            continue
+        if name not in model.joint_names:
+            raise ComputationError(f"{subject} returned a torque of {name!r}; the robot has the joints "
+                                   f"{', '.join((*model.joint_names, *thrusts))}")
+        place = model.v_index(name)
+        n = place.stop - place.start
+        torque[:, place] = _torque_array(value, lead, n, f"{subject} must return {n} torque{'s' * (n != 1)}{of_runs} for joint "
+                                         f"{name}")
+    return torque
+
+
+def measured_states(sampled: SampledLaws, q: Array, v: Array) -> tuple[Array, Array]:
+    """Return what encoders without noise measure of the states q (N, nq), v (N, nv)."""
+    schedule, nv = sampled.law.schedule, v.shape[1]
+    is_measured = (schedule.level == TORQUE) & (schedule.q_of_v >= 0)                    # prescribed coordinates are not
+    q_resolution, v_resolution = (np.where(is_measured, x[:nv], 0.0) for x in sampled.resolution[:2])
+    coordinates, q = np.flatnonzero(q_resolution), q.copy()
+    places = schedule.q_of_v[coordinates]
+    q[:, places] = _quantize(q[:, places], q_resolution[coordinates])
+    return q, _quantize(v, v_resolution)
+
+
+def acting_torques(sampled: SampledLaws, torque: Array) -> Array:
+    """Return torques (N, inputs) after resolution and constant limits, zero where the controller does not act."""
+    return np.asarray(_quantize(np.where(sampled.controlled, torque, 0.0) + 0.0, sampled.resolution[2]).clip(
+        -sampled.limit, sampled.limit))
 
 
 class _Law:
@@ -231,17 +259,20 @@ def _quantize(x: Array, resolution: Array) -> Array:
         return np.where(_EPS * np.abs(x) < resolution, np.rint(x / resolution) * resolution, x)
 
 
-def _torque_array(torques: ArrayLike | None, n: int, meaning: str) -> Array:
-    """Return the torques (n,) of a user's function, or raise ComputationError. meaning: beginning of the message."""
+def _torque_array(torques: ArrayLike | None, lead: tuple[int, ...], n: int, meaning: str) -> Array:
+    """Return the torques (N, n) of a user's function, or raise ComputationError.
+
+    lead: () or (N,), the first axis of several runs; meaning: beginning of the message
+    """
     if torques is None:
         raise ComputationError(f"{meaning}; it returned None")
     try:
         values = np.asarray(torques, dtype=float)
     except (TypeError, ValueError):
         raise ComputationError(f"{meaning}; it returned {type(torques).__name__}") from None
-    if values.shape != (n,) and not (n == 1 and values.shape == ()):
+    if values.shape != (*lead, n) and not (n == 1 and values.shape == lead):
         raise ComputationError(f"{meaning}; it returned an array of shape {values.shape}")
-    return values
+    return values.reshape(-1, n)
 
 
 # sampled laws -----------------------------------------------------------------------------------------------------------
