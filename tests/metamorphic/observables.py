@@ -90,7 +90,8 @@ def reaching(model, s, link):
     if not len(sizes) or sizes[-1] < REGULAR * sizes[0]:
         return np.zeros(model.nv)
     target = ld.link_pose(model, ld.integrate(model, s.q, 0.02 * s.step), link)
-    solution = ld.inverse_kinematics(model, {link: target}, s.q, restarts=0, limits=False)
+    # by default, an error of 1e-10 ends the search, which amplifies to 1e-8 in q
+    solution = ld.inverse_kinematics(model, {link: target}, s.q, restarts=0, limits=False, tolerance=1e-12)
     assert solution.reached
     return ld.difference(model, s.q, solution.q)
 
