@@ -80,13 +80,13 @@ class BlockController:
         valid = np.ones(len(values), dtype=bool)
         steps = np.searchsorted(grid.clocks[:-1, 1], self.due)
         for taken, (s, end) in zip(self.taken, pairwise([*steps.tolist(), grid.steps]), strict=True):
-            runs: Mask = states.ended < 0
+            runs = np.asarray(states.ended < 0)
             q, v = (np.where(runs[:, None], x, rest) for x, rest in ((states.q, model.neutral()), (states.v, 0.0)))
             try:
                 torque = user_torques(model, sampling.function, float(taken), *measured_states(self.sampled, q, v))
             except ComputationError:                             # computed individually, each run gives its error
                 return np.zeros(len(values), dtype=bool)
-            is_finite = np.isfinite(torque).all(axis=1)
+            is_finite: Mask = np.asarray(np.isfinite(torque).all(axis=1))
             valid &= is_finite | ~runs
             torque = acting_torques(self.sampled, np.where(is_finite[:, None], torque, 0.0))
             values[:, self.places] = torque[:, self.inputs]
