@@ -156,6 +156,20 @@ def test_whole_turns_make_no_other_assembly():
     assert abs(search.turned_distance(q, [-3.1, -3.0, 0.4]) - (2 * math.pi - 6.2)) < 1e-12
 
 
+def test_half_turns_of_legs_make_no_other_assembly():
+    """Legs between universal and ball joints turn about their lines: 12 searches gave 12 assemblies with equal poses."""
+    robot = ld.load_description("robots/stewart.yaml")
+    joints = [replace(joint, coordinates=tuple(replace(x, lower=-math.inf, upper=math.inf) for x in joint.coordinates))
+              if joint.type == "universal" else joint for joint in robot.joints]
+    model = ld.build(replace(robot, joints=tuple(joints)))
+    guess = ld.assemble(model, model.neutral()).q
+    results = ld.assemblies(model, guess, fixed=["leg_*"], searches=12)
+    poses = np.array([ld.link_pose(model, each.q, "platform") for each in results])
+    apart = np.abs(poses[:, None] - poses).max(axis=(2, 3)) + np.eye(len(poses))
+    assert len(poses) > 3 and apart.min() > 0.1
+    assert [each.moved for each in results] == sorted(each.moved for each in results)
+
+
 def test_assemblies_stay_within_joint_limits():
     low, high = sorted(apart(psi, 0.0) * np.sign(math.sin(psi)) for psi in freudenstein(0.7))
     results = ld.assemblies(ld.build(four_bar(limits=(0.0, 3.0))), {"crank": 0.7}, fixed=["crank"], searches=12)

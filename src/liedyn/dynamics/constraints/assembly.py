@@ -13,7 +13,9 @@ from liedyn.dynamics.constraints.branch_search import BranchSearch, Solution
 from liedyn.dynamics.constraints.constraints import check_has_constraints
 from liedyn.dynamics.constraints.mobility import Mobility, freer_coordinates, mobility, scaled_jacobian
 from liedyn.dynamics.constraints.rank import scaled_rank
+from liedyn.dynamics.kinematics import link_pose
 from liedyn.dynamics.manifold import generator_of_seed
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import NameLookupError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.model.description import ONE_DOF
@@ -22,6 +24,7 @@ from liedyn.model.name_patterns import matching_names, values_by_name
 
 # rad or lengths, up to whole turns: assemblies that are closer are the same one. Sliding to the nearest ends within it
 _SAME_ASSEMBLY = 1e-3
+_OWN_POINTS = 2          # of a link, at which nothing else is connected: its origin and its centre of mass
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,13 +175,17 @@ def assemblies(model: Model, q_guess: ArrayLike | Mapping[str, ArrayLike] | None
     guess, rng = configuration(model, q_guess), generator_of_seed(seed, 2)
     search = BranchSearch(model, coordinate_mask(model, fixed), constraint_motion, tolerance=tolerance)
     results: list[Assembly] = []
-    best = None
+    best, places = None, _Places(search)
     for k in range(searches):
         solution = search.close(search.within(guess) if k == 0 else search.random_start(guess, rng))
         if solution.closed:
             steps, solution = solution.steps, search.slide_to_nearest(search.unwind(solution, guess), guess)
-            if all(search.turned_distance(solution.q, other.q) > _SAME_ASSEMBLY for other in results):
+            same = [j for j, other in enumerate(results) if search.turned_distance(solution.q, other.q) <= _SAME_ASSEMBLY
+                    or places.are_equal(solution.q, other.q)]
+            if not same:
                 results.append(_assembly(search, solution, guess, steps, k, seed))
+            elif search.distance(solution.q, guess) < results[same[0]].moved - _SAME_ASSEMBLY:
+                results[same[0]] = _assembly(search, solution, guess, steps, k, seed)
         best = solution if best is None or solution.size < best.size else best
     if not results:
         assert best is not None
@@ -186,6 +193,37 @@ def assemblies(model: Model, q_guess: ArrayLike | Mapping[str, ArrayLike] | None
     results.sort(key=lambda each: (round(each.moved, 6), *each.q.round(6)))
     usual = max(results, key=lambda each: each.mobility.rank)
     return tuple(with_degenerate(model, each, usual.q, constraint_motion) for each in results)
+
+
+class _Places:
+    """Places of links, by which assemblies are compared in which only joints with several axes have other coordinates.
+
+    Such joints have two sets of angles for a pose. A universal joint has two for a direction: a leg between it and a ball
+    joint is then turned by half a turn about its line, which moves no point at which the leg is connected.
+    """
+
+    def __init__(self, search: BranchSearch):
+        self.search, model, robot = search, search.model, search.model.description
+        self.length = model_scales(model).length
+        self.single = np.zeros(model.nv, dtype=bool)
+        for joint in model.joints:
+            self.single[joint.v] = joint.kind == ONE_DOF and joint.v.stop - joint.v.start == 1
+        ends = [(joint.parent, joint.origin) for joint in robot.joints]
+        ends += [end for loop in robot.loops for end in ((loop.a, loop.pose_a), (loop.b, loop.pose_b))]
+        ends += [end for element in robot.elements for end in ((element.a, element.pose_a), (element.b, element.pose_b))]
+        self.points = {link.name: np.array([(0.0, 0.0, 0.0), link.com, *(frame.translation for name, frame in ends
+                                                                      if name == link.name)]) for link in robot.links}
+
+    def are_equal(self, q: Array, other: Array) -> bool:
+        """Return whether coordinates of single axes agree, and of each link the pose, or the points at which it is connected."""
+        if self.single.all() or self.search.turned_distance(q, other, self.single) > _SAME_ASSEMBLY:
+            return False
+        for name, points in self.points.items():
+            change = (link_pose(self.search.model, q, name) - link_pose(self.search.model, other, name))[:3]
+            moved = np.abs(points @ change[:, :3].T + change[:, 3]).max() > _SAME_ASSEMBLY * self.length
+            if moved or (len(points) == _OWN_POINTS and np.abs(change[:, :3]).max() > _SAME_ASSEMBLY):
+                return False
+        return True
 
 
 def with_degenerate(model: Model, assembly: Assembly, usual_q: Array,

@@ -145,10 +145,10 @@ class BranchSearch:
         q[self.place] = low + (high - low) * rng.random(len(self.place))
         return q
 
-    def turned_distance(self, q: Array, other: Array) -> float:
-        """Return the distance from q to `other`, without whole turns of joints."""
+    def turned_distance(self, q: Array, other: Array, selected: Mask | slice = slice(None)) -> float:
+        """Return the distance from q to `other` in the selected coordinates, without whole turns of joints."""
         x = difference(self.model, q, other) / self.unit
-        return float(np.linalg.norm(np.where(self.turns, x - 2 * np.pi * np.round(x / (2 * np.pi)), x)))
+        return float(np.linalg.norm(np.where(self.turns, x - 2 * np.pi * np.round(x / (2 * np.pi)), x)[selected]))
 
     def _random_near(self, q: Array, spread: float, rng: np.random.Generator) -> Array:
         x = spread * self.unit * rng.standard_normal(self.model.nv)
