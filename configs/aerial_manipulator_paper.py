@@ -218,7 +218,7 @@ def measure_growth(quick: bool, progress: Progress) -> Iterator[Cost]:
     """Ours against the number of bodies and against the order; the authors' as multiples of rnea's time here."""
     lengths, orders, bodies, few = higher_order.LENGTHS, range(13), 20, {}
     if quick:
-        lengths, orders, bodies, few = (2, 4), range(3), 4, {"repeats": 3, "states": 8}
+        lengths, orders, bodies, few = (1, 2), range(3), 2, {"repeats": 3, "states": 8}
     for how, words in HOW.items():
         with progress.stage(f"cost against the number of bodies, {words}"):
             for what, times in higher_order.by_bodies(how, lengths, **few).items():
