@@ -420,3 +420,18 @@ def test_zero_offsets_are_common_to_the_recordings_and_to_the_test(chain):
     assert (replace(result, zero_offsets={}).validate(other).residual > 0.05).any()
     contradicting = ld.consistent_parameters(fits).warnings
     assert any("different zero offsets of the encoders of p" in str(warning) for warning in contradicting)
+
+
+def test_scales_of_torques_are_common_to_the_recordings_and_to_the_test(chain):
+    q, v, a = motion_of(chain)
+    tau = (ld.inverse_dynamics(chain, q, v, a) + 1e-3 * np.random.default_rng(1).standard_normal(q.shape)) * [1.2, 1.0]
+    result = ld.consistent_parameters(ld.identify(chain, T, q, tau, v=v, a=a, torque_scales="p", fixed="*.two"))
+    value, deviation = result.torque_scales["p"]
+    assert abs(value - 1.2) < 5.0 * deviation < 0.05
+    k = result.names.index("mass.two")
+    assert result.deviations[k] == 0.0 and result.values[k] == result.prior[k]           # known in the fit, and so here
+    other = ld.trajectory_of(chain, T, q, v, a, tau)
+    assert (result.validate(other).explained > 0.999).all()
+    assert replace(result, torque_scales={}).validate(other).explained[0] < 0.99
+    with pytest.raises(ld.UsageError, match="fits are of different robots, gravities or parameters"):
+        ld.consistent_parameters([ld.identify(chain, T, q, tau, v=v, a=a, fixed=fixed) for fixed in ((), "*.two")])

@@ -8,7 +8,7 @@ import pytest
 
 import liedyn as ld
 from bridge import file_of
-from liedyn.analysis.nonlinear_parameters import zero_offsets_to_estimate, zero_shift
+from liedyn.analysis.nonlinear_parameters import starting_point, zero_shift
 from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory, write_trajectory
 from liedyn.report.result_summary import parameter_text
@@ -920,7 +920,7 @@ def test_derivatives_by_zero_offsets_are_exact(tmp_path):
     model, rng = ld.load(tmp_path / "coupled.yaml"), np.random.default_rng(0)
     joints = ("damping", "stiffness")
     base = ld.base_parameters(model, passive=True, joints=joints)
-    point = zero_offsets_to_estimate(model, base, "*")
+    point = starting_point(model, base, "*")
     assert point.names == ("zero_offset.j", "zero_offset.l") and point.units == ("rad", "m")
     point = dataclasses.replace(point, change=rng.standard_normal(len(base)))
     q, v, a = rng.standard_normal((3, 1, 3))
@@ -931,7 +931,7 @@ def test_derivatives_by_zero_offsets_are_exact(tmp_path):
         Y = N.T @ ld.regressor(model.spanning_tree(), *state, passive=True, joints=joints)[:, :, base.columns]
         return (ld.inverse_dynamics(model, *state, f_ext=f_ext) + Y @ point.change)[0]
 
-    columns = point.columns(base, *follow_couplings(model, q, v, a), f_ext, True, joints)[0]
+    columns = point.columns(base, follow_couplings(model, q, v, a), f_ext, True, joints, np.zeros((1, 3)))[0]
     differences = np.stack([(force(h) - force(-h)) / 2e-5 for h in 1e-5 * np.eye(2)], axis=1)
     np.testing.assert_allclose(columns, differences, rtol=0, atol=1e-7 * np.abs(columns).max())
 
@@ -952,3 +952,47 @@ def test_zero_offsets_of_joints_that_have_none(tmp_path):
     for name in ("k", "m"):                                         # a follower has no encoder
         with pytest.raises(ld.UsageError, match=f"no joint with one independent coordinate matches '{name}'; the names are j, l"):
             ld.identify(model, np.arange(20.0), zero, zero, zero_offsets=[name])
+
+
+# scales of torques --------------------------------------------------------------------------------------------------
+SCALES = {"j1": 1.1, "j2": 0.7, "j3": -1.3}
+
+
+def scaled_arm(arm, names, seed=0):
+    """Recording of the arm with noise of 1e-3 N m, whose torques of some joints have the wrong scales."""
+    model, t, q, v, tau = arm
+    a = np.gradient(v, t, axis=0)
+    tau = ld.inverse_dynamics(model, q, v, a) + 1e-3 * np.random.default_rng(seed).standard_normal(tau.shape)
+    return model, {"t": t, "q": q, "v": v, "a": a, "tau": tau * [SCALES[name] if name in names else 1.0 for name in SCALES],
+                   "smooth": None}
+
+
+@pytest.mark.parametrize("names, fixed", [(["j2"], ()), (["j1", "j3"], ()), ("*", ["*.c"]), ("*", ["*.b"])])
+def test_scales_of_torques_are_found(arm, names, fixed):
+    """By other torques that are right, or by a link that is known."""
+    model, recording = scaled_arm(arm, SCALES if names == "*" else names)
+    fit = ld.identify(model, **recording, torque_scales=names, fixed=fixed)
+    found = fit.nonlinear.of("torque_scale")
+    assert list(found) == [name for name in SCALES if names == "*" or name in names] and fit.nonlinear.units[0] == "1"
+    errors = np.array([(value - SCALES[name]) / deviation for name, (value, deviation) in found.items()])
+    assert np.abs(errors).max() < 5.0 and all(deviation < 0.05 for _, deviation in found.values()), found
+    assert (off(fit)[unbiased(fit)] < 5.0).all() and fit.base.fixed == tuple(
+        name for name in fit.base.parameters.names if fixed and name.endswith(f".{fixed[0][-1]}"))
+    assert "estimated: " in fit.premise and "a common scale" not in fit.premise
+    assert all(name not in fit.base.fixed for name in fit.names)
+
+
+def test_a_common_scale_is_not_determined(arm):
+    model, recording = scaled_arm(arm, SCALES)
+    with pytest.raises(ld.UsageError, match="scales of the torques of j1, j2, j3 are not determined: they have"):
+        ld.identify(model, **recording, torque_scales="*")
+
+
+def test_zero_offsets_and_scales_together(arm):
+    """Each has the derivatives of the other: scaled columns of offsets, and forces without them."""
+    model, recording = scaled_arm(arm, ["j2"])
+    recording["q"] = recording["q"] + [0.0, 0.04, 0.0]
+    found = ld.identify(model, **recording, torque_scales=["j2"], zero_offsets=["j2"]).nonlinear
+    expected = {"zero_offset.j2": 0.04, "torque_scale.j2": 0.7}
+    assert found.names == tuple(expected) and (np.abs(found.values - list(expected.values())) < 5.0 * found.deviations).all()
+    assert (found.deviations < 0.02).all()

@@ -91,6 +91,17 @@ def test_only_a_link_its_weight_and_the_mass_of_the_robot(folder):
     assert not list(folder.glob("*/parameters.json"))
 
 
+def test_scales_of_torques(folder):
+    arguments = ("identify", "bars.yaml", "first.csv", "--torque-scale", "hip", "--fixed", "*.lower", "-o", "out")
+    rows = [line.split() for line in ok(*arguments).stdout.splitlines() if line.startswith("torque_scale.")]
+    report = json.loads(Path("out/parameters.json").read_text())
+    assert [row[:2] for row in rows] == 2 * [["torque_scale.hip", "1"]]
+    assert report["torque_scales"]["hip"]["deviation"] < 0.1 and rows[1][2] == f"{report['torque_scales']['hip']['value']:.5g}"
+    fixed = {one["name"]: one["deviation"] for one in report["parameters"]}
+    assert fixed["mass.lower"] == fixed["Izz.lower"] == 0.0 and fixed["hx.upper"] > 0.0
+    assert "mass.lower" not in ok("parameters", "bars.yaml", "--fixed", "*.lower", "-v").stdout
+
+
 def test_weights_fixed_and_known_values_and_equal_links(folder):
     options = ("--weight", "second.csv=1e-9", "--fixed", "damping.*", "--prior", "mass.upper=1.2,0.001", "--json")
     report = json.loads(ok("identify", "bars.yaml", "first.csv", "second.csv", *options).stdout)
@@ -146,7 +157,9 @@ def test_zero_offsets_of_encoders(folder):
     cells = dict(zip(table[0].split(","), table[-1].split(","), strict=True))
     assert cells["name"] == "zero_offset.hip" and float(cells["estimate"]) == pytest.approx(0.05, abs=0.02)
     for arguments, message in ((["--from", "first.csv", "--zero-offset", "hop"], "matches 'hop'; did you mean hip?"),
-                               (["--zero-offset", "hip"], "--zero-offset requires --from")):
+                               (["--zero-offset", "hip"], "--zero-offset requires --from"),
+                               (["--torque-scale", "hip"], "--torque-scale requires --from"),
+                               (["--from", "first.csv", "--torque-scale", "*"], "of hip, knee are not determined")):
         refused = run("parameters", "bars.yaml", *arguments)
         assert refused.exit_code == 2 and message in " ".join(refused.stderr.split())
 

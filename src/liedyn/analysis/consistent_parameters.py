@@ -25,12 +25,11 @@ from liedyn.analysis.identification import (
     prepared,
     recorded_motion,
 )
-from liedyn.analysis.nonlinear_parameters import ZERO_OFFSET, zero_shift
+from liedyn.analysis.nonlinear_parameters import TORQUE_SCALE, ZERO_OFFSET, zero_shift
 from liedyn.analysis.parameter_constraints import (
     EqualLinks,
     check_estimated,
     equal_links,
-    fixed_parameters,
     groups_of,
     prior_equations,
 )
@@ -41,6 +40,7 @@ from liedyn.dynamics.inertial_parameters import (
     TOLERANCE,
     BaseParameters,
     InertialParameters,
+    fixed_parameters,
     inertial_parameters,
 )
 from liedyn.dynamics.scales import model_scales
@@ -90,8 +90,8 @@ class ConsistentParameters(Immutable):
                  recordings count as their common estimate
     expected_misfit  number of base parameters in `misfit` that the recordings determine
     prior_weight weight of the robot file
-    zero_offsets  {coordinate: (zero offset of the encoder, standard deviation)} [rad | m], common to all recordings. They are not
-                 part of a robot
+    zero_offsets, torque_scales  {coordinate: (value, standard deviation)}: zero offsets of encoders [rad | m], and ratios of
+                 measured to true torques, common to all recordings. They are not part of a robot
     changes      arguments of `Model.with_changes` with the parameters that were estimated, for the robot file, whose gravity and
                  armatures may differ from those of a recording
     warnings     what a person should know before using the model
@@ -117,6 +117,7 @@ class ConsistentParameters(Immutable):
     expected_misfit: int
     prior_weight: float
     zero_offsets: dict[str, tuple[float, float]]
+    torque_scales: dict[str, tuple[float, float]]
     changes: dict[str, Any]
     warnings: tuple[LiedynWarning, ...]
 
@@ -145,7 +146,7 @@ class ConsistentParameters(Immutable):
     def validate(self, recording: str | PathLike[str] | Trajectory, *, smooth: float | str | None = "auto") -> Validation:
         """Compare measured forces of another recording with those of the parameters, and with those of the robot file.
 
-        `zero_offsets` of encoders are subtracted from the positions first.
+        `zero_offsets` of encoders are subtracted from the positions first, and torques are divided by `torque_scales`.
 
         Parameters
         ----------
@@ -166,7 +167,10 @@ class ConsistentParameters(Immutable):
         kinds = tuple(kind for kind in JOINT_PARAMETERS if any(name.startswith(f"{kind}.") for name in self.names))
         options = IdentificationOptions(kinds, offset=False, smooth=check_smooth(smooth), tolerance=TOLERANCE)
         model, source, motion = recorded_motion(self.model, source, None, options)
-        motion = replace(motion, q=motion.q - zero_shift(model, {name: x for name, (x, _) in self.zero_offsets.items()}))
+        assert motion.tau is not None                          # checked by `recorded_motion`
+        scales = np.array([self.torque_scales.get(name, (1.0, 0.0))[0] for name in model.v_names])
+        motion = replace(motion, q=motion.q - zero_shift(model, {name: x for name, (x, _) in self.zero_offsets.items()}),
+                         tau=motion.tau / scales)
         with naming(source):
             equations = prepared(model, source.t, motion, options, source)
         rows, raw = equations.rows, equations.raw
@@ -300,7 +304,7 @@ def consistent_parameters(
                          "what the recordings do not determine")
     model, base = fits[0].model, fits[0].base
     names = base.parameters.names
-    file = _prior_of(model, base, only, fixed_parameters(names, fixed))
+    file = _prior_of(model, base, only, fixed_parameters(names, fixed) | np.isin(names, base.fixed))
     estimated: Mask = np.asarray(file.T.any(axis=1))
     known = _Knowledge(*prior_equations(names, base.sizes, estimated, prior or {}), equal_links(names, equal or {}), total_mass)
     problem = _problem_of(fits, file, known)
@@ -312,16 +316,17 @@ def consistent_parameters(
     data_share = np.clip(1.0 - np.divide(variance, alone, out=np.ones_like(alone), where=alone > 0.0), 0.0, 1.0)
     misfit = float(np.sum((problem.A @ u - problem.d)[:problem.of_fits]**2)) + problem.fixed
     count = int(np.isfinite([fit.deviations for fit in fits]).any(axis=0).sum())
-    zero_offsets = _common_zero_offsets(fits)
+    zero_offsets, torque_scales = (_common(fits, kind) for kind in (ZERO_OFFSET, TORQUE_SCALE))
     warnings = [*file.warnings, *_repetition_warnings(fits), *_contradiction_warnings(fits),
-                *_zero_offset_warnings(fits, zero_offsets, model),
+                *_differing_warnings(fits, {ZERO_OFFSET: zero_offsets, TORQUE_SCALE: torque_scales}),
+                *_zero_offset_warnings(zero_offsets, model),
                 *_misfit_warnings(misfit, count, prior_weight),
                 *_offset_warnings(base.parameters.names, values, np.sqrt(variance))]
     changes = file.changes(values)
     result = ConsistentParameters(model.with_changes(**changes),
                                   InertialParameters(values, base.parameters.names, base.parameters.units),
                                   base.parameters.values, covariance, data_share, misfit, count, float(prior_weight),
-                                  zero_offsets, changes, tuple(warnings))
+                                  zero_offsets, torque_scales, changes, tuple(warnings))
     warn(result.warnings)
     return result
 
@@ -332,7 +337,8 @@ def _check_fits(fits: Sequence[Identification]) -> None:
         raise UsageError("there is no fit: expected at least one result of identify")
     first = fits[0]
     for fit in fits[1:]:
-        if fit.base.parameters.names != first.base.parameters.names or fit.model != first.model:
+        if (fit.base.parameters.names != first.base.parameters.names or fit.base.fixed != first.base.fixed
+                or fit.model != first.model):
             raise UsageError("the fits are of different robots, gravities or parameters: expected fits of one robot with the "
                              "same joint parameters")
 
@@ -371,30 +377,35 @@ def _contradiction_warnings(fits: Sequence[Identification]) -> Iterator[LiedynWa
                             "deviations do not contain an error, such as that of the scale of a torque; compare the fits")
 
 
-def _common_zero_offsets(fits: Sequence[Identification]) -> dict[str, tuple[float, float]]:
-    """Return the common zero offsets of encoders and their deviations: means weighted by the inverse variances of the fits."""
+def _common(fits: Sequence[Identification], kind: str) -> dict[str, tuple[float, float]]:
+    """Return common nonlinear parameters of a kind and their deviations: means weighted by the inverse variances of the fits."""
     estimates: dict[str, list[tuple[float, float]]] = {}
     for fit in fits:
-        for name, estimate in fit.nonlinear.of(ZERO_OFFSET).items():
+        for name, estimate in fit.nonlinear.of(kind).items():
             estimates.setdefault(name, []).append(estimate)
-    zero_offsets = {}
+    common = {}
     for name, pairs in estimates.items():
         x, s = np.array(pairs).T
         weights = 1.0 / np.maximum(s, _EXACT)**2
-        zero_offsets[name] = float(weights @ x / weights.sum()), float(weights.sum()**-0.5)
-    return zero_offsets
+        common[name] = float(weights @ x / weights.sum()), float(weights.sum()**-0.5)
+    return common
 
 
-def _zero_offset_warnings(fits: Sequence[Identification], zero_offsets: dict[str, tuple[float, float]],
-                   model: Model) -> Iterator[LiedynWarning]:
-    """Return warnings about zero offsets that differ between recordings, and about those that are not zero."""
-    differing = [name for name, (common, s) in zero_offsets.items() if any(
-        abs(x - common) > _UNLIKELY * max(deviation, s) for fit in fits for x, deviation in [fit.nonlinear.of(ZERO_OFFSET).get(
-            name, (common, s))])]
-    if differing:
-        yield LiedynWarning("recordings-contradict", f"the recordings have different zero offsets of the encoders of "
-                            f"{list_names(differing, 6)}: their common values are not those of any; use recordings between which "
-                            "the encoders were not calibrated")
+def _differing_warnings(fits: Sequence[Identification],
+                        common: Mapping[str, Mapping[str, tuple[float, float]]]) -> Iterator[LiedynWarning]:
+    """Return a warning about nonlinear parameters that differ from the common ones {kind: {coordinate: (value, deviation)}}."""
+    for kind, subject in ((ZERO_OFFSET, "zero offsets of the encoders"), (TORQUE_SCALE, "scales of the torques")):
+        differing = [name for name, (mean, s) in common[kind].items() if any(
+            abs(x - mean) > _UNLIKELY * max(deviation, s)
+            for fit in fits for x, deviation in [fit.nonlinear.of(kind).get(name, (mean, s))])]
+        if differing:
+            yield LiedynWarning("recordings-contradict", f"the recordings have different {subject} of "
+                                f"{list_names(differing, 6)}: their common values are those of none; use recordings between "
+                                "which nothing was calibrated")
+
+
+def _zero_offset_warnings(zero_offsets: Mapping[str, tuple[float, float]], model: Model) -> Iterator[LiedynWarning]:
+    """Return a warning about encoders with a zero offset."""
     units = dict(zip(model.v_names, model.v_units, strict=True))
     wrong = [f"{name} {x:.4g} {units[name]}" for name, (x, s) in zero_offsets.items() if abs(x) > _CLEAR * s]
     if wrong:

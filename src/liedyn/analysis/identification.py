@@ -12,7 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.analysis.column_repairs import MisfittingMotion, repair_warnings
-from liedyn.analysis.nonlinear_parameters import LinearizationPoint, NonlinearParameters, zero_offsets_to_estimate
+from liedyn.analysis.nonlinear_parameters import (
+    TORQUE_SCALE,
+    ZERO_OFFSET,
+    LinearizationPoint,
+    NonlinearParameters,
+    starting_point,
+)
 from liedyn.analysis.numerical_differentiation import ROUNDING
 from liedyn.analysis.numerical_differentiation import noise as noise_of
 from liedyn.analysis.recorded_motion import (
@@ -205,12 +211,14 @@ class Identification(Immutable):
     def premise(self) -> str:
         """Assumption of the values and deviations about the measured torques, and how far the fit has tested it."""
         tested = [f"{joint.joint} {100 * joint.scale:.2g} %" for joint in self.joints if joint.scale < 1.0]
-        untested = [joint.joint for joint in self.joints if joint.measured and not joint.scale < 1.0]
+        estimated = self.nonlinear.of(TORQUE_SCALE)
+        untested = [joint.joint for joint in self.joints
+                    if joint.measured and not joint.scale < 1.0 and joint.joint not in estimated]
         known = "; ".join([*([f"tested to {list_names(tested, 6)}"] if tested else []),
-                           *([f"not tested: {list_names(untested, 6)}"] if untested else [])])
-        return (f"values and deviations are valid if the scales of the measured torques are right ({known}; a common scale "
-                "cannot be "
-                "tested)")
+                           *([f"not tested: {list_names(untested, 6)}"] if untested else []),
+                           *([f"estimated: {list_names([*estimated], 6)}"] if estimated else [])])
+        common = "" if estimated else "; a common scale cannot be tested"
+        return (f"values and deviations are valid if the scales of the measured torques are right ({known}{common})")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -233,7 +241,8 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
         model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: ArrayLike | None = None,
         tau: ArrayLike | None = None, *, v: ArrayLike | None = None, a: ArrayLike | None = None,
         f_ext: Wrenches | None = None, passive: bool | None = None, joints: Sequence[str] | None = None,
-        offset: bool = True, zero_offsets: str | Sequence[str] = (), smooth: float | str | None = "auto",
+        offset: bool = True, fixed: str | Sequence[str] = (), zero_offsets: str | Sequence[str] = (),
+        torque_scales: str | Sequence[str] = (), smooth: float | str | None = "auto",
         tolerance: float | None = None) -> Identification:
     """Estimate the base parameters of a model from a recorded motion and its generalized forces.
 
@@ -263,9 +272,14 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
         Joint parameters to estimate; default: those that the model has.
     offset : bool
         Whether a constant torque of each joint is estimated, too (parameters offset.<coordinate>).
+    fixed : names or patterns of parameters
+        Known parameters, which keep the values of the robot file: "damping.elbow", or all ten parameters of a link, "*.hand".
     zero_offsets : names or patterns of joints
         Joints whose encoder may have a zero offset, which is estimated, too (`Identification.nonlinear`): its reading where the
         joint of the robot file is at zero. Followers of couplings have none.
+    torque_scales : names or patterns of joints
+        Joints whose measured torque may have a wrong scale, such as the torque constant of a motor. The ratio of the measured to
+        the true torque is estimated, too. A common factor of all torques is determined only if parameters are known (`fixed`).
     smooth : "auto", float or None
         How v and a are derived where they are missing: by least-squares splines with this knot spacing [s], or "auto": the
         spacing for which the estimated error of a is minimal. None: by splines through every row, which magnify noise.
@@ -281,9 +295,10 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     TrajectoryError
         Without measured forces, or with fewer equations than parameters.
     UsageError
-        For springs, damping or friction in `joints` if they did not act, and for a pattern in `zero_offsets` without match.
+        For springs, damping or friction in `joints` if they did not act, for a pattern in `zero_offsets` or `torque_scales`
+        without match, and for scales of torques that the recording does not determine.
     ComputationError
-        If the iteration for `zero_offsets` does not converge.
+        If the iteration for `zero_offsets` and `torque_scales` does not converge.
     ShapeError, ConfigurationError, NameLookupError
 
     Notes
@@ -311,7 +326,7 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     array([ 0.   , -1.5  ,  1.333,  0.   , -0.5  ,  0.333,  0.   ,  0.   ])
     """
     options = IdentificationOptions(joints, offset, check_smooth(smooth), TOLERANCE if tolerance is None else tolerance,
-                                    zero_offsets)
+                                    fixed, zero_offsets, torque_scales)
     source = read_trajectory(os.fspath(t)) if isinstance(t, (str, PathLike)) else t
     if isinstance(source, Trajectory):
         if any(x is not None for x in (q, tau, v, a, f_ext)):
@@ -373,7 +388,9 @@ class IdentificationOptions:
     offset: bool
     smooth: float | str | None
     tolerance: float
+    fixed: str | Sequence[str] = ()
     zero_offsets: str | Sequence[str] = ()
+    torque_scales: str | Sequence[str] = ()
 
 
 def check_smooth(smooth: float | str | None) -> float | str | None:
@@ -413,7 +430,7 @@ def prepared(model: Model, t: Array, motion: RecordedArrays, options: Identifica
             f"{list_names(inactive, 6)} did not act in this recording (passive is False) and cannot be estimated: omit it "
             "from the joint parameters, or use passive=True, the comment `# passive: true` of a file")
     columns = (*kinds, "offset") if options.offset and "offset" not in kinds else kinds
-    base = base_parameters(model, passive=motion.passive, joints=columns, tolerance=options.tolerance)
+    base = base_parameters(model, passive=motion.passive, joints=columns, fixed=options.fixed, tolerance=options.tolerance)
     if motion.v is None:
         q, unwrapping = unwrapped(model, motion.q)
         motion = replace(motion, q=q, warnings=(*motion.warnings, *unwrapping))
@@ -429,7 +446,7 @@ def prepared(model: Model, t: Array, motion: RecordedArrays, options: Identifica
     faults = [warning for warning in signal_warnings(model, t, motion.q, tau, derived=motion.v is None or motion.a is None)
               if warning.code not in known]
     samples, warnings = noisy_samples(model, t, motion, options.smooth)
-    rows = RegressorRows(model, base, motion, tau, samples, columns, ~missing, zero_offsets_to_estimate(model, base, ()))
+    rows = RegressorRows(model, base, motion, tau, samples, columns, ~missing, starting_point(model, base))
     raw = rows.equations()
     constant = _unlikely_constants(model, base, tau[samples.inner], raw, "offset" in columns) & ~missing
     used = ~(missing | constant)
@@ -443,7 +460,7 @@ def _identify(model: Model, t: Array, recorded: RecordedArrays, options: Identif
     """Estimate the base parameters from a motion at times t (N,) with generalized forces. source: what it was read from."""
     kinds, rows, raw, tau, motion, warnings = prepared(model, t, recorded, options, source)
     base, samples, used = rows.base, rows.samples, rows.used
-    point = zero_offsets_to_estimate(model, base, options.zero_offsets)
+    point = starting_point(model, base, options.zero_offsets, options.torque_scales)
     b, columns = len(base), len(base) + len(point.names)
     if equation_count(raw) < columns:
         raise TrajectoryError("the trajectory is too short for the number of parameters",
@@ -510,7 +527,8 @@ def _iterated(rows: RegressorRows, linear: Array, point: LinearizationPoint,
         steps, deviations = solution.x[b:], np.sqrt((solution.root**2).sum(axis=1))[b:]
         blind: Mask = np.asarray(solution.blind[b:], dtype=bool)
         done = bool((np.abs(steps) <= np.maximum(_SMALL_STEP * deviations, ROUNDING * point.sizes)).all())
-        omitted = blind if blind.any() or not (done or count == _STEPS) else deviations > _VAGUE * point.sizes
+        omitted = blind if blind.any() or not (done or count == _STEPS) else deviations > _VAGUE * point.limited
+        _check_scales(point.names, omitted)
         if omitted.any():
             undetermined |= {name: MIXED if solution.mixed[b + k] or not blind[k] else UNSEEN
                              for k, name in enumerate(point.names) if omitted[k]}
@@ -518,12 +536,21 @@ def _iterated(rows: RegressorRows, linear: Array, point: LinearizationPoint,
         elif done:
             return rows, raw, FilteredEquations(W, solution, min_noise), undetermined
         elif count == _STEPS:
-            raise ComputationError(f"the zero offsets of encoders were not found in {_STEPS} iterations: estimate them for fewer "
-                                   f"joints than {list_names([name.partition('.')[2] for name in point.names], 6)}, or check the "
-                                   "recording")
+            raise ComputationError(f"{list_names(point.names, 6)} were not found in {_STEPS} iterations: estimate fewer of them, "
+                                   "or check the recording")
         else:
-            factor = min(1.0, _LONGEST_STEP / max((np.abs(steps) / point.sizes).max(), _LONGEST_STEP))
+            factor = min(1.0, _LONGEST_STEP / max((np.abs(steps) / point.limited).max(), _LONGEST_STEP))
             point = point.moved(factor * steps, point.change + factor * (solution.x[:b] - point.change))
+
+
+def _check_scales(names: Sequence[str], omitted: Mask) -> None:
+    """Raise UsageError if scales of torques are among the parameters that are not determined."""
+    scales = [name.partition(".")[2] for name, is_omitted in zip(names, omitted, strict=True)
+              if is_omitted and name.startswith(f"{TORQUE_SCALE}.")]
+    if scales:
+        raise UsageError(f"the scales of the torques of {list_names(scales, 6)} are not determined: they have the same effect as "
+                         "a factor of masses and inertias; fix the parameters of a link that is known, such as a payload, or "
+                         "assume that the torque of another joint is right")
 
 
 def _nonlinear(point: LinearizationPoint, final: LinearizationPoint, undetermined: Mapping[str, str], values: Array,
@@ -542,7 +569,7 @@ def _zero_offset_warnings(nonlinear: NonlinearParameters) -> Iterator[LiedynWarn
                       "0.1 rad"}
     causes = [f"{list_names(names, 6)} ({reason})" for kind, reason in reasons.items() if (names := [
         name.partition(".")[2] for name, reliability in zip(nonlinear.names, nonlinear.verdicts, strict=True)
-        if reliability == kind])]
+        if reliability == kind and name.startswith(f"{ZERO_OFFSET}.")])]
     if causes:
         yield LiedynWarning("zero-offset-not-identifiable", f"zero offsets of the encoders of {' and of '.join(causes)} are not "
                             "identifiable from this recording, and are assumed to be zero")
@@ -587,8 +614,10 @@ class RegressorRows:
         f_ext = None if self.motion.f_ext is None else self.motion.f_ext[inner]
         q, v, a = self._moved(*self.samples.states(raised, added))
         Y, modelled = self._forces(q, v, a, f_ext)
-        columns = self.point.columns(self.base, q, v, a, f_ext, self.motion.passive, self.columns)
-        return np.concatenate([Y[:, :, self.base.columns], columns, (self.tau[inner] - modelled)[:, :, None]],
+        Y, scales = Y[:, :, self.base.columns], self.point.scales
+        columns = self.point.columns(self.base, (q, v, a), f_ext, self.motion.passive, self.columns,
+                                     modelled + Y @ self.point.change)
+        return np.concatenate([Y * scales[:, None], columns, (self.tau[inner] - scales * modelled)[:, :, None]],
                               axis=2) * self.used[:, None]
 
     def _moved(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
@@ -917,13 +946,13 @@ def parameters_of(  # noqa: PLR0913 - options of the command
         robot: str | Path | None, trajectory: str | Path | None = None, *, columns: str | None = None,
         bag: BagOptions | None = None, base: Base | None = None, strict: bool = False, ignore_mimic: bool = False,
         reading: ReadingOptions | None = None, joints: Sequence[str] = (), offset: bool = True,
-        zero_offsets: Sequence[str] = (), smooth: float | str | None = "auto",
-        tolerance: float | None = None) -> ParametersResult:
+        fixed: Sequence[str] = (), zero_offsets: Sequence[str] = (), torque_scales: Sequence[str] = (),
+        smooth: float | str | None = "auto", tolerance: float | None = None) -> ParametersResult:
     """Return the base parameters of a robot file, fitted to a trajectory file if one is given (with its base and gravity).
 
     columns, bag    map of the columns of the trajectory file, and how a ROS bag is read, as in `read_trajectory`
     joints          as in `base_parameters`; empty: those that the robot has; "none": none of them
-    offset, zero_offsets, smooth  as in `identify`
+    offset, fixed, zero_offsets, torque_scales, smooth  as in `identify`
     """
     kinds = None if not joints else tuple(kind for kind in joints if kind != "none")
     if trajectory is None:
@@ -932,11 +961,12 @@ def parameters_of(  # noqa: PLR0913 - options of the command
         model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, **(reading or {}))
         if not model.nv:
             raise ModelError(f"the robot {model.name} has no moving joint: no force depends on its parameters")
-        parameters = base_parameters(model, passive=True, joints=kinds, tolerance=TOLERANCE if tolerance is None else tolerance)
+        parameters = base_parameters(model, passive=True, joints=kinds, fixed=fixed,
+                                     tolerance=TOLERANCE if tolerance is None else tolerance)
         return ParametersResult(model, parameters, None, ())
     motion = read_trajectory(trajectory, columns=columns, **(bag or {}))
     model, warnings = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic, reading=reading)
-    identification = identify(model, motion, joints=kinds, offset=offset, zero_offsets=zero_offsets, smooth=smooth,
-                              tolerance=tolerance)
+    identification = identify(model, motion, joints=kinds, offset=offset, fixed=fixed, zero_offsets=zero_offsets,
+                              torque_scales=torque_scales, smooth=smooth, tolerance=tolerance)
     return ParametersResult(model, identification.base, identification,
                             tuple(WarningLog((*warnings, *identification.warnings))))

@@ -44,15 +44,16 @@ def identified_robot(  # noqa: PLR0913 - options of the command
         robot: str | Path, recordings: Sequence[str], *, validate: Sequence[str] = (), columns: str | None = None,
         bag: BagOptions | None = None, base: Base | None = None, strict: bool = False, ignore_mimic: bool = False,
         reading: ReadingOptions | None = None, joints: Sequence[str] = (), offset: bool = True,
-        zero_offsets: Sequence[str] = (), smooth: float | str | None = "auto", tolerance: float | None = None,
-        weights: Sequence[str] = (), prior_weight: float = 1.0, only: Sequence[str] | None = None, fixed: Sequence[str] = (),
-        prior: Sequence[str] = (), equal: Sequence[str] = (), total_mass: float | None = None) -> IdentifiedRobot:
+        zero_offsets: Sequence[str] = (), torque_scales: Sequence[str] = (), smooth: float | str | None = "auto",
+        tolerance: float | None = None, weights: Sequence[str] = (), prior_weight: float = 1.0,
+        only: Sequence[str] | None = None, fixed: Sequence[str] = (), prior: Sequence[str] = (), equal: Sequence[str] = (),
+        total_mass: float | None = None) -> IdentifiedRobot:
     """Return the robot of a robot file with the parameters of one or several recordings.
 
     columns, bag    map of the columns of the recordings, and how ROS bags are read, as in `read_trajectory`
     joints          as in `base_parameters`; empty: those that the robot has; "none": none of them
-    offset, zero_offsets, smooth  as in `identify`
-    prior_weight, only, fixed, total_mass  as in `consistent_parameters`
+    offset, fixed, zero_offsets, torque_scales, smooth  as in `identify`
+    prior_weight, only, total_mass  as in `consistent_parameters`
     weights, prior, equal  as there, as texts "second.csv=0.25", "mass.hand=0.73,0.01" and "left=right" or "left=right,y"
     validate        recordings for the test
     """
@@ -66,11 +67,12 @@ def identified_robot(  # noqa: PLR0913 - options of the command
     for motion, (model, messages) in zip(motions, robots, strict=True):
         warnings.extend(messages)
         if len(fits) < len(recordings):
-            fits.append(identify(model, motion, joints=kinds, offset=offset, zero_offsets=zero_offsets, smooth=smooth,
+            fits.append(identify(model, motion, joints=kinds, offset=offset, fixed=fixed, zero_offsets=zero_offsets,
+                                 torque_scales=torque_scales, smooth=smooth,
                                  tolerance=TOLERANCE if tolerance is None else tolerance))
             warnings.extend(fits[-1].warnings)
     consistent = consistent_parameters(fits, weights=weights_of_texts(weights, recordings), prior_weight=prior_weight, only=only,
-                                       fixed=fixed, prior=prior_of_texts(prior), equal=equal_of_texts(equal),
+                                       prior=prior_of_texts(prior), equal=equal_of_texts(equal),
                                        total_mass=total_mass)
     warnings.extend(consistent.warnings)
     order = (*range(len(recordings), len(motions)), *range(len(recordings)))

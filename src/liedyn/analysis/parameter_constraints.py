@@ -1,4 +1,4 @@
-"""What is known about the parameters of a robot apart from recordings: fixed and measured values, and equal or mirrored links."""
+"""What is known about the parameters of a robot apart from recordings: known values, and equal or mirrored links."""
 from __future__ import annotations
 
 import math
@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array, Mask
-from liedyn.dynamics.inertial_parameters import LINK_PARAMETERS
+from liedyn.dynamics.inertial_parameters import LINK_PARAMETERS, link_columns
 from liedyn.errors import UsageError, list_names, unknown_name
-from liedyn.model.name_patterns import matching_names, values_by_name
+from liedyn.model.name_patterns import values_by_name
 
-_COUNT = len(LINK_PARAMETERS)
 _AXES = "xyz"
 
 
@@ -22,23 +21,6 @@ class EqualLinks(NamedTuple):
     link: int
     other: int
     signs: Array
-
-
-def fixed_parameters(names: Sequence[str], patterns: str | Sequence[str]) -> Mask:
-    """Return (P,) bool: parameters with these names or patterns, such as "damping.elbow" or "*.hand".
-
-    Raises NameLookupError for a pattern without match, and UsageError for some of the ten parameters of a link only.
-    """
-    fixed = np.zeros(len(names), dtype=bool)
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        if not (matches := matching_names(pattern, names)):
-            raise unknown_name("parameter", pattern, names)
-        fixed |= np.isin(names, matches)
-    for link, k in _links(names).items():
-        if fixed[k:k + _COUNT].any() and not fixed[k:k + _COUNT].all():
-            raise UsageError(f"only some of the parameters of link {link} are fixed: fix all ten by {f'*.{link}'!r}, or give a "
-                             "prior value and deviation of single ones")
-    return fixed
 
 
 def prior_equations(names: Sequence[str], sizes: Array, estimated: Mask,
@@ -74,7 +56,7 @@ def equal_links(names: Sequence[str], equal: Mapping[str, str | Sequence[str]]) 
 
     Raises NameLookupError and UsageError.
     """
-    links, pairs, roots = _links(names), list[EqualLinks](), dict[str, str]()
+    links, pairs, roots = link_columns(names), list[EqualLinks](), dict[str, str]()
     for link, value in equal.items():
         pair = (value, "") if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else ()
         if len(pair) != 2 or pair[1] not in ("", *_AXES):
@@ -151,7 +133,7 @@ def groups_of(pairs: Sequence[EqualLinks]) -> list[dict[int, Array]]:
     groups: list[dict[int, Array]] = []
     remaining = list(pairs)
     while remaining:
-        group = {remaining[0].link: np.ones(_COUNT)}
+        group = {remaining[0].link: np.ones(len(LINK_PARAMETERS))}
         while near := [pair for pair in remaining if pair.link in group or pair.other in group]:
             for pair in near:
                 known, new = (pair.link, pair.other) if pair.link in group else (pair.other, pair.link)
@@ -159,11 +141,6 @@ def groups_of(pairs: Sequence[EqualLinks]) -> list[dict[int, Array]]:
             remaining = [pair for pair in remaining if all(pair is not each for each in near)]
         groups.append(group)
     return groups
-
-
-def _links(names: Sequence[str]) -> dict[str, int]:
-    """Return the first column of each link."""
-    return {name.partition(".")[2]: k for k, name in enumerate(names) if name.startswith(f"{LINK_PARAMETERS[0]}.")}
 
 
 def _root(name: str, roots: Mapping[str, str]) -> str:

@@ -227,8 +227,14 @@ _FIT_OPTIONS = (
                       "that the robot file has."),
     click.option("--offset/--no-offset", default=True, show_default=True,
                  help="Also estimate a constant torque of each joint from recordings."),
+    click.option("--fixed", multiple=True, metavar="PARAMETER",
+                 help="Keep the value of the robot file, by name or pattern, such as damping.elbow or '*.hand'; may be "
+                      "repeated."),
     click.option("--zero-offset", "zero_offsets", multiple=True, metavar="JOINT",
                  help="Also estimate the zero offsets of the encoders of these joints, by name or pattern; may be repeated."),
+    click.option("--torque-scale", "torque_scales", multiple=True, metavar="JOINT",
+                 help="Also estimate the ratio of the measured to the true torque of these joints, as of a torque constant; may "
+                      "be repeated. At least one link or torque must be known."),
     click.option("--tolerance", type=click.FloatRange(0, 1, max_open=True), metavar="X",
                  help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10."))
 
@@ -247,9 +253,10 @@ def _check_joints(joints: tuple[str, ...]) -> None:
               help="CSV to write in addition to the table (--quiet omits the table); `-` writes it to stdout instead.")
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def parameters(robot: str, trajectory: str | None, columns: str | None, bag: BagOptions,                             # noqa: PLR0913
-               smooth: float | str | None, joints: tuple[str, ...], offset: bool, zero_offsets: tuple[str, ...],
-               tolerance: float | None, output: str | None, base: Base | None, ignore_mimic: bool, reading: ReadingOptions,
-               strict: bool, force: bool, as_json: bool, console: Console) -> None:
+               smooth: float | str | None, joints: tuple[str, ...], offset: bool, fixed: tuple[str, ...],
+               zero_offsets: tuple[str, ...], torque_scales: tuple[str, ...], tolerance: float | None, output: str | None,
+               base: Base | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool,
+               console: Console) -> None:
     """List the base parameters of ROBOT: the identifiable combinations of masses, first moments of mass (hx = m c_x) and second
     moments about the link's origin (Ixx, …). With --from, estimate them from a recorded motion.
 
@@ -264,7 +271,7 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
     """
     from liedyn.io.atomic_output import check_output
 
-    of_recordings = {"--smooth": smooth, "--zero-offset": zero_offsets, "--columns": columns,
+    of_recordings = {"--smooth": smooth, "--zero-offset": zero_offsets, "--torque-scale": torque_scales, "--columns": columns,
                      **{f"--{key.replace('_', '-')}": x for key, x in bag.items()}}
     unused = [option.replace("topics", "topic") for option, value in of_recordings.items() if value and trajectory is None]
     if unused:
@@ -292,8 +299,9 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
 
     with console.progress.stage("computing"):
         result = parameters_of(robot, trajectory, columns=columns, bag=bag, base=base, strict=strict, ignore_mimic=ignore_mimic,
-                               reading=reading, joints=joints, offset=offset, zero_offsets=zero_offsets,
-                               smooth=smooth or "auto", tolerance=tolerance)
+                               reading=reading, joints=joints, offset=offset, fixed=fixed,
+                               zero_offsets=zero_offsets, torque_scales=torque_scales, smooth=smooth or "auto",
+                               tolerance=tolerance)
     console.robot(result.model)
     console.warn(*result.warnings, *weak_warnings(result.base))
     if output:
@@ -317,8 +325,6 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
               help="Weight of the robot file: its masses are known to 1/sqrt(W), which is 100 % for 1 and 10 % for 100.")
 @click.option("--weight", "weights", multiple=True, metavar="RECORDING=W", help="Factor of the information of a recording, > 0; "
               "may be repeated. Default: 1; each recording counts by its own residual.")
-@click.option("--fixed", multiple=True, metavar="PARAMETER", help="Keep the value of the robot file, by name or pattern, such as "
-              "damping.elbow or '*.hand'; may be repeated.")
 @click.option("--prior", multiple=True, metavar="PARAMETER=VALUE,DEVIATION", help="Known value of a parameter and its standard "
               "deviation, such as mass.hand=0.73,0.01; may be repeated.")
 @click.option("--equal", multiple=True, metavar="LINK=OTHER[,AXIS]", help="Links with the same mass, centre and inertia in their "
@@ -331,9 +337,9 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
 def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...], only: tuple[str, ...],              # noqa: PLR0913
              prior_weight: float, weights: tuple[str, ...], fixed: tuple[str, ...], prior: tuple[str, ...],
              equal: tuple[str, ...], total_mass: float | None, columns: str | None, bag: BagOptions, smooth: float | str | None,
-             joints: tuple[str, ...], offset: bool, zero_offsets: tuple[str, ...], tolerance: float | None, output: str | None,
-             base: Base | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool,
-             console: Console) -> None:
+             joints: tuple[str, ...], offset: bool, zero_offsets: tuple[str, ...], torque_scales: tuple[str, ...],
+             tolerance: float | None, output: str | None, base: Base | None, ignore_mimic: bool, reading: ReadingOptions,
+             strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Identify the masses, centres of mass, inertias and joint parameters of ROBOT from RECORDINGS of q and tau.
 
     The first tables are those of `parameters --from`, for each recording. Then all parameters are estimated such that every link
@@ -375,7 +381,8 @@ def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...],
     with console.progress.stage("computing"):
         result = identified_robot(robot, recordings, validate=validate, columns=columns, bag=bag, base=base, strict=strict,
                                   ignore_mimic=ignore_mimic, reading=reading, joints=joints, offset=offset,
-                                  zero_offsets=zero_offsets, smooth=smooth or "auto", tolerance=tolerance,
+                                  zero_offsets=zero_offsets, torque_scales=torque_scales, smooth=smooth or "auto",
+                                  tolerance=tolerance,
                                   weights=weights, prior_weight=prior_weight, only=only or None, fixed=fixed, prior=prior,
                                   equal=equal, total_mass=total_mass)
     paths, losses = write_identified(result, output, force=force) if output else ([], ())

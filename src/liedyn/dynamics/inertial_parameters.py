@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Integers, OnError
+from liedyn.arrays import Array, ArrayLike, Integers, Mask, OnError
 from liedyn.dynamics.batching.calls import evaluate, raise_for_code, run
 from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.dynamics.constraints.couplings import follow_couplings, reduced_model
 from liedyn.dynamics.force_elements import check_without_elements
 from liedyn.dynamics.scales import Scales, model_scales
-from liedyn.errors import ComputationError, NameLookupError, UsageError, summarized
+from liedyn.errors import ComputationError, NameLookupError, UsageError, summarized, unknown_name
 from liedyn.immutable import Immutable
 from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.regressor import (
@@ -26,6 +26,7 @@ from liedyn.kernels.regressor import (
 )
 from liedyn.model.description import FREE, ONE_DOF
 from liedyn.model.model import Model
+from liedyn.model.name_patterns import matching_names
 from liedyn.model.spatial import inertia_from_link
 
 LINK_PARAMETERS = ("mass", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
@@ -350,6 +351,28 @@ def _make_column_plan(model: Model, passive: bool, joints: Sequence[str] | None)
     return columns, np.r_[columns, len(links), links, rows.ravel()].astype(np.int64)
 
 
+def fixed_parameters(names: Sequence[str], patterns: str | Sequence[str]) -> Mask:
+    """Return (P,) bool: parameters with these names or patterns, such as "damping.elbow" or "*.hand".
+
+    Raises NameLookupError for a pattern without match, and UsageError for some of the ten parameters of a link only.
+    """
+    fixed = np.zeros(len(names), dtype=bool)
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        if not (matches := matching_names(pattern, names)):
+            raise unknown_name("parameter", pattern, names)
+        fixed |= np.isin(names, matches)
+    for link, k in link_columns(names).items():
+        if fixed[k:k + len(LINK_PARAMETERS)].any() and not fixed[k:k + len(LINK_PARAMETERS)].all():
+            raise UsageError(f"only some of the parameters of link {link} are fixed: fix all ten by {f'*.{link}'!r}, or give a "
+                             "prior value and deviation of single ones")
+    return fixed
+
+
+def link_columns(names: Sequence[str]) -> dict[str, int]:
+    """Return the first column of each link."""
+    return {name.partition(".")[2]: k for k, name in enumerate(names) if name.startswith(f"{LINK_PARAMETERS[0]}.")}
+
+
 # Base parameters: the combinations of inertial parameters that forces depend on -----------------------------------------
 
 # All thresholds apply to the regressor in characteristic units of the robot (`scales`), in which masses, first moments, moments
@@ -380,6 +403,7 @@ class BaseParameters(Immutable):
     weak              names of parameters that act through almost right angles only (less than 1e-4 of the strongest)
     parameters        all parameters (`InertialParameters`)
     sizes             (P,) characteristic units of all parameters
+    fixed             names of parameters that are known and so not part of any base parameter
     """
 
     names: tuple[str, ...]
@@ -392,6 +416,7 @@ class BaseParameters(Immutable):
     weak: tuple[str, ...]
     parameters: InertialParameters
     sizes: Array
+    fixed: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -419,7 +444,8 @@ class BaseParameters(Immutable):
 
 
 def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str] | None = None,
-                    states: tuple[ArrayLike, ...] | None = None, seed: int = 0, tolerance: float = TOLERANCE) -> BaseParameters:
+                    fixed: str | Sequence[str] = (), states: tuple[ArrayLike, ...] | None = None, seed: int = 0,
+                    tolerance: float = TOLERANCE) -> BaseParameters:
     """Base (identifiable) parameters of a model: the identifiable combinations of its inertial parameters.
 
     Parameters
@@ -427,6 +453,8 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     model : Model
     passive, joints
         As in `regressor`: which joint parameters are included.
+    fixed : names or patterns of parameters
+        Known parameters, which are not part of base parameters: "damping.elbow", or all ten parameters of a link, "*.hand".
     states : (q, v, a), optional
         Arrays (..., nq), (..., nv), (..., nv): identifiability from these states. Default: random states, also beyond the joint
         limits (the result is the same for any open set of states, and better conditioned for a large one).
@@ -450,7 +478,7 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     UsageError
         For a tolerance that is no number from 0 to 1.
     NameLookupError, ShapeError, ConfigurationError
-        As `regressor`.
+        As `regressor`, and for a pattern in `fixed` without match.
 
     Notes
     -----
@@ -481,7 +509,8 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     forces = units.force_scales(model.v_units)
     equations = (Y * sizes / forces[:, None]).reshape(-1, len(pi.names))
     R: Array = np.linalg.qr(equations, mode="r")  # type: ignore[assignment]     # NumPy declares a pair for every mode
-    norms = np.linalg.norm(R, axis=0)
+    known = fixed_parameters(pi.names, fixed)
+    norms = np.where(known, 0.0, np.linalg.norm(R, axis=0))
     strongest = norms.max(initial=0.0)
     live = np.flatnonzero(norms > tolerance * strongest)
     if not live.size:
@@ -491,10 +520,12 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     matrix = np.zeros((len(basis), len(pi.names)))
     matrix[:, live] = _regrouping(X, basis, norms[live], strongest, sizes[live])
     columns = live[basis]
-    gone = [name for name, column in zip(pi.names, matrix.T, strict=True) if not column.any()]
-    weak = [name for name, norm in zip(pi.names, norms, strict=True) if norm <= WEAK * strongest and name not in gone]
+    names_of_fixed = tuple(name for name, is_known in zip(pi.names, known, strict=True) if is_known)
+    gone = [name for name, column in zip(pi.names, matrix.T, strict=True) if not column.any() and name not in names_of_fixed]
+    weak = [name for name, norm in zip(pi.names, norms, strict=True)
+            if norm <= WEAK * strongest and name not in (*gone, *names_of_fixed)]
     return BaseParameters(tuple(pi.names[k] for k in columns), tuple(pi.units[k] for k in columns), columns, matrix @ pi.values,
-                          matrix, float(np.linalg.cond(X[:, basis])), tuple(gone), tuple(weak), pi, sizes)
+                          matrix, float(np.linalg.cond(X[:, basis])), tuple(gone), tuple(weak), pi, sizes, names_of_fixed)
 
 
 def _friction_coordinates(names: Sequence[str]) -> set[str]:

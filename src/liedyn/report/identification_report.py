@@ -12,7 +12,7 @@ import numpy as np
 
 from liedyn.analysis.consistent_parameters import ConsistentParameters, Validation
 from liedyn.analysis.identified_robot import IdentifiedRobot
-from liedyn.analysis.nonlinear_parameters import ZERO_OFFSET
+from liedyn.analysis.nonlinear_parameters import TORQUE_SCALE, ZERO_OFFSET
 from liedyn.arrays import Array
 from liedyn.errors import LiedynWarning, escape_nonprintable
 from liedyn.io.atomic_output import open_folder
@@ -52,6 +52,8 @@ def _consistent_text(consistent: ConsistentParameters, whole: bool) -> str:
     units = dict(zip(consistent.model.v_names, consistent.model.v_units, strict=True))
     rows += [[f"{ZERO_OFFSET}.{name}", "0", f"{x:.5g}", f"{s:.2g}", "100 %", units[name]]
              for name, (x, s) in consistent.zero_offsets.items()]
+    rows += [[f"{TORQUE_SCALE}.{name}", "1", f"{x:.5g}", f"{s:.2g}", "100 %", ""]
+             for name, (x, s) in consistent.torque_scales.items()]
     head = (f"consistent parameters: chi^2 {consistent.misfit:.3g} for {consistent.expected_misfit} base parameters, "
             f"prior weight {consistent.prior_weight:g}")
     printed = rows if whole else narrow(rows)
@@ -93,7 +95,8 @@ def identified_to_dict(result: IdentifiedRobot) -> dict[str, Any]:
     return {"robot": result.model.name, "base": result.model.base, "recordings": list(result.recordings),
             "prior_weight": consistent.prior_weight, "misfit": consistent.misfit, "expected_misfit": consistent.expected_misfit,
             "parameters": listed,
-            "zero_offsets": {name: {"value": x, "deviation": s} for name, (x, s) in consistent.zero_offsets.items()},
+            **{key: {name: {"value": x, "deviation": s} for name, (x, s) in values.items()} for key, values in (
+                ("zero_offsets", consistent.zero_offsets), ("torque_scales", consistent.torque_scales))},
             "covariance": consistent.covariance.tolist(),
             "fits": [parameters_to_dict(fit.model, fit.base, fit) for fit in result.fits],
             "validations": [_validation_to_dict(name, validation) | {"used": name in result.recordings}

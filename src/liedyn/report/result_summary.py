@@ -12,6 +12,7 @@ import numpy as np
 
 from liedyn.analysis.excitation import Excitation
 from liedyn.analysis.identification import IMPRECISE_FROM, RELIABLE, UNRELIABLE, Identification
+from liedyn.analysis.nonlinear_parameters import TORQUE_SCALE
 from liedyn.dynamics.inertial_parameters import BaseParameters
 from liedyn.dynamics.inverse_kinematics import InverseKinematics
 from liedyn.errors import LiedynWarning, list_names, size_text
@@ -117,8 +118,9 @@ def write_parameters(path: str | Path, base: BaseParameters, fit: Identification
     if fit:
         extra = fit.nonlinear
         unknown = np.full(len(extra.names), np.nan)
+        right = [float(name.startswith(TORQUE_SCALE)) for name in extra.names]
         columns = [("name", (*base.names, *extra.names)), ("unit", (*base.units, *extra.units)),
-                   ("value", np.r_[base.values, np.zeros(len(unknown))]), ("estimate", np.r_[fit.values, extra.values]),
+                   ("value", np.r_[base.values, right]), ("estimate", np.r_[fit.values, extra.values]),
                    ("deviation", _or_nan(np.r_[fit.deviations, extra.deviations])),
                    ("relative_deviation", _or_nan(np.r_[fit.relative, unknown])),
                    ("scale_error", _or_nan(np.r_[fit.scale_errors, unknown])),
@@ -140,7 +142,8 @@ def _figures(base: BaseParameters, fit: Identification | None, whole: bool) -> l
 
 def _nonlinear_rows(fit: Identification) -> list[list[str]]:
     """Return rows of the table of base parameters for parameters in which the forces are not linear."""
-    return [[name, "0", f"{x:.6g}" if math.isfinite(x) else "", f"{s:.2g}" if math.isfinite(s) else "", "", "",
+    return [[name, f"{name.startswith(TORQUE_SCALE):d}", f"{x:.6g}" if math.isfinite(x) else "",
+             f"{s:.2g}" if math.isfinite(s) else "", "", "",
              reliability if reliability == RELIABLE else reliability.upper(), unit, name]
             for name, unit, x, s, reliability in zip(*fit.nonlinear, strict=True)]
 
