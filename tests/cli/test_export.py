@@ -166,7 +166,8 @@ SCENARIOS = {
     "arm with pd": ("configs/double_pendulum_lift.yaml", ()),
     "hybrid panda": ("configs/panda_hybrid.yaml", ("external_forces.0.from=0.2", "external_forces.0.until=0.4")),
     "four-bar": ("configs/four_bar.yaml", (RK4,)),
-    "sampled controller": ("configs/ur5_sampled.yaml", ("events=null", "sampling.delay=0")),
+    "adapted parameters": ("configs/ur5_adaptive.yaml", (RK4, "events=null")),
+    "sampled controller": ("configs/ur5_sampled.yaml", ("events=null", "sampling.delay=0.003")),
     "quadruped with contact": ("configs/quadruped_stands.yaml", ("integrator={method: rk4, step: 0.0001}",
                                                                  "initial.q.base=[0, 0, 0.3087, 0, 0, 0, 1]")),
 }
@@ -190,8 +191,6 @@ def test_compiled_steps_equal_a_run_of_the_scenario(name, tmp_path, worst):
     ("pendulum_latch", (RK4,), "cannot contain what event"),
     ("delta_guided", (RK4,), "cannot contain the motion of a driven loop"),
     ("slider_crank", (RK4, "constraints.stabilization=baumgarte"), "cannot contain stabilization by baumgarte"),
-    ("ur5_adaptive", (RK4, "events=null"), "cannot contain the state of a law (integral of pid, adapted parameters)"),
-    ("ur5_sampled", ("events=null",), "cannot contain a delay"),
     ("ur5_sampled", ("events=null", "sampling.delay=0", "sampling.hold=first"), "cannot contain a hold of first order"),
     ("ur5_sampled", ("events=null", "sampling.delay=0", "sampling.noise={q: 0.001}"), "cannot contain noise of measurements"),
     ("cart_pole_lqg", (), "cannot contain an observer"),
@@ -202,6 +201,12 @@ def test_what_a_step_cannot_contain_is_an_error(scenario, overrides, message, mo
     done = run("export", str(ROOT / f"configs/{scenario}.yaml"), *(x for text in overrides for x in ("-S", text)))
     assert done.exit_code == 3 and message in done.stderr and not list(tmp_path.iterdir()), done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_test_program_needs_a_delay_of_whole_steps(tmp_path):
+    with pytest.raises(ld.ScenarioError, match=r"a delay of whole steps: expected a multiple of 0\.001 s, got 0\.0015"):
+        write_step_export(ROOT / "configs/ur5_sampled.yaml", tmp_path / "f.c", with_test=True,
+                          overrides=("events=null", "sampling.delay=0.0015"))
 
 
 def test_a_law_that_cannot_be_traced_is_an_error(monkeypatch, tmp_path):

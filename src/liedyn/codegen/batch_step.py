@@ -148,15 +148,21 @@ def event_code(sign, value, direction: int, otherwise):
 
 
 class StepTracing(RhsTracing):
-    """Tracing of a step. signals: those at each of the times of a step; shared: inputs that all runs share."""
+    """Tracing of a step.
 
+    signals     those at each of the times of a step
+    shared      inputs that all runs share
+    law_states  states of laws at the end of the step
+    """
+
+    law_states: np.ndarray
     shared: tuple[str, ...] = ("clock", "curves")
 
     def __init__(self, tables: ScenarioTables, varying: tuple[int, ...], pivots: Pivots, directions: tuple[int, ...] = ()):
         self.directions, self.event_signals = directions, tables.schedule.watch
         self.is_nonsmooth = [bool(np.isin(signal_instructions(tables.signals, k) & 255, NONSMOOTH_OPERATIONS).any())
                              for k in self.event_signals]
-        super().__init__(tables, self.sizes(tables.model, len(tables.curves), len(tables.scenario_values)), varying)
+        super().__init__(tables, self.sizes(tables), varying)
         self.times, self.curves = self.signal_inputs()
         # NaN: switches of the state are not on a side, but evaluated at each state
         sides = np.full(tables.signals.switches.size, np.nan)
@@ -167,11 +173,11 @@ class StepTracing(RhsTracing):
         self.signals, self.varying = [inputs_at.signals for inputs_at in at], self.ops.inputs(VARYING, len(varying))
         self.mechanism = _ConstraintTracing(self, tables.model, pivots) if pivots else None
 
-    def sizes(self, model, curves: int, values: int) -> dict[str, int]:
-        """Return the sizes of the inputs."""
-        return {"clock": 1 + N_STEP_TIMES, "curves": N_STEP_TIMES * CURVE_COEFFICIENTS * curves, "values": values, "q": model.nq,
-                "v": model.nv,
-                "work": 1 + NUMBERS_PER_EVENT * len(self.directions)}
+    def sizes(self, tables: ScenarioTables) -> dict[str, int]:
+        """Return the sizes of the inputs. z: states of laws, if there are any, which steps of batches do not support."""
+        return {"clock": 1 + N_STEP_TIMES, "curves": N_STEP_TIMES * CURVE_COEFFICIENTS * len(tables.curves),
+                "values": len(tables.scenario_values), "q": tables.model.nq, "v": tables.model.nv,
+                "work": 1 + NUMBERS_PER_EVENT * len(self.directions), **({"z": tables.law_states} if tables.law_states else {})}
 
     def signal_inputs(self):
         """Return the times at which signals are evaluated, and the curves at these times."""
@@ -189,7 +195,7 @@ class StepTracing(RhsTracing):
 
     def chart_origin_state(self, v):
         """Return a state in the chart about its own configuration."""
-        return np.concatenate([zeros(len(v)), v, self.inputs["work"][:1]])
+        return np.concatenate([zeros(len(v)), v, self.inputs.get("z", zeros(0)), self.inputs["work"][:1]])
 
     def event_values(self, q, v) -> list:
         """Return the values of the events at the end of the step."""
@@ -249,13 +255,15 @@ class EvaluationTracing(StepTracing):
 
     shared = ()
 
-    def sizes(self, model, curves: int, values: int) -> dict[str, int]:
+    def sizes(self, tables: ScenarioTables) -> dict[str, int]:
         """Return the sizes of the inputs."""
-        return {"now": 1 + CURVE_COEFFICIENTS * curves + 2 * model.nv + 1, "values": values, "q": model.nq}
+        self.n_state = 2 * tables.model.nv + tables.law_states + 1
+        return {"now": 1 + CURVE_COEFFICIENTS * len(tables.curves) + self.n_state, "values": len(tables.scenario_values),
+                "q": tables.model.nq}
 
     def signal_inputs(self):
         """Return the time at which signals are evaluated, and the curves at this time, as lists of one."""
-        t, curves, self.y = np.split(self.inputs["now"], [1, len(self.inputs["now"]) - 2 * len(self.workspace.v) - 1])
+        t, curves, self.y = np.split(self.inputs["now"], [1, len(self.inputs["now"]) - self.n_state])
         return t, [curves]
 
 
@@ -368,7 +376,7 @@ class RhsCalls:
 
 
 def _finish_step(runs: StepTracing, code, q, v, work) -> Trace:
-    results = {"q": q, "v": v, "work": [work]}
+    results = {"q": q, "v": v, "work": [work], **({"z": runs.law_states} if "z" in runs.inputs else {})}
     if runs.directions:
         code, results = runs.revert_on_event(code, **results)
     return runs.step_trace(code, **results)
@@ -393,7 +401,7 @@ def end_of_step(runs: StepTracing, method: str, rates):
         code, q0, y = end.value
     w, nv = runs.workspace, len(runs.workspace.v)
     traced_module("kernels.manifold").retract(runs.tree, q0, y[:nv], w.q)
-    w.v[:] = y[nv:2 * nv]
+    w.v[:], runs.law_states = y[nv:2 * nv], y[2 * nv:-1]
     runs.motion.set_prescribed_state(runs.schedule, runs.signals[-1], runs.times[-1], w.q, w.v, w)
     traced_module("kernels.couplings").follow(runs.plant.couplings, w.q, w.v)
     if runs.mechanism:

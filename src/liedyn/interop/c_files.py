@@ -176,7 +176,10 @@ def _step_test_program(scenario: str | os.PathLike[str] | Mapping[str, Any], ove
     step = c_step.step
     h = step.regular_step
     steps = min(_TEST_STEPS, math.floor(step.run.scenario.duration / h * (1.0 + 1e-9)))
-    end = h * steps
+    end, delay = h * steps, step.sampler.delay if step.sampler else 0.0
+    if abs(delay / h - round(delay / h)) > 1e-9:
+        raise ScenarioError("the test program needs a delay of whole steps", place=step.run.scenario.sampling.place
+                            if step.run.scenario.sampling else None, found=delay, expected=f"a multiple of {h:g} s")
     result = simulate_prepared(prepare(scenario, (*overrides, f"duration={end!r}", f"output_step={end!r}")), SilentProgress(),
                                trials=False)
     if result.t[-1] < end:                                     # an event has ended the run

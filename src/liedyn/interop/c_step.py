@@ -62,14 +62,15 @@ class CStep:
         sampler = {} if step.sampler is None else {
             "torque": len(step.problem.sampled.controlled), "integral": model.nv,
             "law_values": len(step.sampler.tables.scenario_values)}
-        return {"q": model.nq, "v": model.nv, "work": len(step.initial_work), "values": len(step.tables.scenario_values),
-                "a": model.nv, "tau": model.nv, "wrench": problem.wrench_size, **sampler}
+        return {"q": model.nq, "v": model.nv, "work": len(step.initial_work), "z": len(step.initial_states),
+                "values": len(step.tables.scenario_values), "a": model.nv, "tau": model.nv, "wrench": problem.wrench_size,
+                **sampler}
 
     def _signatures(self) -> dict[str, str]:
         sampled = ("torque", "integral", "law_values") if self.step.sampler else ()
-        functions = {"reset": ("void", "", (), ("q", "v", "work", "values", *sampled)),
-                     "step": ("int", "double t, double h", ("values", *sampled[:1]), ("q", "v", "work")),
-                     "outputs": ("int", "double t", ("values", *sampled[:1]), ("q", "v", "a", "tau", "wrench"))}
+        functions = {"reset": ("void", "", (), ("q", "v", "work", "z", "values", *sampled)),
+                     "step": ("int", "double t, double h", ("values", *sampled[:1]), ("q", "v", "work", "z")),
+                     "outputs": ("int", "double t", ("z", "values", *sampled[:1]), ("q", "v", "a", "tau", "wrench"))}
         if sampled:
             functions["sample"] = "int", "double t", ("q", "v", "law_values"), ("integral", "torque")
         arguments = {function: ", ".join([*filter(None, (times,)), *self._arguments(read, written)])
@@ -95,9 +96,14 @@ class CStep:
         if step.sampler is not None:
             yield from text(f"{self.name}_sample computes the torques of the sampled controller; call it before the steps at "
                             f"t = 0, {step.sampler.interval:g} s, ..., and let a step end at each of these times.")
+            if step.sampler.delay:
+                yield from text(f"Torques act {step.sampler.delay:g} s after their sample, except those of t = 0, which act at "
+                                f"once: {self.name}_step takes those that act.")
         yield from text(f"They return 0, or another number and leave the state as it was: {AT_EVENT} if the step contains an "
                         "event that ends the run, otherwise if a number is not finite, the mass matrix is singular, or a loop "
                         "opens.")
+        if self._sizes["z"]:
+            yield from text("z: states of laws: integrals of pid, stretches of contacts that stick, and estimated parameters")
         for name, of in (("q", model.q_names), ("v", model.v_names), ("values", step.value_names),
                          ("torque", [input_name(model, k) for k in range(self._sizes.get("torque", 0))])):
             yield from text(f"{name}: {', '.join(map(comment, of))}") if len(of) else ()
@@ -106,7 +112,8 @@ class CStep:
     # source -------------------------------------------------------------------------------------------------------------
     def _source(self) -> Iterator[str]:
         step, sampler = self.step, self.step.sampler
-        initial = {"q": step.problem.q, "v": step.problem.v, "work": step.initial_work, "values": step.tables.scenario_values}
+        initial = {"q": step.problem.q, "v": step.problem.v, "work": step.initial_work,
+                   "z": step.initial_states, "values": step.tables.scenario_values}
         if sampler is not None:
             initial |= {name: np.zeros(self._sizes[name]) for name in ("torque", "integral")}
             initial["law_values"] = sampler.tables.scenario_values
@@ -142,7 +149,8 @@ class CStep:
             yield from (f"    values_1[{place}] = torque[{k}];" for place, k in zip(sampler.torques, sampler.inputs, strict=True))
 
     def _step_function(self) -> Iterator[str]:
-        state, curves, breaks = ("q", "v", "work"), len(self.step.tables.curves), self.step.breaks
+        state = tuple(name for name in ("q", "v", "work", "z") if self._sizes[name])
+        curves, breaks = len(self.step.tables.curves), self.step.breaks
         values = "values_1" if self.step.sampler else "values"
         declared = ", ".join(f"{name}_1[{self._sizes[name]}]" for name in state)
         sizes = {name: f"{self._sizes[name]} * sizeof(double)" for name in state}
@@ -162,7 +170,7 @@ class CStep:
                     "        clock[2] = fmin(t + 0.5 * clock[0], latest);", "        clock[3] = fmin(goal, latest);")
         if curves:
             yield f"        for (int i = 0; i < 3; i++) curves_at(clock[1 + i], c + {CURVE_COEFFICIENTS * curves} * i);"
-        passed = self._passed("clock", *(["c"] if curves else []), values, "q_1", "v_1", "work_1")
+        passed = self._passed("clock", *(["c"] if curves else []), values, "q_1", "v_1", "work_1", "z_1")
         yield from (f"        code = advance({passed});", "        if (code) return code;", "        h -= goal - t;",
                     "        t = goal;", "    }")
         yield from (f"    memcpy({name}, {name}_1, {size});" for name, size in sizes.items())
@@ -177,7 +185,7 @@ class CStep:
         yield from self._values()
         if curves:
             yield f"    for (int i = 0; i < 3; i++) curves_at(t, c + {CURVE_COEFFICIENTS * curves} * i);"
-        passed = self._passed("clock", *(["c"] if curves else []), values, "q", "v", "work", "a", "tau", "wrench")
+        passed = self._passed("clock", *(["c"] if curves else []), values, "q", "v", "work", "z", "a", "tau", "wrench")
         yield from (f"    return forces({passed});", "}")
 
     # test ---------------------------------------------------------------------------------------------------------------
@@ -187,21 +195,25 @@ class CStep:
 
     def _test(self, steps: int, expected: dict[str, Array], units: dict[str, Array]) -> Iterator[str]:
         sampler, h = self.step.sampler, self.step.regular_step
-        yield from ("#include <math.h>", "#include <stdio.h>", f'#include "{self.name}.h"', "", "int main(void)", "{")
+        yield from ("#include <math.h>", "#include <stdio.h>", "#include <string.h>", f'#include "{self.name}.h"', "",
+                    "int main(void)", "{")
         for name in ("q", "v"):
             yield f"    static const double expected_{name}[] = {{{literals(expected[name])}}};"
             yield f"    static const double unit_{name}[] = {{{literals(units[name])}}};"
-        names = [name for name in ("q", "v", "work", "values", *(("torque", "integral", "law_values") if sampler else ()))
+        names = [name for name in ("q", "v", "work", "z", "values", *(("torque", "integral", "law_values") if sampler else ()))
                  if self._sizes[name]]
         yield from (f"    static double {name}[{self._sizes[name]}];" for name in names)
         yield from ("    double largest, worst = 0;", "    int k, i;", f"    {self.name}_reset({', '.join(names)});",
                     f"    for (k = 0; k < {steps}; k++) {{")
         if sampler is not None:
-            every = round(sampler.interval / h)
+            every, late = round(sampler.interval / h), round(sampler.delay / h)
+            size, places = f"{self._sizes['torque']} * sizeof(double)", late // every + 2
             arguments = self._passed("q", "v", "law_values", "integral", "torque")
-            yield (f"        if (k % {every} == 0 && {self.name}_sample(k * {h!r}, {arguments})) {{ puts(\"refused\"); "
-                   "return 1; }")
-        arguments = self._passed("values", *(["torque"] if sampler else []), "q", "v", "work")
+            yield from (f"        static double samples[{places}][{self._sizes['torque']}];", f"        if (k % {every} == 0) {{",
+                        f"            if ({self.name}_sample(k * {h!r}, {arguments})) {{ puts(\"refused\"); return 1; }}",
+                        f"            memcpy(samples[k / {every} % {places}], torque, {size});", "        }",
+                        f"        memcpy(torque, samples[(k < {late} ? 0 : (k - {late}) / {every}) % {places}], {size});")
+        arguments = self._passed("values", *(["torque"] if sampler else []), "q", "v", "work", "z")
         yield from (f"        if ({self.name}_step(k * {h!r}, {h!r}, {arguments})) {{ puts(\"refused\"); return 1; }}", "    }")
         for name in ("q", "v"):
             count = self._sizes[name]

@@ -16,7 +16,7 @@ from liedyn.codegen.trace import GeneratedProgram, Trace
 from liedyn.codegen.tracer import NotTraceableError
 from liedyn.dynamics.constraints.constraints import independent_equations
 from liedyn.errors import LiedynWarning, Place, ScenarioError, list_names
-from liedyn.integrators.problem import InitialValueProblem
+from liedyn.integrators.problem import InitialValueProblem, state_vector
 from liedyn.io.scenarios.action_schema import EndRun, RecordState
 from liedyn.io.scenarios.scenario import Event, Scenario
 from liedyn.kernels.simulation.contact import MATERIAL_SIZE
@@ -36,6 +36,7 @@ class Sampler:
     trace     see `trace_sample`
     tables    of the laws
     interval  between samples [s]
+    delay     from a sample to its torques [s]
     torques   indices of the torques in the values of the step
     inputs    indices of these torques among the inputs: coordinates of v, then actuators
     """
@@ -43,6 +44,7 @@ class Sampler:
     trace: Trace
     tables: ScenarioTables
     interval: float
+    delay: float
     torques: Integers
     inputs: Integers
 
@@ -77,6 +79,13 @@ class ScenarioStep:
         work = np.zeros(1 + NUMBERS_PER_EVENT * events)
         work[1 + events:1 + 3 * events] = np.nan                       # values of events are not known
         return work
+
+    @cached_property
+    def initial_states(self) -> Array:
+        """States of laws at the start: integrals of pid laws, stretches of contacts that stick, estimated parameters."""
+        problem = self.problem
+        states: Array = state_vector(problem, problem.v)[2 * problem.model.nv:-1]
+        return states
 
     @property
     def warnings(self) -> tuple[LiedynWarning, ...]:
@@ -169,8 +178,6 @@ def _obstacles(run: PreparedRun) -> Iterator[_Obstacle]:
            any(each.laws_depend_on_loops for each in (problem, *([sampled.law] if sampled else []))),
            control.place if control else None, "a law without the loops, such as pd")
     yield ("a mimic joint that moves no inertia", bool(problem.transferred_armature.any()), None, "an armature, or inertia")
-    yield ("the state of a law (integral of pid, adapted parameters) or of a contact that sticks",
-           problem.tables().law_states > 0, None, "laws without a state, pid with the key sampling, contacts without stick")
     if sampled is not None:
         yield from _obstacles_of_sampling(scenario, sampled)
 
@@ -181,8 +188,8 @@ def _obstacles_of_sampling(scenario: Scenario, sampled: SampledLaws) -> Iterator
     for part, is_used in (("a controller in Python", bool(scenario.controller or sampling.function)),
                           ("an observer", scenario.observer is not None),
                           ("noise of measurements", bool(sampled.noise.deviations.any())),
-                          ("a hold of first order", sampling.hold != "zero"), ("a delay", sampling.delay > 0.0)):
-        yield part, is_used, sampling.place, "sampling with rate or period, and quantization"
+                          ("a hold of first order", sampling.hold != "zero")):
+        yield part, is_used, sampling.place, "sampling with rate or period, delay and quantization"
 
 
 def _ends(event: Event) -> bool:
@@ -227,4 +234,4 @@ def _sampler(run: PreparedRun, motion: ScenarioTables, sampled: SampledLaws) -> 
     inputs = np.flatnonzero(sampled.signal >= 0)
     torques = motion.places_of_constants(sampled.signal[inputs])
     trace = trace_sample(tables, sampled.controlled, sampled.limit, sampled.resolution, sampling.interval)
-    return Sampler(trace, tables, sampling.interval, torques, inputs)
+    return Sampler(trace, tables, sampling.interval, sampling.delay, torques, inputs)

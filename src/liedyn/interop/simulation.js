@@ -28,7 +28,7 @@ class Simulation {
     for (const [name, [at, size]] of Object.entries(data.places)) {
       this.arrays[name] = new Float64Array(exports.memory.buffer, at, size);
     }
-    for (const name of ["q", "v", "work", "values", "varying", "a", "tau", "wrench", "torque", "integral", "law_values"]) {
+    for (const name of ["q", "v", "work", "z", "values", "varying", "a", "tau", "wrench", "torque", "integral", "law_values"]) {
       this[name] = this.arrays[name] ?? new Float64Array(0);
     }
     this.reset(data.initial);
@@ -36,21 +36,21 @@ class Simulation {
 
   // Sets the initial state, and the numbers of the scenario if they are given.
   reset(numbers = {}) {
-    const { q, v, work } = this.data.initial;
-    const state = { q, v, work: work.map((x) => x ?? NaN), torque: 0, integral: 0 };
+    const { q, v, work, z = [] } = this.data.initial;
+    const state = { q, v, z, work: work.map((x) => x ?? NaN), torque: 0, integral: 0 };
     for (const [name, x] of Object.entries({ ...state, ...numbers })) {
       if (name === "work" || !this.arrays[name]) continue;
       if (typeof x === "number") this.arrays[name].fill(x); else this.arrays[name].set(x);
     }
     this.work.set(state.work);
-    Object.assign(this, { t: 0, samples: 0, ended: "" });
+    Object.assign(this, { t: 0, samples: 0, waiting: [], acting: new Float64Array(this.torque.length), ended: "" });
   }
 
   // Moves the state by one step of length h that passes no sample time. Returns 0; otherwise the state is as before.
   step(h = this.data.step) {
     const { clock, curves } = this.arrays, { breaks, pieces } = this.data, until = this.t + h;
-    const state = [this.q, this.v, this.work], before = state.map((x) => x.slice()), start = this.t;
-    if (this.torque.length) this.data.sampler.torques.forEach(([place, k]) => { this.values[place] = this.torque[k]; });
+    const state = [this.q, this.v, this.work, this.z], before = state.map((x) => x.slice()), start = this.t;
+    this.setTorques();
     while (this.t < until) {
       const next = breaks.find(([time, , near]) => this.t < time && near <= until), [goal, latest] = next ?? [until, until];
       const length = this.t === start && goal === until ? h : goal - this.t;
@@ -68,7 +68,27 @@ class Simulation {
     return 0;
   }
 
-  // Computes the torques of a sampled controller, which act until the next sample.
+  setTorques() {                                            // those of a sampled controller that act now
+    this.data.sampler?.torques.forEach(([place, k]) => { this.values[place] = this.acting[k]; });
+  }
+
+  get due() { return Math.min(this.samples * this.data.sampler.interval, this.waiting[0]?.[0] ?? Infinity); }
+
+  // Takes the samples and applies the delayed torques that are due. Returns 0, or the code of a sample.
+  control(tiny) {
+    const { interval, delay } = this.data.sampler;
+    while (this.due <= this.t + tiny) {
+      const taken = this.samples * interval;
+      if (this.waiting.length && this.waiting[0][0] <= taken) { this.acting.set(this.waiting.shift()[1]); continue; }
+      const code = this.sample();
+      if (code) return code;
+      if (delay && taken > 0) this.waiting.push([taken + delay, this.torque.slice()]);
+      else this.acting.set(this.torque);
+    }
+    return 0;
+  }
+
+  // Computes the torques of a sampled controller at the present state.
   sample() {
     const { now } = this.arrays, { sampler } = this.data;
     now[0] = this.t;
@@ -87,9 +107,8 @@ class Simulation {
       let goal = Math.min(last, this.t + step);
       if (goal > last - tiny) goal = last;
       if (sampler) {
-        if (this.samples * sampler.interval <= this.t + tiny && this.sample()) { this.ended = "the controller has failed"; break; }
-        const due = this.samples * sampler.interval;
-        if (goal > due - tiny) goal = due;
+        if (this.control(tiny)) { this.ended = "the controller has failed"; break; }
+        if (goal > this.due - tiny) goal = this.due;
       }
       let h = goal - this.t;
       if (Math.abs(h - step) < tiny) h = step;
@@ -104,7 +123,7 @@ class Simulation {
 
   // Moves the state to just before the event within the next step, by a part of this step.
   approach(h) {
-    const { t } = this, state = [this.q, this.v, this.work], start = state.map((x) => x.slice());
+    const { t } = this, state = [this.q, this.v, this.work, this.z], start = state.map((x) => x.slice());
     const back = () => { state.forEach((x, k) => x.set(start[k])); this.t = t; };
     let [low, high] = [0, h];
     while (high - low > EVENT_TIME) {
@@ -118,7 +137,7 @@ class Simulation {
   // Accelerations, generalized forces and external wrenches now, also in the arrays `a`, `tau` and `wrench`. Returns 0, or a code.
   outputs() {
     const { clock, curves } = this.arrays, { pieces } = this.data;
-    if (this.torque.length) this.data.sampler.torques.forEach(([place, k]) => { this.values[place] = this.torque[k]; });
+    this.setTorques();
     clock.set([0, this.t, this.t, this.t]);
     const count = pieces.count * (pieces.first.length - 1);
     for (let i = 0; count && i < 3; i++) setCurves(pieces, this.t, curves.subarray(count * i, count * (i + 1)));

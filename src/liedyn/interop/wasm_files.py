@@ -172,16 +172,18 @@ export class Simulation {
   /** State. It may be changed between steps. */
   readonly q: Float64Array;
   readonly v: Float64Array;
-  /** Supplied work, then data of events. */
+  /** Supplied work, then data of events; states of laws, such as integrals of pid. */
   readonly work: Float64Array;
+  readonly z: Float64Array;
   /** Numbers of the scenario, such as gains; they may be changed. */
   readonly values: Float64Array;
   /** Accelerations, generalized forces and external wrenches of the last call of `outputs`. */
   readonly a: Float64Array;
   readonly tau: Float64Array;
   readonly wrench: Float64Array;
-  /** Torques of a sampled controller, its integrals, and the numbers of its laws. */
+  /** Torques of the last sample of a controller, those that act in steps, its integrals, and the numbers of its laws. */
   readonly torque: Float64Array;
+  acting: Float64Array;
   readonly integral: Float64Array;
   readonly law_values: Float64Array;
   /** Time [s], and why the simulation has ended; "" if it has not. */
@@ -220,14 +222,15 @@ def simulation_data(step: ScenarioStep, module: WasmModule) -> dict[str, Any]:
     near = breaks[:, 0] - MIN_STEP_SPACINGS * np.spacing(breaks[:, 0])
     work = [None if np.isnan(x) else float(x) for x in step.initial_work]
     problem = step.problem
-    initial = {"q": problem.q.tolist(), "v": problem.v.tolist(), "work": work, "values": step.tables.scenario_values.tolist(),
+    initial = {"q": problem.q.tolist(), "v": problem.v.tolist(), "work": work,
+               "z": step.initial_states.tolist(), "values": step.tables.scenario_values.tolist(),
                "varying": problem.model.constants[list(step.varying)].tolist()}
     if sampler is not None:
         initial["law_values"] = sampler.tables.scenario_values.tolist()
     return {"step": step.regular_step, "places": {name: [module.places[name], size] for name, size in module.sizes.items()},
             "initial": initial, "breaks": np.column_stack([breaks, near]).tolist(), "pieces": _pieces(step.tables),
             "ends": list(step.end_times),
-            "sampler": sampler and {"interval": sampler.interval, "pieces": _pieces(sampler.tables),
+            "sampler": sampler and {"interval": sampler.interval, "delay": sampler.delay, "pieces": _pieces(sampler.tables),
                                     "torques": [[int(place), int(k)] for place, k in zip(sampler.torques, sampler.inputs,
                                                                                          strict=True)]}}
 

@@ -93,7 +93,8 @@ def test_bad_numbers_are_a_code():
 
 SCENARIOS = {"hybrid panda": ("panda_hybrid", ("external_forces.0.from=0.01", "external_forces.0.until=0.015")),
              "four-bar": ("four_bar", (RK4, "constraints.tolerance=1e-15")),
-             "sampled controller": ("ur5_sampled", ("events=null", "sampling.delay=0")),
+             "sampled controller": ("ur5_sampled", ("events=null",)),
+             "adapted parameters": ("ur5_adaptive", (RK4, "events=null")),
              "arm with pd": ("double_pendulum_lift", ())}
 
 
@@ -115,7 +116,7 @@ def test_steps_equal_a_run_of_the_scenario(name, worst, tmp_path):
     results = []
     if step.sampler is None:
         instance, initial = WasmInstance(step_module(step)), simulation_data(step, step_module(step))["initial"]
-        for array in ("q", "v", "values"):
+        for array in ("q", "v", "values", "z") if len(step.initial_states) else ("q", "v", "values"):
             instance[array] = initial[array]
         breaks = {before: time for time, before in step.breaks}
         for k in range(20):

@@ -43,6 +43,7 @@ class Live {
     const { simulation } = this;
     simulation.q.set(q);
     simulation.v.fill(0);
+    simulation.z.set(simulation.data.initial.z);
     simulation.work.set(simulation.data.initial.work.map((x) => x ?? NaN));
     simulation.ended = "";
     this.record();
