@@ -1,4 +1,4 @@
-"""Tendons between two sites against MuJoCo: springs with and without a dead zone, and dampers."""
+"""Tendons against MuJoCo: springs with and without a dead zone and dampers between two sites; actuators on fixed tendons."""
 import mujoco
 import numpy as np
 import pytest
@@ -40,3 +40,29 @@ def test_the_length_of_a_relaxed_tendon_must_be_known(tmp_path):
         ld.load(tmp_path / "arm.xml")
     model = ld.load(tmp_path / "arm.xml", ignore=["tendons"])
     assert not model.description.elements
+
+
+HAND = """<mujoco><worldbody><body name="palm"><geom size=".05"/><joint name="lift" type="slide" axis="0 0 1"/>
+<body name="a"><joint name="f1" type="slide" axis="1 0 0" range="-1 1"/><geom size=".02"/></body>
+<body name="b"><joint name="f2" type="slide" axis="-1 0 0" range="-1 1"/><geom size=".02"/></body></body></worldbody>
+<tendon><fixed name="split"><joint joint="f1" coef="0.5"/><joint joint="f2" coef="0.25"/></fixed>
+<fixed name="up"><joint joint="lift" coef="-2"/></fixed>
+<fixed name="both"><joint joint="lift" coef="1"/><joint joint="f1" coef="1"/></fixed></tendon>
+<equality><joint joint1="f2" joint2="f1" polycoef="0 -0.5 0 0 0"/></equality>
+<actuator><motor tendon="split" gear="3" ctrlrange="-2 2"/><general tendon="up" forcerange="-5 5" gear="0.5"/>
+<motor tendon="both" ctrlrange="-1 1"/></actuator></mujoco>"""
+
+
+def test_actuators_on_fixed_tendons_that_one_joint_moves(tmp_path):
+    """Forces on followers of equalities act on the joint that they follow. A tendon over independent joints is not read."""
+    (tmp_path / "hand.xml").write_text(HAND)
+    robot, theirs = ld.load_description(tmp_path / "hand.xml"), mujoco.MjModel.from_xml_string(HAND)
+    data = mujoco.MjData(theirs)
+    data.ctrl[:2] = 2.0, 1e3
+    theirs.actuator_gainprm[1, 0] = 1.0
+    mujoco.mj_forward(theirs, data)
+    lift, f1, f2 = data.qfrc_actuator
+    efforts = {joint.name: joint.coordinates[0].effort for joint in robot.joints}
+    assert efforts == {"lift": pytest.approx(abs(lift)), "f1": pytest.approx(f1 - 0.5 * f2), "f2": np.inf}
+    assert robot.actuated == ("f1", "lift")
+    assert "actuators of type motor (1)" in robot.warnings[0].message and "actuators with gains (1)" in robot.warnings[0].message

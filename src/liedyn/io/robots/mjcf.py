@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -41,14 +41,21 @@ from liedyn.model.spatial import inverse, pose
 _PARALLEL = 1e-9                     # of the torque of a thruster: what of it is across its force
 
 
-def read_actuators(root: XmlElement, tree: BodyTree) -> tuple[Actuator, ...]:
-    """Return the thrusters. Write the force limits, armature and damping of actuators to the joints of `tree`."""
+def read_actuators(root: XmlElement, tree: BodyTree,
+                   couplings: Sequence[Coupling]) -> tuple[tuple[Actuator, ...], tuple[str, ...]]:
+    """Return the thrusters and the driven joints. Write force limits, armature and damping to the joints of `tree`."""
     efforts: dict[str, list[tuple[float, float]]] = {}
     thrusters: list[Actuator] = []
+    tendons, driven = dict(_fixed_tendons(root, tree)), list[str]()
     for child in root.within("actuator"):
         element = tree.defaults.of(child, kind="actuator")
-        if element.text("joint") is not None:
-            _of_joint(element, efforts, tree)
+        if (name := element.text("joint")) is not None:
+            _of_joint(element, name, efforts, tree)
+            driven += [name] if name in tree.ref else []
+        elif driver := _driver_of_tendon(tendons.get(element.text("tendon", ""), ({}, 0.0))[0], couplings):
+            _check_not_passive(element)
+            _add_forces(element, *driver, efforts, tree)
+            driven.append(driver[0])
         else:
             _check_not_passive(element)
             thrusters += _thruster(element, tree)
@@ -61,28 +68,54 @@ def read_actuators(root: XmlElement, tree: BodyTree) -> tuple[Actuator, ...]:
             tree.joints[k] = replace(joint, coordinates=(replace(coordinate, effort=max(abs(min_force), abs(max_force))),))
         if min_force != -max_force:
             tree.count("the smaller force limit of the two directions")
-    return tuple(thrusters)
+    return tuple(thrusters), tuple(dict.fromkeys(driven))
 
 
-def _of_joint(element: XmlElement, efforts: dict[str, list[tuple[float, float]]], tree: BodyTree) -> None:
-    joint = element.text("joint")
+def _driver_of_tendon(terms: Terms, couplings: Sequence[Coupling]) -> tuple[str, float] | None:
+    """Return the joint that moves a fixed tendon, and the force on it by a tension of 1 N; None if several joints move it.
+
+    Joints that are coupled to one joint move with it: the forces of the tendon on them act on that one by their ratios.
+    """
+    relations: dict[str, tuple[str, float]] = {}
+    for coupling in couplings:
+        if len(coupling.terms) == 2 and coupling.function is None:                   # q1 = a0 + a1 q2
+            (follower, _, factor), (leader, _, other) = coupling.terms
+            relations[follower] = leader, -other / factor
+    forces = dict(terms)
+    for _ in relations:                                                             # followers of followers
+        for follower, (leader, ratio) in relations.items():
+            if follower in forces:
+                forces[leader] = forces.get(leader, 0.0) + ratio * forces.pop(follower)
+    drivers = [(joint, force) for joint, force in forces.items() if force]
+    return drivers[0] if len(drivers) == 1 else None
+
+
+def _of_joint(element: XmlElement, joint: str, efforts: dict[str, list[tuple[float, float]]], tree: BodyTree) -> None:
     if joint not in tree.joint_names:
         raise element.problem("unknown joint", "joint", found=joint, expected="a joint's name", hint=nearest(joint, tree.ref))
     if joint not in tree.ref:                            # ball and free
         _check_not_passive(element)
         tree.count("actuators of ball and free joints")
         return
-    gear = element.vector("gear", (1.0,) + (0.0,) * 5, minimum=1)[0]
-    min_force, max_force = (gear * force if gear else 0.0 for force in _force_range(element, tree))
-    efforts.setdefault(joint, []).append((min(min_force, max_force), max(min_force, max_force)))
-    if element.tag != "motor":
-        tree.count("actuators with gains")
+    gear = _add_forces(element, joint, 1.0, efforts, tree)
     additions = {"armature": element.number("armature", 0.0), "damping": tree.option.dampers * element.constant("damping")}
     if any(additions.values()):
         k = next(k for k, candidate in enumerate(tree.joints) if candidate.name == joint)
         old: Coordinate = tree.joints[k].coordinates[0]
         added = {key: getattr(old, key) + gear * gear * value for key, value in additions.items()}
         tree.joints[k] = replace(tree.joints[k], coordinates=(replace(old, **added),))
+
+
+def _add_forces(element: XmlElement, joint: str, ratio: float, efforts: dict[str, list[tuple[float, float]]],
+                tree: BodyTree) -> float:
+    """Add the force limits of an actuator to those of a joint. Return its gear. ratio: force on the joint by a unit force."""
+    gear = element.vector("gear", (1.0,) + (0.0,) * 5, minimum=1)[0]
+    factor = ratio * gear
+    min_force, max_force = (factor * force if factor else 0.0 for force in _force_range(element, tree))
+    efforts.setdefault(joint, []).append((min(min_force, max_force), max(min_force, max_force)))
+    if element.tag != "motor":
+        tree.count("actuators with gains")
+    return gear
 
 
 def _force_range(element: XmlElement, tree: BodyTree) -> tuple[float, float]:
@@ -252,9 +285,7 @@ def read_mjcf(path: str | os.PathLike[str], ignore: Iterable[str] = ()) -> Robot
     tree = read_bodies(root, read_compiler(root), read_option(root, left_out), defaults, left_out)
     tree.counts |= expansion.counts
     loops, couplings = read_equality(root, tree)
-    actuators = read_actuators(root, tree)
-    driven = (tree.defaults.of(child, kind="actuator").text("joint") for child in root.within("actuator"))
-    actuated = tuple(dict.fromkeys(name for name in driven if name in tree.ref))
+    actuators, actuated = read_actuators(root, tree, couplings)
     elements = tuple(_read_tendons(root, tree))
     keyframes = tuple(read_keyframes(root, tree))
     for _ in root.within("sensor"):
