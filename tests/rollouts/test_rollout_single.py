@@ -71,6 +71,24 @@ def test_what_is_not_supported_is_named(name):
         ld.rollout(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=5, **UNSUPPORTED[name], **SINGLE)
 
 
+def test_a_stepper_takes_the_steps_of_a_rollout():
+    q, v, _, tau = state(MODEL, 1, (20,))
+    options = {"dt": 1e-3, "steps": 5, "method": "semi_implicit", **SINGLE}
+    with generated_code():
+        rollout, stepper = ld.rollout(MODEL, q, v, tau[:, None], **options, every=5), ld.Stepper(MODEL, q0=q, v0=v, **options)
+        x, y = stepper.step(stepper.q, stepper.v, tau)
+        assert np.abs(x - rollout.q[:, -1]).max() < 1e-15 and np.array_equal(y, rollout.v[:, -1])
+        exact = ld.Stepper(MODEL, 1e-3, q0=x, v0=y, steps=5, method="semi_implicit").step(x, y, tau)
+        x, y = stepper.step(x, y, tau)
+    for columns in MODEL.quaternions.values():
+        assert np.abs(np.linalg.norm(x[:, columns], axis=1) - 1.0).max() < 1e-15
+    assert 0.0 < np.abs(y - exact[1]).max() < 1e-4 * np.abs(y).max()
+    with pytest.raises(ld.UsageError, match="a Stepper with contacts is not available in single precision; use dtype"):
+        ld.Stepper(MODEL, 1e-3, contacts={}, **SINGLE)
+    with pytest.raises(ld.ArgumentError, match="Stepper: dtype must be float64 or float32, got 'half'"):
+        ld.Stepper(MODEL, 1e-3, dtype="half")
+
+
 def test_loops_variants_and_other_types_are_errors():
     model, four_bar = ld.load(ROBOTS / "double_pendulum.yaml"), ld.load(ROBOTS / "four_bar.yaml")
     options = {"dt": 1e-3, "steps": 5}

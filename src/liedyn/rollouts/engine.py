@@ -1,7 +1,7 @@
 """Problem of a rollout, its runs vectorized by generated code, and its contacts."""
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 
 from liedyn.codegen.batch_step import BatchStep, Pivots
 from liedyn.codegen.specialize import cached_scenario, is_enabled
-from liedyn.errors import ShapeError
+from liedyn.errors import ShapeError, UsageError, list_names
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, generated_step
 from liedyn.integrators.diagnosis import check_inertia
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem
@@ -87,6 +87,20 @@ def prepare_problem(runs: RolloutInputs, mask: np.ndarray, passive: bool, method
                                                                                 single)
     problem, step = cached_scenario(model, key, build)
     return problem, step
+
+
+def check_single_precision(caller: str, model: Model, unsupported: Mapping[str, object]) -> bool:
+    """Return True. Raise UsageError for what a rollout or Stepper in single precision does not support, if any is not None."""
+    used = [name for name, x in {"loops or couplings": model.nc or None, **unsupported}.items() if x is not None]
+    if used:
+        raise UsageError(f"a {caller} with {list_names(used, 5)} is not available in single precision; use dtype=\"float64\"")
+    return True
+
+
+def normalize_quaternions(model: Model, q: np.ndarray) -> None:
+    """Divide quaternions by their norm, which single precision has rounded."""
+    for columns in model.quaternions.values():
+        q[..., columns] /= np.linalg.norm(q[..., columns], axis=-1, keepdims=True)
 
 
 def moving_model(model: Model, passive: bool) -> Model:

@@ -38,7 +38,15 @@ from liedyn.model.model import Model
 from liedyn.model.spatial import pose_from_array
 from liedyn.numba_tools.decorators import compile_entry_point
 from liedyn.public_calls import explained
-from liedyn.rollouts.engine import contact_motions, pivots, prepare_problem, run_vectorized, step_clocks
+from liedyn.rollouts.engine import (
+    check_single_precision,
+    contact_motions,
+    normalize_quaternions,
+    pivots,
+    prepare_problem,
+    run_vectorized,
+    step_clocks,
+)
 from liedyn.rollouts.events import INCONSISTENT_IMPACT, STOPPED, ZENO, Events, RolloutEventHandler, RolloutEvents
 from liedyn.rollouts.inputs import ContactSettings, Feedback, Policy, RolloutInputs
 from liedyn.rollouts.rollout_warnings import checked_runs, drop_reported, from_states, state_warnings, warnings_of
@@ -634,7 +642,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     variants, model = (model, model.model) if isinstance(model, Variants) else (None, model)
     check_numbers(method, dt, steps=steps, every=every)
     steps, every, dt = int(steps), int(every), float(dt)               # of NumPy they may be 32 bits wide
-    single = is_single(dtype, "rollout") and _check_single(model, {
+    single = is_single(dtype, "rollout") and check_single_precision("rollout", model, {
         "Variants": variants, "policies": tau if callable(tau) else None, "contacts": contacts, "events": events})
     contact_settings = ContactSettings.read(contacts, model)
     runs = RolloutInputs(model, variants, q0, v0, tau, feedback, last, steps, contact_settings, a, prescribed)
@@ -654,7 +662,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
         run_vectorized(engines, runs, batch_states, outputs, dt, rows, handler)
         repeated = rerun_dependent(problem, runs, batch_states, outputs, dt, rows, method, single)
         if single:
-            _normalize_quaternions(model, outputs.q)
+            normalize_quaternions(model, outputs.q)
         batch_states.ended[batch_states.codes == STOPPED] = -1
         remark = " (in single precision)" if single else ""
         reasons = repeated | {int(k): REASONS[int(batch_states.codes[k])] + remark
@@ -685,20 +693,6 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     if not already_checked and all(map(from_states, warnings)):
         checked_runs(runs, problem, dt, method, without_warnings=True)
     return result
-
-
-def _check_single(model: Model, unsupported: Mapping[str, object]) -> bool:
-    """Return True. Raise UsageError for what rollouts in single precision do not support, by name."""
-    used = [name for name, x in {"loops or couplings": model.nc or None, **unsupported}.items() if x is not None]
-    if used:
-        raise UsageError(f"a rollout with {list_names(used, 5)} is not available in single precision; use dtype=\"float64\"")
-    return True
-
-
-def _normalize_quaternions(model: Model, q: Array) -> None:
-    """Divide quaternions of finite states by their norm, which single precision has rounded."""
-    for columns in model.quaternions.values():
-        q[..., columns] /= np.linalg.norm(q[..., columns], axis=-1, keepdims=True)
 
 
 def _missing_adjoint(vectorized: bool, problem: InitialValueProblem, method: Method, runs: RolloutInputs,

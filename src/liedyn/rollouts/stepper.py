@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Mask, Method
+from liedyn.arrays import Array, ArrayLike, Mask, Method, Precision
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.batching.calls import check_configuration
+from liedyn.dynamics.batching.single_precision import is_single
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ComputationError, LiedynWarning, ShapeError, UsageError, counted, warn
 from liedyn.immutable import same
@@ -18,7 +19,7 @@ from liedyn.kernels.batch_blocks import QUATERNION_TOLERANCE
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
 from liedyn.model.model import Model
 from liedyn.public_calls import explained
-from liedyn.rollouts.engine import contact_motions, prepare_problem, step_clocks
+from liedyn.rollouts.engine import check_single_precision, contact_motions, normalize_quaternions, prepare_problem, step_clocks
 from liedyn.rollouts.inputs import ContactSettings, Feedback, RolloutInputs, to_numpy
 from liedyn.rollouts.rollout import REASONS, check_numbers
 from liedyn.rollouts.rollout_warnings import state_warnings, stiff_warnings
@@ -60,6 +61,9 @@ class Stepper:
         As the key `contacts` of a scenario. See `contact_forces`.
     events : None
         Not supported: an error refers to `ld.rollout`.
+    dtype : "float64" or "float32"
+        Precision of the steps, as in `ld.rollout`. In single precision, each call ends with quaternions of unit norm; bits may
+        differ from those of a rollout.
 
     Attributes
     ----------
@@ -102,15 +106,17 @@ class Stepper:
     def __init__(self, model: Model | Variants, dt: float, *, runs: int | None = None,       # noqa: PLR0913 - are independent
                  q0: ArrayLike | None = None, v0: ArrayLike | None = None, method: Method = "rk4", steps: int = 1,
                  feedback: Feedback | None = None, passive: bool = True, prescribed: ArrayLike | None = None,
-                 contacts: Mapping[str, Any] | None = None, events: None = None):
+                 contacts: Mapping[str, Any] | None = None, events: None = None, dtype: Precision = "float64"):
         if events is not None:
             raise UsageError("a Stepper has no events; use ld.rollout, or test the state after each step and call `reset`")
         self._arguments: dict[str, Any] = {
             "model": model, "dt": dt, "runs": runs, "q0": q0, "v0": v0, "method": method, "steps": steps, "feedback": feedback,
-            "passive": passive, "prescribed": prescribed, "contacts": contacts}
+            "passive": passive, "prescribed": prescribed, "contacts": contacts, "dtype": dtype}
         check_numbers(method, dt, steps=steps, **({} if runs is None else {"runs": runs}))
         steps, dt = int(steps), float(dt)                              # of NumPy they may be 32 bits wide
         variants, model = (model, model.model) if isinstance(model, Variants) else (None, model)
+        self._is_single = is_single(dtype, "Stepper") and check_single_precision(
+            "Stepper", model, {"Variants": variants, "contacts": contacts})
         q, v = (default if x is None else to_numpy(x) for x, default in ((q0, model.neutral()), (v0, np.zeros(model.nv))))
         if runs is not None and np.ndim(q) == 1:
             q = np.broadcast_to(q, (runs, np.size(q)))
@@ -120,7 +126,7 @@ class Stepper:
             raise ShapeError(f"runs does not match the other arguments, whose axes of runs are {inputs.lead}: expected "
                              f"a number for one axis of runs, got {runs}")
         places, constants = inputs.varying
-        problem, generated = prepare_problem(inputs, inputs.masks[0], passive, method, places, None)
+        problem, generated = prepare_problem(inputs, inputs.masks[0], passive, method, places, None, self._is_single)
         if generated is None:
             raise UsageError(f"a Stepper requires {missing_code(problem, inputs, method)}; use ld.rollout")
         self.model, self.dt, self.steps = model, dt, steps
@@ -196,6 +202,8 @@ class Stepper:
             self._set_state(q, v)
         if self._advance():
             self._end_runs()
+        if self._is_single:
+            normalize_quaternions(self.model, self.q)
         self._count += self.steps
         if out is None:
             return self.q, self.v
