@@ -112,6 +112,8 @@ def test_errors_of_the_driver_are_named(api):
     api.failing = ""
     with pytest.raises(ld.UsageError, match="tau has the wrong dtype: expected float64, got float32"):
         device.forward_dynamics(q, v, OnDevice(tau.astype(np.float32)))
+    with pytest.raises(ld.UsageError, match="rollouts run on devices of OpenCL"):
+        device.rollout_function(dt=1e-3, steps=1)
     api.failing = "cuInit"
     with pytest.raises(ld.UsageError, match="the CUDA driver's cuInit failed: 2"):
         ld.to_device(api.model, "cuda")

@@ -122,6 +122,55 @@ def test_robot_with_coupled_joints(queue):
     assert relative_errors(result, ld.forward_dynamics(model, q, v, tau)).max() < DOUBLE
 
 
+# rollouts ---------------------------------------------------------------------------------------------------------------------
+
+STEPS = 20
+CONTACTS = {"links": {"*_foot": {"sphere": {"radius": 0.0175}}}, "friction_speed": 0.1, "sink": 0.003}
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("float64", DOUBLE), ("float32", 1e-4)])
+def test_rollouts_on_feet_with_feedback(queue, dtype, bound):
+    model, rng = ld.load("robots/quadruped.yaml"), np.random.default_rng(0)
+    standing = model.neutral()
+    standing[model.q_index("base")] = 0, 0, 0.3, 0, 0, 0, 1
+    for leg in ("FL", "FR", "HL", "HR"):
+        standing[model.q_index(f"{leg}_hip")], standing[model.q_index(f"{leg}_knee")] = 0.8, -1.6
+    kp = np.where(np.arange(model.nv) < 6, 0.0, 100.0)
+    options = {"dt": 1e-3, "steps": STEPS, "feedback": ld.Feedback.pd(kp, 0.04 * kp, standing), "contacts": CONTACTS}
+    q, v, tau = np.tile(standing, (N, 1)), 0.1 * rng.standard_normal((N, model.nv)), rng.standard_normal((N, STEPS, model.nv))
+    expected = ld.rollout(model, q, v, tau, **options)
+    assert expected.contacts.force.max() > 1.0
+    roll = ld.to_device(model, queue, dtype=dtype).rollout_function(**options)
+    expected = ld.rollout(model, q, v, tau, **options)
+    for result, again, reference in zip(roll(q, v, tau), roll(q, v, tau), (expected.q, expected.v), strict=True):
+        np.testing.assert_allclose(result.get(), reference, rtol=0, atol=bound * np.abs(reference).max())
+        assert np.array_equal(result.get(), again.get())
+
+
+def test_runs_that_fail_and_forces_for_all(queue):
+    model = ld.load("robots/double_pendulum.yaml")
+    roll = ld.to_device(model, queue).rollout_function(dt=1e-3, steps=STEPS, method="semi_implicit")
+    q, v = 0.3 * np.ones((2, 3, 2))
+    v[1, 0] = np.inf
+    tau = np.array([0.5, -0.2])
+    result, _ = roll(q, v, tau)
+    expected = ld.rollout(model, q[0], v[0], tau, dt=1e-3, steps=STEPS, method="semi_implicit").q
+    for forces in (tau, np.broadcast_to(tau, (3, 1, 2)), np.broadcast_to(tau, (3, STEPS, 2))):
+        np.testing.assert_allclose(roll(q, v, forces)[0].get()[2], expected, rtol=0, atol=DOUBLE)
+    assert np.isnan(result.get()[1, 1:]).all()
+
+
+def test_what_rollouts_on_a_device_cannot_contain(queue):
+    pendulum = ld.to_device(ld.load("robots/double_pendulum.yaml"), queue)
+    roll = pendulum.rollout_function(dt=1e-3, steps=STEPS)
+    with pytest.raises(ld.ShapeError, match=r"tau has the wrong shape: expected \(N, 20 or 1, 2\) or \(2,\), got \(3, 7, 2\)"):
+        roll(np.zeros((3, 2)), np.zeros((3, 2)), np.zeros((3, 7, 2)))
+    with pytest.raises(ld.ShapeError, match=r"q0 has the wrong shape: expected \(N, 2\), got \(2,\)"):
+        roll(np.zeros(2), np.zeros((3, 2)))
+    with pytest.raises(ld.ModelError, match="loop"):
+        ld.to_device(ld.load("robots/four_bar.yaml"), queue).rollout_function(dt=1e-3, steps=1)
+
+
 def test_functions_are_compiled_once_and_listed(panda):
     _, device = panda
     assert device.inverse_dynamics is device.function("inverse_dynamics")

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from liedyn.arrays import Array
-from liedyn.codegen.targets.device_kernels import DeviceResult, opencl_text, ptx
-from liedyn.codegen.trace import single_call
+from liedyn.codegen.targets.device_kernels import DeviceResult, opencl_rollout_text, opencl_text, ptx
+from liedyn.codegen.trace import GeneratedProgram, single_call
 from liedyn.errors import UsageError
 from liedyn.interop.traced_functions import FunctionTrace
 
@@ -44,6 +44,9 @@ class Driver(Protocol):
 
     def kernel(self, traced: FunctionTrace, results: Mapping[str, DeviceResult]) -> Any:
         """Return the kernel of a function, compiled."""
+
+    def rollout_kernel(self, step: GeneratedProgram, values: Array, forces: int) -> Any:
+        """Return the kernel of rollouts, compiled; see `opencl_rollout_text`."""
 
     def read(self, x: Any, name: str) -> DeviceInput:
         """Return an array of the device, or a copy there of an array of this machine. name: for errors."""
@@ -77,8 +80,17 @@ class OpenClDriver:
         """Return the kernel of a function, compiled."""
         inputs = {name: traced.input_size(name) for name in traced.function.inputs}
         text = opencl_text(single_call(traced.trace), traced.name, inputs, results, self._dtype.name)
-        kernel = getattr(self._cl.Program(self._queue.context, text).build(), traced.name)
-        kernel.set_scalar_arg_dtypes([np.int64, *[None, np.int64, np.int64, np.int64] * len(inputs), *[None] * len(results)])
+        return self._compile(text, traced.name, (), len(inputs), len(results))
+
+    def rollout_kernel(self, step: GeneratedProgram, values: Array, forces: int) -> Any:
+        """Return the kernel of rollouts, compiled."""
+        text = opencl_rollout_text(step, values.tolist(), forces, self._dtype.name)
+        return self._compile(text, "rollout", (np.int64, self._dtype, np.int64), 3, 2)
+
+    def _compile(self, text: str, name: str, counts: Sequence[Any], inputs: int, results: int) -> Any:
+        """Return a kernel. counts: types of its numbers after that of states."""
+        kernel = getattr(self._cl.Program(self._queue.context, text).build(), name)
+        kernel.set_scalar_arg_dtypes([np.int64, *counts, *[None, np.int64, np.int64, np.int64] * inputs, *[None] * results])
         return kernel
 
     def read(self, x: Any, name: str) -> DeviceInput:
@@ -184,6 +196,10 @@ class CudaDriver:
         text = ptx(traced.trace, traced.name, inputs, results, self.processor)
         module = self._call("cuModuleLoadData", text.encode())
         return self._call("cuModuleGetFunction", module, traced.name.encode())
+
+    def rollout_kernel(self, *_: Any) -> Any:
+        """Raise UsageError: there is no such kernel."""
+        raise UsageError("rollouts run on devices of OpenCL; for a GPU by NVIDIA, use the device 'opencl' of its driver")
 
     def read(self, x: Any, name: str) -> DeviceInput:
         """Return an array of the device, or a copy there."""

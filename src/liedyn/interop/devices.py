@@ -1,18 +1,25 @@
 """Functions of a robot on devices such as GPUs, over arrays on the device: `ld.to_device`."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from liedyn.arrays import Array, Method
+from liedyn.codegen.batch_step import trace_step
 from liedyn.codegen.targets.device_kernels import NUMBERS, DeviceResult
+from liedyn.codegen.trace import GeneratedProgram
+from liedyn.dynamics.constraints.couplings import follow_couplings_unchecked, reduced_model
 from liedyn.errors import ShapeError, UsageError
-from liedyn.interop.device_drivers import CudaDriver, Driver, OpenClDriver
+from liedyn.integrators.diagnosis import check_inertia
+from liedyn.interop.device_drivers import CudaDriver, DeviceInput, Driver, OpenClDriver
 from liedyn.interop.traced_functions import FUNCTIONS, FunctionTrace, trace_function
 from liedyn.model.model import Model
 from liedyn.public_calls import explained
+from liedyn.rollouts.engine import make_problem, moving_model, pivots
+from liedyn.rollouts.inputs import ContactSettings, Feedback, RolloutInputs
 
 DeviceName = Literal["opencl", "cuda"]
 Dtype = Literal["float64", "float32"]
@@ -48,22 +55,84 @@ class DeviceFunction:
             if len(x.shape) not in (1, 2) or x.shape[-1] != self._sizes[name]:
                 raise ShapeError(f"{name} has the wrong shape: expected (N, {self._sizes[name]}) or ({self._sizes[name]},), "
                                  f"got {x.shape}")
-        counts = {x.shape[0] for x in read if len(x.shape) == 2}
-        if len(counts) > 1:
-            shapes = ", ".join(f"{name} {x.shape}" for name, x in zip(self.inputs, read, strict=True))
-            raise ShapeError(f"the arrays have different numbers of states: expected one number, got {shapes}")
-        lead, n = tuple(counts), max(counts, default=1)
+        lead = _count_states(dict(zip(self.inputs, read, strict=True)))
+        n = prod(lead)
         results = [self._driver.new((*lead, *shape)) for shape in self._shapes.values()]
         if n:
-            places = [(x.buffer, x.first, x.strides[0] if len(x.shape) == 2 else 0, x.strides[-1]) for x in read]
-            self._driver.launch(self._kernel, n, [y for place in places for y in place]
-                                + [self._driver.buffer(x) for x in results])
+            self._driver.launch(self._kernel, n, [*(y for x in read for y in _place(x)),
+                                                  *(self._driver.buffer(x) for x in results)])
         return results[0] if len(results) == 1 else tuple(results)
 
 
 def _places(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the place of each number of a result, by rows, among the numbers in Fortran order."""
     return tuple(np.arange(prod(shape)).reshape(shape, order="F").ravel().tolist())
+
+
+def _count_states(arrays: Mapping[str, DeviceInput]) -> tuple[int, ...]:
+    """Return the leading axis that arrays with one have. Raises ShapeError if they differ."""
+    counts = {x.shape[0] for x in arrays.values() if len(x.shape) > 1}
+    if len(counts) > 1:
+        raise ShapeError(f"the arrays have different numbers of states: expected one number, got "
+                         f"{', '.join(f'{name} {x.shape}' for name, x in arrays.items())}")
+    return tuple(counts)
+
+
+def _place(x: DeviceInput) -> tuple[Any, ...]:
+    """Return buffer, first number and strides of states and numbers; one state is that of all."""
+    return x.buffer, x.first, x.strides[0] if len(x.shape) > 1 else 0, x.strides[-1]
+
+
+class DeviceRollout:
+    """Rollouts compiled for a device: `DeviceModel.rollout_function`."""
+
+    def __init__(self, driver: Driver, model: Model, step: GeneratedProgram, values: Array, *, steps: int, dt: float):
+        self._driver, self._model, self._steps, self._dt = driver, model, steps, dt
+        self._kernel = driver.rollout_kernel(step, values, model.nv)
+
+    def __call__(self, q0: Any, v0: Any, tau: Any = None) -> tuple[Any, Any]:
+        """Return the states q, v before each step and after the last."""
+        nq, nv = self._model.nq, self._model.nv
+        tau = np.zeros(nv) if tau is None else tau
+        arrays = {name: self._driver.read(x, name) for name, x in (("q0", q0), ("v0", v0), ("tau", tau))}
+        for (name, x), expected in zip(arrays.items(), (f"(N, {nq})", f"(N, {nv})", f"(N, {self._steps} or 1, {nv}) or ({nv},)"),
+                                       strict=True):
+            axes = (2,) if name != "tau" else (1, 3)
+            wrong_steps = len(x.shape) == 3 and x.shape[1] not in (1, self._steps)
+            if len(x.shape) not in axes or x.shape[-1] != (nq if name == "q0" else nv) or wrong_steps:
+                raise ShapeError(f"{name} has the wrong shape: expected {expected}, got {x.shape}")
+        n, = _count_states(arrays)
+        q, v = (self._driver.new((n, self._steps + 1, size)) for size in (nq, nv))
+        forces = arrays["tau"]
+        tau_step = forces.strides[1] if len(forces.shape) == 3 and forces.shape[1] > 1 else 0
+        if n:
+            self._driver.launch(self._kernel, n, [self._steps, self._dt, tau_step,
+                                                  *(y for x in arrays.values() for y in _place(x)),
+                                                  *(self._driver.buffer(x) for x in (q, v))])
+        return q, v
+
+
+def _step_program(model: Model, method: Method, passive: bool, feedback: Feedback | None, contacts: Mapping[str, Any] | None,
+                  *, single: bool) -> tuple[Model, GeneratedProgram, Array]:
+    """Return the robot, a step of its rollouts, and the array `values` of a run without forces."""
+    settings = ContactSettings.read(contacts, model)
+    if model.nc:
+        reduced_model(model, "rollout_function")
+    q, *_ = follow_couplings_unchecked(model, model.neutral())
+    runs = RolloutInputs(model, None, q[None], np.zeros((1, model.nv)), None, feedback, None, 1, settings, None, None)
+    obstacle = ("rigid friction" if moving_model(model, passive) is not model else
+                "contacts that stick" if settings is not None and settings.sticking else
+                "a robot without a moving joint" if not model.nv else
+                "gains or setpoints of steps" if runs.moving else "thrusts" if runs.n_inputs != model.nv else "")
+    if obstacle:
+        raise UsageError(f"rollouts on a device cannot contain {obstacle}; use ld.rollout")
+    problem = make_problem(model, runs, runs.masks[0], passive, None).with_transferred_inertia()
+    check_inertia(problem, prescribe="prescribe its motion")
+    tables = problem.tables()._replace(single=single)
+    step = trace_step(tables, method, (), pivots(problem, runs.rows.get(runs.masks[0].tobytes(), ())), ())
+    values = tables.scenario_values.copy()
+    values[:runs.values().shape[1]] = runs.values()[0]
+    return model, step, values
 
 
 class DeviceModel:
@@ -105,6 +174,25 @@ class DeviceModel:
             self._functions[key] = DeviceFunction(
                 trace_function(self.model, name, options, libm=self._driver.libm, single=self.dtype == "float32"), self._driver)
         return self._functions[key]
+
+    @explained
+    def rollout_function(self, *, dt: float, steps: int, method: Method = "rk4", passive: bool = True,
+                         feedback: Feedback | None = None, contacts: Mapping[str, Any] | None = None) -> DeviceRollout:
+        """Return a function (q0, v0, tau) -> (q, v), (N, nq), (N, nv), (N, S, nv) -> (N, steps + 1, nq), (N, steps + 1, nv).
+
+        tau may also be (N, 1, nv), or (nv,), for all steps. States after a step that fails are NaN. For the other arguments see
+        `liedyn.rollout`; gains and setpoints are those of all runs and steps.
+
+        Raises
+        ------
+        UsageError
+            For a CUDA device, and for runs that need more than a fixed step: rigid friction, contacts that stick, a robot
+            without a moving joint.
+        ModelError
+            For a robot with loops.
+        """
+        return DeviceRollout(self._driver, *_step_program(self.model, method, passive, feedback, contacts,
+                                                          single=self.dtype == "float32"), steps=steps, dt=dt)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a function without options."""

@@ -6,7 +6,7 @@ valid are NaN: an input or a result is not finite, a quaternion is not of unit n
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
@@ -36,12 +36,13 @@ class DeviceResult(NamedTuple):
 # OpenCL C -------------------------------------------------------------------------------------------------------------------
 
 _QUADRANT = """
-static double quadrant(double turns, double even, double odd, long shift)
-{
-    const long n = as_long(turns);
-    const double x = n & 1 ? odd : even;
+static {0} quadrant({0} turns, {0} even, {0} odd, int shift)
+{{
+    const {1} n = as_{1}(turns);
+    const {0} x = n & 1 ? odd : even;
     return (n + shift) & 2 ? -x : x;
-}"""
+}}"""
+_INTEGERS = {"double": "long", "float": "int"}             # of the size of a number
 
 
 class OpenClExpressions(CExpressions):
@@ -53,6 +54,41 @@ class OpenClExpressions(CExpressions):
                                        for name in ("fabs", "sqrt", *LIBM)}}
 
 
+class _Kernel:
+    """The text of a kernel: arrays of a state are private arrays of the names that they have in the program."""
+
+    def __init__(self, program: GeneratedProgram, dtype: str):
+        self.number, suffix = NUMBERS[dtype], "f" if dtype == "float32" else ""
+        self._arrays = {x.name: x.size for x in program.arrays if x.size and x.name != "code"}
+        self._functions = [*([] if suffix else ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"]),
+                           _QUADRANT.format(self.number, _INTEGERS[self.number]),
+                           *program_functions(program, "compute", lambda: OpenClExpressions(suffix), self.number)]
+        self.is_valid = f"!code && {STATUS}[0] > 0" if STATUS in self._arrays else "!code"
+        self.lines: list[str] = []
+
+    def read(self, array: str, size: int, to: str = "", more: str = "") -> None:
+        """Add statements that read an input of the caller to an array, by default that of its name.
+
+        more  added to the place of its first number
+        """
+        self.lines.append(f"    first = {array}_at + i * {array}_state{more};")
+        self.lines += [f"    {to or array}[{k}] = {array}_of[first + {k} * {array}_number];" for k in range(size)]
+
+    def compute(self) -> None:
+        """Add the call of the program."""
+        self.lines.append(f"    code = compute({', '.join(self._arrays)});")
+
+    def text(self, name: str, counts: Sequence[str], inputs: Iterable[str], results: Iterable[str]) -> str:
+        """Return the text. counts: arguments after the number of states."""
+        place = "const long {0}_at, const long {0}_state, const long {0}_number"
+        arguments = ["const long n", *counts, *(f"global const {self.number} *{x}_of, {place.format(x)}" for x in inputs),
+                     *(f"global {self.number} *{x}_of" for x in results)]
+        declared = [f"    {self.number} {array}[{size}];" for array, size in self._arrays.items()]
+        return "\n".join([*self._functions, "", f"kernel void {name}({', '.join(arguments)})", "{",
+                          "    const long i = get_global_id(0);", "    long first;", "    int code;", "    if (i >= n) return;",
+                          *declared, *self.lines, "}"]) + "\n"
+
+
 def opencl_text(program: GeneratedProgram, name: str, inputs: Mapping[str, int], results: Mapping[str, DeviceResult],
                 dtype: str) -> str:
     """Return the text of a kernel.
@@ -60,24 +96,45 @@ def opencl_text(program: GeneratedProgram, name: str, inputs: Mapping[str, int],
     inputs   arrays of the program that the caller has, and their sizes
     results  by name
     """
-    number, suffix = NUMBERS[dtype], "f" if dtype == "float32" else ""
-    place = "const long {0}_at, const long {0}_state, const long {0}_number"
-    arguments = ["const long n", *(f"global const {number} *{x}_of, {place.format(x)}" for x in inputs),
-                 *(f"global {number} *{x}_of" for x in results)]
-    lines = [] if suffix else ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable", _QUADRANT]
-    lines += program_functions(program, "compute", lambda: OpenClExpressions(suffix), number)
-    lines += ["", f"kernel void {name}({', '.join(arguments)})", "{", "    const long i = get_global_id(0);", "    long first;",
-              "    if (i >= n) return;"]
-    arrays = {x.name: x.size for x in program.arrays if x.size and x.name != "code"}
-    is_valid = f"!code && {STATUS}[0] > 0" if STATUS in arrays else "!code"
-    lines += [f"    {number} {array}[{size}];" for array, size in arrays.items()]
+    kernel = _Kernel(program, dtype)
     for array, size in inputs.items():
-        lines.append(f"    first = {array}_at + i * {array}_state;")
-        lines += [f"    {array}[{k}] = {array}_of[first + {k} * {array}_number];" for k in range(size)]
-    lines.append(f"    const int code = compute({', '.join(arrays)});")
+        kernel.read(array, size)
+    kernel.compute()
     for result, (array, first, places) in results.items():
-        lines += [f"    {result}_of[i + n * {at}] = {is_valid} ? {array}[{first + k}] : NAN;" for k, at in enumerate(places)]
-    return "\n".join([*lines, "}"]) + "\n"
+        kernel.lines += [f"    {result}_of[i + n * {at}] = {kernel.is_valid} ? {array}[{first + k}] : NAN;"
+                         for k, at in enumerate(places)]
+    return kernel.text(name, (), inputs, results)
+
+
+def opencl_rollout_text(step: GeneratedProgram, values: Sequence[float], forces: int, dtype: str) -> str:
+    """Return kernel rollout(n, steps, dt, tau_step, q …, v …, tau …, q_out, v_out) for n runs.
+
+    It writes the states before each step and after the last, in Fortran order, (n, steps + 1, coordinates). After a step that
+    fails, they are NaN.
+
+    step      a `BatchStep.step` without curves and events
+    values    its array `values`, of which the first `forces` numbers are those of tau in each step
+    tau_step  distance in tau between steps, 0 for the same forces in all
+    """
+    kernel, sizes = _Kernel(step, dtype), {x.name: x.size for x in step.arrays}
+    constant = OpenClExpressions("f" if dtype == "float32" else "").constant
+    state = {"q": sizes["q"], "v": sizes["v"]}
+    for array, size in state.items():
+        kernel.read(array, size)
+    kernel.lines += [f"    values[{k}] = {constant(x)};" for k, x in enumerate(values)]
+    kernel.lines += [f"    work[{k}] = 0;" for k in range(sizes["work"])]
+    kernel.lines += ["    code = 0;", "    for (long s = 0; ; s++) {"]
+    for array, size in state.items():
+        kernel.lines += [f"    {array}_out_of[i + n * (s + (steps + 1) * {k})] = {kernel.is_valid} ? {array}[{k}] : NAN;"
+                         for k in range(size)]
+    kernel.lines += ["    if (s == steps) break;", "    if (code) continue;"]
+    kernel.read("tau", forces, "values", " + s * tau_step")
+    kernel.lines += ["    clock[0] = dt;", "    clock[1] = s * dt;", f"    clock[2] = (s + {constant(0.5)}) * dt;",
+                     "    clock[3] = (s + 1) * dt;"]
+    kernel.compute()
+    kernel.lines.append("    }")
+    return kernel.text("rollout", ("const long steps", f"const {kernel.number} dt", "const long tau_step"), (*state, "tau"),
+                       [f"{x}_out" for x in state])
 
 
 # PTX ------------------------------------------------------------------------------------------------------------------------
