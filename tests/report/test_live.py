@@ -120,6 +120,21 @@ def test_pages_have_sliders_for_what_the_scenario_contains(tmp_path):
     assert live["drags"]["FL_foot"] == live["drags"]["FL_shank"]                  # of the same body
 
 
+def test_sliders_and_forces_have_their_numbers(tmp_path):
+    """Gains of a sampled controller are those of its laws; forces of a scenario by component precede those of the mouse."""
+    write_live(ROOT / "configs/ur5_sampled.yaml", tmp_path / "live.html", overrides=("events=null",))
+    live = data_of((tmp_path / "live.html").read_text(encoding="utf-8"))["runs"][0]["live"]
+    terms = {slider["name"]: slider["terms"] for slider in live["sliders"]}
+    gains = live["simulation"]["initial"]["law_values"]
+    assert [array for array, _, _ in terms["stiffness of pd laws ×"]] == ["law_values"] * 6
+    assert [gains[k] for _, k, _ in terms["stiffness of pd laws ×"]] == [400, 600, 250, 12, 12, 0.4]
+    write_live(ROOT / "configs/showcase.yaml", tmp_path / "live.html", force=True)
+    live = data_of((tmp_path / "live.html").read_text(encoding="utf-8"))["runs"][0]["live"]
+    values, places = live["simulation"]["initial"]["values"], sorted({place for _, place in live["drags"].values()})
+    assert np.diff(places).tolist() == [6] * (len(places) - 1)
+    assert not any(values[places[0]:places[-1] + 6]) and any(values[:places[0]])
+
+
 @pytest.mark.parametrize("arguments, status, message", [
     (["--slider", "mass.lowr"], 3, "no parameter or value 'mass.lowr'; did you mean 'mass.lower'"),
     (["--slider", "mass.lower=3:1"], 2, "slider mass.lower=3:1: expected NAME or NAME=LOW:HIGH with LOW < HIGH"),

@@ -103,6 +103,12 @@ class ScenarioStep:
         return list(_value_names(self.problem, self.tables))
 
     @property
+    def law_value_names(self) -> list[str]:
+        """Names of the numbers of the laws of a sampled controller."""
+        assert self.sampler is not None and self.problem.sampled is not None, "the scenario has a sampled controller"
+        return list(_value_names(self.problem.sampled.law, self.sampler.tables))
+
+    @property
     def breaks(self) -> Array:
         """(n, 2) times at which signals switch, each with the last time before it: no step may pass one."""
         schedule = self.tables.schedule

@@ -15,7 +15,7 @@ class Live {
   constructor(simulation, data, motion) {
     Object.assign(this, { simulation, data, motion, pull: null, pace: 1 });
     this.sliders = data.sliders.map((slider) => ({ ...slider, start: slider.x }));
-    this.numbers = { values: simulation.values.slice(), varying: simulation.varying.slice() };
+    this.numbers = Object.fromEntries(["values", "varying", "law_values"].map((name) => [name, simulation[name].slice()]));
     this.columns = data.simulation.places;
     this.reset();
   }

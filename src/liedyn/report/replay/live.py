@@ -108,7 +108,6 @@ class _LiveScenario:
 
     def __init__(self, scenario: Scenario, model: Model, sliders: Sequence[str]):
         self.model, self.links = model, _links_of_bodies(model)
-        self.first_drag = len(scenario.forces)
         drags = tuple(ExternalForce(link, "local", (Constant(1.0),) * 6) for link in self.links)
         self.scenario, self.messages = replace(scenario, forces=(*scenario.forces, *drags)), tuple[LiedynWarning, ...]()
         chosen = [text.partition("=") for text in sliders]
@@ -125,7 +124,11 @@ class _LiveScenario:
         of_robot = [self._robot_slider(name, bounds) for name, bounds in named.items() if name in robot_parameters]
         self.varying = tuple(sorted({place for slider in of_robot for array, place, _ in slider.terms if array == "varying"}))
         self.step: ScenarioStep = scenario_step(self.run, self.varying)
-        self.names = self.step.value_names
+        arrays = [("values", self.step.value_names, self.step.tables)]
+        if self.step.sampler is not None:
+            arrays.append(("law_values", self.step.law_value_names, self.step.sampler.tables))
+        self.numbers = [(array, k, float(x)) for array, _, tables in arrays for k, x in enumerate(tables.scenario_values)]
+        self.names = [name for _, names, _ in arrays for name in names]
         place = {index: k for k, index in enumerate(self.varying)}
         of_robot = [replace(slider, terms=tuple((array, place[k] if array == "varying" else k, factor)
                                                 for array, k, factor in slider.terms)) for slider in of_robot]
@@ -180,22 +183,21 @@ class _LiveScenario:
             known = dict.fromkeys((*self.names, *parameter_names(self.model)))
             hint = nearest(name, known, written=repr) or "ld.parameter_names lists those of the robot"
             raise NameLookupError(f"no parameter or value {name!r}; {hint}")
-        k = self.names.index(name)
-        x = float(self.step.tables.scenario_values[k])
+        array, k, x = self.numbers[self.names.index(name)]
         low, high = bounds or (x - max(abs(x), 1.0), x + max(abs(x), 1.0))
-        return Slider(name, x, min(low, x), max(high, x), (("values", k, 1.0),))
+        return Slider(name, x, min(low, x), max(high, x), ((array, k, 1.0),))
 
     def _default_values(self) -> Iterator[Slider]:
         """Yield sliders for all gains, friction of contacts, and constants of signals."""
-        values, names = self.step.tables.scenario_values, self.names
+        values, names = self.numbers, self.names
         for gain, title in (("kp", "stiffness of pd laws ×"), ("kd", "damping of pd laws ×")):
-            places = [k for k, name in enumerate(names) if name.startswith(f"{gain} of ")]
-            if places:
-                yield Slider(title, 1.0, 0.0, 3.0, tuple(("values", k, float(values[k])) for k in places))
+            terms = tuple(number for number, name in zip(values, names, strict=True) if name.startswith(f"{gain} of "))
+            if terms:
+                yield Slider(title, 1.0, 0.0, 3.0, terms)
         friction = [k for k, name in enumerate(names) if name.endswith(_FRICTION)]
-        if friction and np.ptp(values[friction]) == 0.0:
-            x = float(values[friction[0]])
-            yield Slider("friction of contacts", x, 0.0, max(1.5, 2.0 * x), tuple(("values", k, 1.0) for k in friction))
+        if len({values[k][2] for k in friction}) == 1:
+            x = values[friction[0]][2]
+            yield Slider("friction of contacts", x, 0.0, max(1.5, 2.0 * x), tuple((*values[k][:2], 1.0) for k in friction))
         drags, count = set(self._drag_places().values()), 0
         for k, name in enumerate(names):
             is_constant = name.startswith(("target of ", "torque of ", "thrust of ", "position of ", "velocity of "))
@@ -206,7 +208,9 @@ class _LiveScenario:
     # data ---------------------------------------------------------------------------------------------------------------
     def _drag_places(self) -> dict[str, int]:
         """Return the index of the first of six numbers of the wrench of each link that the mouse can pull."""
-        return {link: self.names.index(f"external force {self.first_drag + k + 1}, mx") for k, link in enumerate(self.links)}
+        end = int((self.step.tables.schedule.force_actuator < 0).sum()) + 1      # the last of these, before thrusts
+        first = end - len(self.links)
+        return {link: self.names.index(f"external force {k}, mx") for k, link in enumerate(self.links, first)}
 
     def data(self, columns: Mapping[str, int]) -> dict[str, Any]:
         """Return plain values for the page. columns: index of each curve in [q, v, a, tau]."""
