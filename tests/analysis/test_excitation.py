@@ -64,7 +64,7 @@ def test_derivatives_of_a_sum_of_entries_of_the_regressor(name):
 def experiment(model, criterion="d-optimal", parameters=()):
     """Return an experiment on a robot with unit noise, and coefficients of a motion within its limits."""
     base = ld.base_parameters(model, joints=("damping", "offset"))
-    settings = excitation._settings(5.0, None, 3, 100.0, criterion, 1, 0)
+    settings = excitation._settings(5.0, None, 3, "fourier", 100.0, criterion, 1, 0)
     out = excitation_optimizer.Experiment(model, base, ("damping", "offset"), np.ones(model.nv),
                                           excitation._limits(model, None, 10.0, 100.0, 1e3), settings,
                                           excitation._chosen(base, parameters, criterion))
@@ -113,10 +113,30 @@ def test_the_motion_is_within_limits_between_its_rows_and_starts_and_ends_at_res
     assert np.abs((motion.at(t + h).v - motion.at(t - h).v) / (2 * h) - a).max() < 1e-7
 
 
+@pytest.mark.parametrize("kind", ["fourier", "splines"])
+def test_a_motion_starts_and_ends_at_a_wanted_configuration(arm, kind):
+    motion = ld.excite(arm, **OPTIONS | {"starts": 1}, kind=kind, q0={"elbow": 0.5})
+    ends, h = motion.at([0.0, 4.0]), 1e-6
+    assert np.abs(ends.q - [0.0, 0.5]).max() < 1e-12 and max(np.abs(ends.v).max(), np.abs(ends.a).max()) < 1e-12
+    t = np.linspace(0.01, 3.99, 999)
+    q, v, a = motion.at(t)
+    assert np.abs((motion.at(t + h).q - motion.at(t - h).q) / (2 * h) - v).max() < 1e-8
+    assert np.abs((motion.at(t + h).v - motion.at(t - h).v) / (2 * h) - a).max() < 1e-7
+    assert 2.7 < np.abs(v).max() <= 3.0 and np.abs(ld.inverse_dynamics(arm, q, v, a)).max() <= 40.0
+    assert motion.kind == kind and np.isfinite(motion.log_det) and motion.at(0.5).q.shape == (2,)
+    if kind == "splines":
+        assert "splines of 5 intervals of 0.8 s" in motion.summary
+        with pytest.raises(ld.UsageError, match="splines have no Fourier coefficients"):
+            motion.sine  # noqa: B018
+    else:
+        angles = np.pi / 2 * np.outer(t, np.arange(1, 4))
+        assert np.abs(motion.center + np.sin(angles) @ motion.sine + np.cos(angles) @ motion.cosine - q).max() < 1e-12
+
+
 def test_it_informs_more_than_random_motions_and_more_starts_never_less(arm, motion):
     limits = excitation._limits(arm, None, 3.0, None, 40.0)
     e = excitation_optimizer.Experiment(arm, motion.base, ("offset",), motion.noise, limits,
-                                        excitation._settings(4.0, None, 3, 100.0, "d-optimal", 1, 0),
+                                        excitation._settings(4.0, None, 3, "fourier", 100.0, "d-optimal", 1, 0),
                                         np.ones(len(motion.base), bool))
     rng = np.random.default_rng(5)
     rows = len(motion.base) * np.log(401)
@@ -231,7 +251,7 @@ def test_a_follower_keeps_its_coupling_and_its_limits(arm):
 def test_random_postures_of_a_hand_are_within_the_limits_of_all_fingers():
     """The fingers share a motor: one follower depends on twelve joints. Postures fill the ranges of the others."""
     hand = ld.load("robots/hand.yaml")
-    settings = excitation._settings(5.0, None, 2, 100.0, "d-optimal", 1, 0)
+    settings = excitation._settings(5.0, None, 2, "fourier", 100.0, "d-optimal", 1, 0)
     limits = excitation._limits(hand, None, None, None, None)
     base = ld.base_parameters(hand, joints=())
     e = excitation_optimizer.Experiment(hand, base, (), np.ones(hand.nv), limits, settings, np.ones(len(base), bool))
@@ -312,6 +332,10 @@ def test_it_does_not_depend_on_names_order_and_orientation(arm, motion, change):
     ({"period": 3.0}, "duration must be a multiple of the period 3 s, so that the motion ends at rest; got 4"),
     ({"harmonics": 1}, "harmonics must be an integer >= 2, got 1"),
     ({"starts": 0}, "starts must be an integer >= 1, got 0"),
+    ({"kind": "sines"}, "kind must be one of fourier, splines, got 'sines'"),
+    ({"q0": {"elbo": 1.0}}, "q0: no moving joint 'elbo'; did you mean 'elbow'?"),
+    ({"q0": {"elbow": 1.0}, "position": {"elbow": (-1.0, 1.0)}}, "the start of the motion is not within 95 % of the limits: the "
+     "position of elbow is 1 times its limit"),
     ({"jobs": 0}, "jobs must be an integer >= 1, got 0"),
     ({"rate": 1e9}, "needs more than 10000000 rows"),
     ({"criterion": "trace"}, "criterion must be one of d-optimal, condition, got 'trace'"),

@@ -14,15 +14,16 @@ OPTIONS = ("--noise", "0.1", "--noise", "sh*=0.2", "--velocity", "elbow=2", "--t
 
 def test_it_writes_the_motion_of_excite(tmp_path):
     path = tmp_path / "motion.csv"
-    done = command("excite", ROBOT, *OPTIONS, "--rate", "50", "--duration", "6", "--period", "3", "--seed", "2", "--floor", "0.3",
-                   "--space", "x=-inf,1.5", "--jobs", "2", "--json", "-o", path)
+    done = command("excite", ROBOT, *OPTIONS, "--rate", "50", "--duration", "6", "--period", "3", "--seed", "2", "--json", "-o",
+                   path, "--floor", "-0.1", "--space", "x=-inf,1.5", "--jobs", "2", "--kind", "splines", "--from", "elbow=0.3")
     motion = ld.excite(ld.load(ROBOT), noise={"*": 0.1, "sh*": 0.2}, velocity={"elbow": 2.0}, torque=40.0, harmonics=2, starts=1,
                        position={"elbow": (-1.0, 1.0)}, joints=(), rate=50.0, duration=6.0, period=3.0, seed=2,
-                       space={"z": (0.3, np.inf), "x": (-np.inf, 1.5)})
+                       space={"z": (-0.1, np.inf), "x": (-np.inf, 1.5)}, kind="splines", q0={"elbow": 0.3})
     report, rows = json.loads(done.stdout), ld.read_trajectory(path)
     assert np.array_equal(rows.columns["a.elbow"], motion.trajectory().columns["a.elbow"]) and len(rows) == 301
     assert [x["deviation"] for x in report["base_parameters"]] == motion.deviations.tolist()
     assert report["noise"] == {"shoulder": 0.2, "elbow": 0.1} and report["log_det"] == motion.log_det
+    assert report["kind"] == "splines" and "sine" not in report
     assert [x["kind"] for x in report["limits"]] == [use.kind for use in motion.limits]
     assert motion.summary in done.stderr
     fit = ld.identify(ld.load(ROBOT), rows.t, motion.at(rows.t).q, ld.inverse_dynamics(ld.load(ROBOT), *motion.at(rows.t)))
@@ -57,6 +58,8 @@ def test_a_rehearsal(tmp_path):
     (["--space", "z"], "space z: expected AXIS=LOWER,UPPER"),
     (["--floor", "0", "--space", "z=0,1"], "space z: expected one value, got several"),
     (["--self-distance", "0.1"], "no distance can be limited: no two links that can move relative to each other"),
+    (["--from", "elbow"], "start elbow: expected JOINT=VALUE or a keyframe; the robot has no keyframes"),
+    (["--kind", "sines"], "Invalid value for '--kind': 'sines' is not one of 'fourier', 'splines'"),
     (["--jobs", "0"], "Invalid value for '-j' / '--jobs': 0 is not in the range x>=1"),
     (["--torque", "elbow=x"], "torque elbow must be a number > 0, got 'x'"),
     (["--with", "none", "--with", "friction"], "--with none cannot be combined with another --with"),

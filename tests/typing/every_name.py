@@ -192,7 +192,7 @@ def linear(model: ld.Model, q: Array, v: Array, tau: Array) -> None:
     move: ld.Move = ld.plan_move(model, {"elbow": 1.0}, q, acceleration=3.0, jerk={"elbow": 20.0})
     assert_type((move.duration, move.at(0.5).q, move.trajectory(0.01)), tuple[float, Array, ld.Trajectory])
     motion: ld.Excitation = ld.excite(model, noise={"*": 0.1}, position={"elbow": (-1.0, 1.0)}, velocity=2.0,
-                                     space={"z": (0.1, 9.0)})
+                                     space={"z": (0.1, 9.0)}, kind="splines", q0={"elbow": 0.5})
     assert_type((motion.deviations, motion.at(0.5).q, motion.trajectory()), tuple[Array, Array, ld.Trajectory])
 
 

@@ -1,13 +1,13 @@
-"""Motions from which the parameters of a robot can be identified: Fourier series that maximize the information on them.
+"""Motions from which the parameters of a robot can be identified: series that maximize the information on them.
 
-Each joint follows a Fourier series of one period (Swevers et al. 1997). Sums of its coefficients are zero, so that the motion
-starts and ends at rest, without acceleration. `analysis.excitation_optimizer` chooses its coefficients.
+Each joint follows a Fourier series of one period (Swevers et al. 1997), or a spline. The motion starts and ends at rest, without
+acceleration. `analysis.excitation_optimizer` chooses its coefficients.
 """
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,17 @@ from liedyn.analysis.excitation_optimizer import (
     Settings,
     information,
 )
+from liedyn.analysis.excitation_series import SERIES, FourierSeries, Series
 from liedyn.analysis.identification import Identification, identify, value_sizes
-from liedyn.analysis.moves import MAX_ROWS, Limit, MoveState, limit_of_texts, limits_by_name
+from liedyn.analysis.moves import (
+    MAX_ROWS,
+    Limit,
+    MoveState,
+    configuration_of,
+    configuration_of_texts,
+    limit_of_texts,
+    limits_by_name,
+)
 from liedyn.analysis.recorded_motion import trajectory_of
 from liedyn.arrays import Array, ArrayLike, Mask
 from liedyn.dynamics.batching.arrays import as_array
@@ -52,6 +61,14 @@ _POSTURES = 200           # random ones, in which links are compared
 _BLOCK = 4096             # rows whose regressor is computed at a time
 
 
+class FourierCoefficients(NamedTuple):
+    """Mean positions (nv,) and coefficients (harmonics, nv) of a Fourier series."""
+
+    center: Array
+    sine: Array
+    cosine: Array
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Excitation(Immutable):
     """A motion from which base parameters can be identified, and the standard deviations that it promises.
@@ -59,10 +76,10 @@ class Excitation(Immutable):
     model        the robot
     base         the base parameters; those that no motion identifies are `base.unidentifiable`
     duration     [s], a multiple of the period
-    period       [s] of the Fourier series
+    period       [s] of the series
     rate         [Hz] of the rows from which parameters are identified
-    center       (nv,) mean positions [rad | m]
-    sine, cosine (harmonics, nv): q = center + sum of sine[k-1] sin(k w t) + cosine[k-1] cos(k w t), with w = 2 pi/period
+    series       functions of time whose sums are the motion: `kind` "fourier" or "splines"
+    coefficients (size, nv) of the functions [rad | m]; those of the first one are constants
     noise        (nv,) standard deviations of the measured torques [N m | N]
     covariance   (b, b) of the base parameters
     relative     (b,) deviations relative to the values, as in `Identification`
@@ -86,9 +103,8 @@ class Excitation(Immutable):
     duration: float
     period: float
     rate: float
-    center: Array
-    sine: Array
-    cosine: Array
+    series: Series
+    coefficients: Array
     noise: Array
     covariance: Array
     relative: Array
@@ -102,6 +118,33 @@ class Excitation(Immutable):
     def names(self) -> tuple[str, ...]:
         """Names of the base parameters."""
         return self.base.names
+
+    @property
+    def kind(self) -> str:
+        """Kind of the series: "fourier" or "splines"."""
+        return next(name for name, series in SERIES.items() if isinstance(self.series, series))
+
+    @property
+    def fourier(self) -> FourierCoefficients:
+        """Coefficients of the Fourier series. Raise UsageError for splines."""
+        if not isinstance(self.series, FourierSeries):
+            raise UsageError("splines have no Fourier coefficients; use `coefficients`, or `at`")
+        return FourierCoefficients(*self.series.center_sine_and_cosine(self.coefficients))
+
+    @property
+    def center(self) -> Array:
+        """(nv,) mean positions of a Fourier series [rad | m]."""
+        return self.fourier.center
+
+    @property
+    def sine(self) -> Array:
+        """(harmonics, nv) in q = center + sum of sine[k-1] sin(k w t) + cosine[k-1] cos(k w t), with w = 2 pi/period."""
+        return self.fourier.sine
+
+    @property
+    def cosine(self) -> Array:
+        """(harmonics, nv), as for `sine`."""
+        return self.fourier.cosine
 
     @property
     def deviations(self) -> Array:
@@ -121,7 +164,7 @@ class Excitation(Immutable):
         for use in self.at_limits:
             by_kind.setdefault(use.kind, []).append(use.coordinate)
         met = "; ".join(f"{kind} of {list_names(names, 8)}" for kind, names in by_kind.items()) or "none"
-        return (f"duration {self.duration:.6g} s, {len(self.sine)} harmonics of {1.0 / self.period:.6g} Hz; log det "
+        return (f"duration {self.duration:.6g} s, {self.series.summary}; log det "
                 f"{self.log_det:.6g}, condition {self.condition:.3g}; limits reached: {met}")
 
     def __repr__(self) -> str:
@@ -133,10 +176,8 @@ class Excitation(Immutable):
         times = as_array(t, "t", ())
         if not np.isfinite(times).all():
             raise ConfigurationError("a time of the motion is not finite")
-        k = 2.0 * np.pi / self.period * np.arange(1, len(self.sine) + 1)
-        S, C = np.sin(times[..., None] * k), np.cos(times[..., None] * k)
-        return MoveState(self.center + S @ self.sine + C @ self.cosine, (C * k) @ self.sine - (S * k) @ self.cosine,
-                         -(S * k**2) @ self.sine - (C * k**2) @ self.cosine)
+        q, v, a = ((functions @ self.coefficients).reshape(*times.shape, -1) for functions in self.series.at(times.ravel()))
+        return MoveState(q, v, a)
 
     def trajectory(self) -> Trajectory:
         """Return the motion as a trajectory with columns q, v and a, from its start to its end, `rate` rows per second."""
@@ -163,7 +204,8 @@ class Excitation(Immutable):
 
 
 def excite(  # noqa: PLR0913 - independent options of a public function
-        model: Model, *, duration: float = 10.0, period: float | None = None, harmonics: int = 5, rate: float = 100.0,
+        model: Model, *, duration: float = 10.0, period: float | None = None, harmonics: int = 5, kind: str = "fourier",
+        q0: ArrayLike | Mapping[str, Any] | None = None, rate: float = 100.0,
         noise: Limit = None, criterion: str = "d-optimal", parameters: Sequence[str] = (), joints: Sequence[str] | None = None,
         offset: bool = True, position: Mapping[str, Sequence[float]] | None = None, velocity: Limit = None,
         acceleration: Limit = None, torque: Limit = None, self_distance: float | None = None, space: Space = None,
@@ -179,7 +221,11 @@ def excite(  # noqa: PLR0913 - independent options of a public function
     duration, period : float
         [s] The duration is a multiple of the period; default: one period.
     harmonics : int
-        At least 2: the frequencies are 1/period, 2/period, …
+        At least 2: the frequencies are 1/period, 2/period, … Splines have as many coefficients.
+    kind : "fourier" or "splines"
+        Functions of time: a Fourier series, or splines of degree 5 with equal intervals.
+    q0 : (nq,) array or {joint: value}, optional
+        Configuration at the start and the end; joints without a value: neutral. Default: that of the optimum.
     rate : float
         Rows of the recording per second [Hz], on which deviations depend.
     noise : number or {joint, coordinate or pattern: number}, optional
@@ -236,13 +282,14 @@ def excite(  # noqa: PLR0913 - independent options of a public function
     >>> motion.trajectory().save("excite.csv", force=True)
     """
     _check_integers(("jobs", 1 if jobs is None else jobs, 1))
-    settings = _settings(duration, period, harmonics, rate, criterion, starts, seed)
+    settings = _settings(duration, period, harmonics, kind, rate, criterion, starts, seed)
     _check_robot(model)
     limits = _limits(model, position, velocity, acceleration, torque)
     columns = joint_parameter_kinds(model, True, joints)
     columns = (*columns, "offset") if offset and "offset" not in columns else columns
     base = base_parameters(model, passive=True, joints=columns)
-    experiment = Experiment(model, base, columns, _noise(model, noise), limits, settings, _chosen(base, parameters, criterion))
+    experiment = Experiment(model, base, columns, _noise(model, noise), limits, settings, _chosen(base, parameters, criterion),
+                            start=None if q0 is None else configuration_of(model, q0, "q0", model.neutral()))
     experiment.check_determined()
     if self_distance is not None or space:
         experiment = replace(experiment, clearance=_distances(experiment, self_distance, space))
@@ -251,12 +298,14 @@ def excite(  # noqa: PLR0913 - independent options of a public function
     return _excitation(experiment, x, values)
 
 
-def excitation_of_texts(model: Model, limits: Mapping[str, Sequence[str]], **options: Any) -> Excitation:
+def excitation_of_texts(model: Model, limits: Mapping[str, Sequence[str]], start: Sequence[str] = (),
+                        **options: Any) -> Excitation:
     """Return the motion of `excite` for limits and noise by kind, such as "2" or "elbow=2"; of positions "elbow=-1,1"."""
     position, space = (_spans(limits[name], name, key) for name, key in (("position", "JOINT"), ("space", "AXIS")))
     for name in ("noise", "velocity", "acceleration", "torque"):
         options[name] = limit_of_texts(limits[name], name)
-    return excite(model, position=position, space=space, **options)
+    q0 = configuration_of_texts(model, start, "start", model.neutral()) if start else None
+    return excite(model, position=position, space=space, q0=q0, **options)
 
 
 def _spans(texts: Sequence[str], name: str, key: str) -> dict[str, tuple[float, ...]]:
@@ -274,7 +323,7 @@ def _spans(texts: Sequence[str], name: str, key: str) -> dict[str, tuple[float, 
 
 # Options ----------------------------------------------------------------------------------------------------------------
 
-def _settings(duration: float, period: float | None, harmonics: int, rate: float, criterion: str, starts: int,
+def _settings(duration: float, period: float | None, harmonics: int, kind: str, rate: float, criterion: str, starts: int,
               seed: int) -> Settings:
     """Return checked options. Raise UsageError for an option that is not valid."""
     period = duration if period is None else period
@@ -286,11 +335,13 @@ def _settings(duration: float, period: float | None, harmonics: int, rate: float
         raise UsageError(f"duration must be a multiple of the period {period:g} s, so that the motion ends at rest; got "
                          f"{duration:g}")
     _check_integers(("harmonics", harmonics, 2), ("starts", starts, 1), ("seed", seed, 0))
+    if kind not in SERIES:
+        raise UsageError(f"kind must be one of {', '.join(SERIES)}, got {kind!r}")
     if criterion not in CRITERIA:
         raise UsageError(f"criterion must be one of {', '.join(CRITERIA)}, got {criterion!r}")
     if duration * rate > MAX_ROWS:
         raise UsageError(f"duration {duration:g} s at a rate of {rate:g} Hz needs more than {MAX_ROWS} rows; reduce one of them")
-    return Settings(duration, period, int(harmonics), rate, criterion, int(starts), int(seed))
+    return Settings(duration, period, int(harmonics), kind, rate, criterion, int(starts), int(seed))
 
 
 def _check_integers(*values: tuple[str, int, int]) -> None:
@@ -387,11 +438,11 @@ def _distances(experiment: Experiment, self_distance: float | None, space: Space
 def _excitation(e: Experiment, x: Array, values: Array) -> Excitation:
     """Return the motion with its predicted deviations."""
     s, model, b = e.settings, e.model, len(e.base)
-    sine, cosine = (part @ e.N.T for part in e.series.sine_and_cosine(x))
+    coefficients = x @ e.N.T
+    coefficients[0] += e.constant
     times = _row_times(s.duration, s.rate)
-    motion = Excitation(model, e.base, s.duration, s.period, s.rate, x[0] @ e.N.T + e.constant,
-                        sine, cosine, e.noise, np.eye(b), np.ones(b), 0.0, 1.0, values, e.uses(x),
-                        e.clearance.excluded if e.clearance else ())
+    motion = Excitation(model, e.base, s.duration, s.period, s.rate, e.series, coefficients, e.noise, np.eye(b), np.ones(b), 0.0,
+                        1.0, values, e.uses(x), e.clearance.excluded if e.clearance else ())
     R = np.zeros((0, b))
     for k in range(0, len(times), _BLOCK):
         F = e.equations(motion.at(times[k:k + _BLOCK]))

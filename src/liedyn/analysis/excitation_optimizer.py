@@ -1,4 +1,4 @@
-"""Search for the Fourier series of joints that maximize the information on parameters, within limits.
+"""Search for the series of joints that maximize the information on parameters, within limits.
 
 Coefficients maximize log det of the information on the base parameters (D-optimal) or minimize its condition number, by an
 interior-point method from several starts.
@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.analysis.clearance import Clearance
+from liedyn.analysis.excitation_series import SERIES, Basis, Series
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.dynamics.batching.processes import Map
 from liedyn.dynamics.constraints.couplings import follow_couplings
@@ -87,6 +88,7 @@ class Settings:
     duration: float
     period: float
     harmonics: int
+    kind: str
     rate: float
     criterion: str
     starts: int
@@ -101,41 +103,6 @@ class ExcitationLimits(NamedTuple):
     velocity: Array
     acceleration: Array
     torque: Array
-
-
-# Fourier series ---------------------------------------------------------------------------------------------------------
-
-class Basis(NamedTuple):
-    """Values (n, size) of the functions of a series at n times, and their derivatives with respect to time."""
-
-    q: Array
-    v: Array
-    a: Array
-
-
-class _Series:
-    """Fourier series of one coordinate with v = a = 0 at t = 0: a constant and 2 (harmonics - 1) other functions.
-
-    v = sum of alpha_k cos(k w t) + beta_k sin(k w t), with sum alpha_k = 0 and sum k beta_k = 0. Coefficients of the functions
-    are those of orthonormal bases of these planes.
-    """
-
-    def __init__(self, period: float, harmonics: int):
-        k = np.arange(1.0, harmonics + 1.0)
-        self.period, self.frequency, self.size = period, 2.0 * np.pi / period * k, 2 * harmonics - 1
-        self.planes = [np.linalg.svd(normal[None])[2][1:].T for normal in (np.ones_like(k), k)]
-
-    def basis(self, count: int) -> Basis:
-        """Return the functions at equidistant times of one period."""
-        t, (alpha, beta), k = np.arange(count) * (self.period / count), self.planes, self.frequency
-        S, C, ones = np.sin(np.outer(t, k)), np.cos(np.outer(t, k)), np.ones((count, 1))
-        return Basis(np.hstack([ones, S / k @ alpha, -C / k @ beta]), np.hstack([0.0 * ones, C @ alpha, S @ beta]),
-                      np.hstack([0.0 * ones, -S * k @ alpha, C * k @ beta]))
-
-    def sine_and_cosine(self, x: Array) -> tuple[Array, Array]:
-        """Return the coefficients (harmonics, n) of the positions, from those of the functions (size, n)."""
-        n, k = len(self.frequency), self.frequency[:, None]
-        return self.planes[0] @ x[1:n] / k, -self.planes[1] @ x[n:] / k
 
 
 # Criteria: functions of F (n, b), the rows of the regressor divided by their noise ---------------------------------------
@@ -185,7 +152,7 @@ def _bound(count: float) -> float:
     """Return the part of a limit that a series may reach at `count` equidistant times of its shortest harmonic.
 
     A trigonometric polynomial of degree H is at most 1/cos(pi H/n) larger than at n equidistant times (Ehlich and Zeller 1964).
-    So positions, velocities and accelerations are within their limits at all times.
+    So positions, velocities and accelerations of Fourier series are within their limits at all times.
     """
     return float(np.cos(np.pi / count))
 
@@ -218,6 +185,7 @@ class Experiment:
 
     chosen     (b,) bool: parameters of the criterion
     clearance  distances with a limit
+    start      (nv,) initial positions; None: those of the optimum
     """
 
     model: Model
@@ -228,11 +196,12 @@ class Experiment:
     settings: Settings
     chosen: Mask
     clearance: Clearance | None = None
+    start: Array | None = None
 
     @cached_property
-    def series(self) -> _Series:
+    def series(self) -> Series:
         """Series of each independent coordinate."""
-        return _Series(self.settings.period, self.settings.harmonics)
+        return SERIES[self.settings.kind](self.settings.period, self.settings.harmonics, self.start is not None)
 
     @cached_property
     def independent(self) -> Integers:
@@ -436,6 +405,8 @@ class Experiment:
         of_torque = np.divide(half[3], inertia, out=np.full_like(inertia, np.inf), where=inertia > 0.0)
         velocity = np.min([w * half[0], half[1], half[2] / w, of_torque / w], axis=0)
         position = np.where(np.isfinite(half[0]), half[0], self.reach[self.independent])
+        if self.start is not None:
+            position = np.zeros_like(position)                               # which the steps do not change
         return np.vstack([position, np.tile(velocity, (self.series.size - 1, 1))])
 
     @cached_property
@@ -502,12 +473,13 @@ class Experiment:
     def random_posture(self, rng: np.random.Generator) -> Array:
         """Return coefficients of a posture within the limits. Raise ComputationError if random ones are not."""
         still, once = np.zeros_like(self.unit), self.series.basis(1)
-        for _ in range(_MAX_POSTURES):
-            still[0] = self.random_position(rng)
+        for _ in range(_MAX_POSTURES if self.start is None else 1):
+            still[0] = self.random_position(rng) if self.start is None else self.start[self.independent]
             if self.use(still, once) < _INSIDE:
                 return still
         at_rest, near = np.abs(self.relative(still, once)), self.nearness(still, once)[0]
-        text = "no random posture is within the limits: of the last one, "
+        text = "no random posture is within the limits: of the last one, " if self.start is None else (
+            f"the start of the motion is not within {100 * _INSIDE:g} % of the limits: ")
         if self.clearance is not None and near.max() > at_rest.max():
             gap = self.clearance.gaps[int(np.argmax(near))]
             raise ComputationError(f"{text}{gap.link} is nearer to {gap.other} than the limit; use wider limits, or smaller "

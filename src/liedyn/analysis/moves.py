@@ -186,8 +186,8 @@ def plan_move(model: Model, target: ArrayLike | Mapping[str, Any], q0: ArrayLike
                          hint="simulate a scenario that prescribes independent joints with `move`")
     if target is None:
         raise UsageError("target: expected a configuration or values by joint, got None")
-    first = _configuration(model, q0, "q0", model.neutral())
-    last = _configuration(model, target, "target", first)
+    first = configuration_of(model, q0, "q0", model.neutral())
+    last = configuration_of(model, target, "target", first)
     _check_position_limits(model, last)
     warn(start_warnings(model, first))
     limits = MotionLimits(*(limits_by_name(model, name, limit, motion_limits(model, name)) for name, limit in (
@@ -203,8 +203,8 @@ def move_of_texts(model: Model, target: Sequence[str], start: Sequence[str], lim
 
     tasks   that the target fulfils, as near to the start as possible. Joints of `target` keep their values.
     """
-    q0 = _configuration_of_texts(model, start, "start", model.neutral())
-    q1 = _configuration_of_texts(model, target, "target", q0)
+    q0 = configuration_of_texts(model, start, "start", model.neutral())
+    q1 = configuration_of_texts(model, target, "target", q0)
     if tasks:
         fixed = [text.partition("=")[0].strip() for text in target if "=" in text]
         solution = inverse_kinematics(model, tasks, q1, posture=q1, fixed=fixed)
@@ -216,7 +216,7 @@ def move_of_texts(model: Model, target: Sequence[str], start: Sequence[str], lim
                      jerk=limit_of_texts(limits["jerk"], "jerk"), duration=duration, straight=straight)
 
 
-def _configuration_of_texts(model: Model, texts: Sequence[str], name: str, default: Array) -> Array:
+def configuration_of_texts(model: Model, texts: Sequence[str], name: str, default: Array) -> Array:
     """Return the configuration of keyframes, which replace all joints, and of joints."""
     for text in texts:
         if "=" not in text:
@@ -226,7 +226,7 @@ def _configuration_of_texts(model: Model, texts: Sequence[str], name: str, defau
             default = np.array(model.keyframes[text].q)
     joints = [text for text in texts if "=" in text]
     values = positions_of(model, joints, name)
-    return _configuration(model, values, name, default)
+    return configuration_of(model, values, name, default)
 
 
 def limit_of_texts(texts: Sequence[str], kind: str) -> Limit:
@@ -372,7 +372,7 @@ class _Plan:
                                        f"its limits are {_range(self.model, excess)}")
 
 
-def _configuration(model: Model, q: ArrayLike | Mapping[str, Any] | None, name: str, default: Array) -> Array:
+def configuration_of(model: Model, q: ArrayLike | Mapping[str, Any] | None, name: str, default: Array) -> Array:
     """Return a configuration from an array or from values by joint."""
     if isinstance(q, Mapping):
         out, followers = with_joint_values(model, default, q, name), model.follows if model.nc else np.zeros(model.nv, dtype=bool)

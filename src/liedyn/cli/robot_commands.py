@@ -455,9 +455,13 @@ def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: 
 @robot_argument
 @click.option("--duration", type=float, default=10.0, show_default=True, metavar="SECONDS", help="Duration: a multiple of the "
               "period.")
-@click.option("--period", type=float, metavar="SECONDS", help="Period of the Fourier series. Default: the duration.")
+@click.option("--period", type=float, metavar="SECONDS", help="Period of the motion. Default: the duration.")
 @click.option("--harmonics", type=int, default=5, show_default=True, metavar="N", help="Number of frequencies: 1/period to "
-              "N/period.")
+              "N/period. Splines have as many coefficients.")
+@click.option("--kind", type=click.Choice(["fourier", "splines"]), default="fourier", show_default=True, help="Functions of "
+              "time: a Fourier series, or splines of degree 5.")
+@click.option("--from", "start", multiple=True, metavar="JOINT=VALUE", help="Position of a joint at the start and the end, or "
+              "the name of a keyframe; may be repeated. Other joints start at zero. Default: the best start.")
 @click.option("--rate", type=float, default=100.0, show_default=True, metavar="HZ", help="Rows per second, of the CSV and of the "
               "recording.")
 @click.option("--noise", multiple=True, metavar="[JOINT=]NOISE", help="Standard deviation of the measured torque [N m or N], of "
@@ -490,8 +494,8 @@ def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: 
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def excite(robot: str, joints: tuple[str, ...], noise: tuple[str, ...], position: tuple[str, ...],             # noqa: PLR0913
            velocity: tuple[str, ...], acceleration: tuple[str, ...], torque: tuple[str, ...], floor: float | None,
-           space: tuple[str, ...], rehearse: bool, output: str, base: Base | None, ignore_mimic: bool, reading: ReadingOptions,
-           strict: bool, force: bool, as_json: bool, console: Console, **options: Any) -> None:
+           space: tuple[str, ...], start: tuple[str, ...], rehearse: bool, output: str, base: Base | None, ignore_mimic: bool,
+           reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console, **options: Any) -> None:
     """Plan a motion of ROBOT from which its base parameters can be identified as well as its limits allow, and print the standard
     deviation of each parameter before anything is measured.
 
@@ -505,6 +509,8 @@ def excite(robot: str, joints: tuple[str, ...], noise: tuple[str, ...], position
           --position elbow_joint=-2,2 --noise 0.5 -o excite.csv --force
       liedyn excite robots/ur5.yaml --self-distance 0.02 --floor 0.01 \\
           -o above.csv
+      liedyn excite robots/ur5.yaml --kind splines --from elbow_joint=1 \\
+          -o from_rest.csv
       liedyn excite robots/ur5.yaml --rehearse -o rehearsed.csv
       liedyn replay excite.csv
     """
@@ -534,7 +540,7 @@ def excite(robot: str, joints: tuple[str, ...], noise: tuple[str, ...], position
         motion = excitation_of_texts(model, {"noise": noise, "position": position, "velocity": velocity,
                                              "acceleration": acceleration, "torque": torque,
                                              "space": (*space, *([] if floor is None else [f"z={floor},inf"]))},
-                                     joints=kinds, **options)
+                                     start, joints=kinds, **options)
     fit = None
     if rehearse:
         with console.progress.stage("identifying from simulated noise"):

@@ -255,10 +255,13 @@ def excitation_to_dict(motion: Excitation, fit: Identification | None = None) ->
         out["rehearsal"] = parameters_to_dict(model, fit.base, fit)
     for entry, deviation, relative in zip(out["base_parameters"], motion.deviations, motion.relative, strict=True):
         entry |= {"deviation": float(deviation), "relative_deviation": float(relative)}
+    fourier = {} if motion.kind != "fourier" else {
+        "center": dict(zip(model.q_names, motion.center.tolist(), strict=True)), "sine": motion.sine.tolist(),
+        "cosine": motion.cosine.tolist()}
     return out | {"duration": motion.duration, "period": motion.period, "rate": motion.rate, "log_det": motion.log_det,
                   "condition": motion.condition, "optima": motion.optima.tolist(),
-                  "center": dict(zip(model.q_names, motion.center.tolist(), strict=True)), "sine": motion.sine.tolist(),
-                  "cosine": motion.cosine.tolist(), "noise": dict(zip(model.v_names, map(_finite, motion.noise), strict=True)),
+                  "kind": motion.kind, **fourier,
+                  "noise": dict(zip(model.v_names, map(_finite, motion.noise), strict=True)),
                   "limits": [use._asdict() for use in motion.limits], "not_compared": list(motion.not_compared)}
 
 
