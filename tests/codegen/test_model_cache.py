@@ -20,7 +20,7 @@ from liedyn.rollouts.engine import RolloutKey
 
 # two values of each field
 FIELDS = {
-    GeneratedFunctionKey: {"shapes": (None, ((2,),)), "content": (("entry",), ("another",))},
+    GeneratedFunctionKey: {"shapes": (None, ((2,),)), "content": (("entry",), ("another",)), "single": (False, True)},
     StoredFunctionKey: {"name": ("a", "b")},
     StageEnginesKey: {"group": ((0, 1), (2,)), "content": ((True,), (False,))},
     GenericRankKey: {"prescribed": (None, b"\1")},
@@ -29,7 +29,7 @@ FIELDS = {
         ("passive", "stabilized", "forced", "generic"), (True, False))},
     RolloutKey: {"pattern": (None, b"\1"), "n_inputs": (2, 3), "contacts": (None, "{}"), "prescribed": (b"\0", b"\1"),
                  "passive": (True, False), "method": ("rk4", "semi_implicit"), "places": ((), (3,)), "rows": ((), ((0,),)),
-                 "events": (None, "{}"), "generated": (True, False)},
+                 "events": (None, "{}"), "generated": (True, False), "single": (False, True)},
 }
 
 
@@ -60,7 +60,7 @@ def test_keys_of_other_classes_and_of_the_model_alone_are_never_equal():
 
 
 ROLLOUT = {"passive": True, "method": "rk4", "prescribed": None, "feedback": None, "contacts": None, "events": None,
-           "variants": None}
+           "variants": None, "dtype": "float64"}
 OTHER_ROLLOUTS = {
     "passive": False, "method": "semi_implicit", "prescribed": [np.array([True, False]), np.array([False, True])],
     "feedback": [ld.Feedback.pd([2.0, 1.0], [0.4, 0.1], target=[0.5, 0.0]),
@@ -69,7 +69,7 @@ OTHER_ROLLOUTS = {
     "events": [{"e": {"when": when, "value": value, "direction": direction, "do": do}} for when, value, direction, do in (
         ("q(shoulder)", 0.2, "falling", "stop"), ("q(elbow)", 0.2, "falling", "stop"), ("q(shoulder)", 0.25, "falling", "stop"),
         ("q(shoulder)", 0.2, "rising", "stop"), ("q(shoulder)", 0.2, "falling", "record"))],
-    "variants": ["mass", "damping"]}
+    "variants": ["mass", "damping"], "dtype": "float32"}
 
 
 def rollout_of(model, **arguments):
