@@ -33,7 +33,7 @@ def shell(command, **environment):
                           env={**os.environ, **environment})
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8", "cp1252"])
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8", "cp1252"])
 def test_a_stdout_that_is_not_utf8(folder, encoding):
     done = shell("$L info arm.yaml", PYTHONIOENCODING=encoding)
     assert done.returncode == 0 and done.stderr == b"", done.stderr
@@ -41,7 +41,10 @@ def test_a_stdout_that_is_not_utf8(folder, encoding):
     assert "hip (continuous) -> " + ("gr\\xf6\\xdfe" if encoding == "ascii" else "größe") in text
     assert ("关节" if encoding == "utf-8" else r"\u5173\u8282") + " (continuous) -> bar" in text
     assert ("└─ " if encoding == "utf-8" else "`- ") + "hip" in text
-    done = shell("$L info arm.yaml --json", PYTHONIOENCODING=encoding)
+
+
+def test_json_on_a_stdout_that_is_not_utf8(folder):
+    done = shell("$L info arm.yaml --json", PYTHONIOENCODING="ascii")
     assert json.loads(done.stdout)["joints"][1]["name"] == "关节"
 
 
@@ -56,17 +59,17 @@ def test_a_csv_on_stdout_is_utf8(folder):
     assert done.returncode == 0 and "tau.关节[N m]" in done.stdout.decode("utf-8")
 
 
-@pytest.mark.parametrize("closed, status, told", [
+@pytest.mark.parametrize("options, status, told", [
     ("2>&-", 0, b""), (">&-", 1, b"error: the output cannot be written: standard output is closed\n"),
-    (">&- 2>&-", 1, b""), ("<&-", 0, b""), ("<&- 2>&-", 0, b"")])
-@pytest.mark.parametrize("more", ["", "--json"])
-def test_closed_streams(folder, closed, status, told, more):
-    done = shell(f"$L info arm.yaml {more} {closed}")
+    (">&- 2>&-", 1, b""), ("<&-", 0, b""), ("<&- 2>&-", 0, b""), ("--json <&- 2>&-", 0, b""),
+    ("--json >&-", 1, b"error: the output cannot be written: standard output is closed\n")])
+def test_closed_streams(folder, options, status, told):
+    done = shell(f"$L info arm.yaml {options}")
     assert done.returncode == status and done.stderr == told
     assert bool(done.stdout) == (status == 0)
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_run_is_written_whole_where_streams_are_closed(folder, closed):
     """A result must not get the file number of the closed stream, which messages are written to."""
     done = shell(f"$L simulate run.yaml -v {closed}")
