@@ -29,7 +29,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "closed forms": ("closed_form", "spatial_closed_form", "kim_tables", "coriolis_matrix", "slotine_li_inverse_dynamics",
                      "mass_matrix_rate", "mass_matrix_derivative", "christoffel_symbols", "curvature_tensor",
                      "sectional_curvature", "scalar_curvature"),
-    "expressions": ("casadi_function", "symbolic", "Symbolic"),
+    "expressions": ("casadi_function", "casadi_right_hand_side", "symbolic", "Symbolic"),
     "devices": ("to_device",),
     "inverse kinematics": ("inverse_kinematics", "InverseKinematics", "Task"),
     "constraints": ("assemble", "Assembly", "assemblies", "kinematic_sweep", "KinematicSweep", "SpecialPosition", "mobility",

@@ -168,7 +168,7 @@ from liedyn.errors import (
     TrajectoryError as TrajectoryError,
     UsageError as UsageError,
 )
-from liedyn.interop.casadi import casadi_function as casadi_function
+from liedyn.interop.casadi import casadi_function as casadi_function, casadi_right_hand_side as casadi_right_hand_side
 from liedyn.interop.sympy import Symbolic as Symbolic, symbolic as symbolic
 from liedyn.interop.devices import to_device as to_device
 from liedyn.io.trajectory_csv import read_trajectory as read_trajectory, Trajectory as Trajectory

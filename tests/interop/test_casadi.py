@@ -71,6 +71,35 @@ def test_unknown_functions_and_options_are_errors(function, options, error, word
         ld.casadi_function(robot("double_pendulum"), function, **options)
 
 
+@pytest.mark.parametrize("name", ["ur5_track", "quadruped_stands"])
+def test_right_hand_sides_are_those_of_a_run(name, worst):
+    """Curves, external forces, a law and contacts."""
+    run = ld.run_scenario(f"configs/{name}.yaml", {"duration": 0.02, "output_step": 0.02})
+    f = ld.casadi_right_hand_side(f"configs/{name}.yaml")
+    a, tau, rate = f(run.t[-1], run.q[-1], run.v[-1], [], [])
+    assert rate.shape == (0, 1)
+    for found, expected in ((a, run.a[-1]), (tau, run.tau[-1])):
+        error = np.abs(found.full().ravel() - expected).max() / max(np.abs(expected).max(), 1.0)
+        assert worst("right-hand sides by CasADi", error, name) < 1e-12
+
+
+def test_numbers_of_a_scenario_are_inputs():
+    scenario = {"robot": "robots/double_pendulum.yaml", "duration": 1, "joints": {"elbow": {"torque": 0.4}}}
+    f = ld.casadi_right_hand_side(scenario, inputs=["torque of elbow"])
+    model = ld.load("robots/double_pendulum.yaml")
+    expected = ld.forward_dynamics(model, [0.3, -0.2], [1.0, 0.5], [0.0, 0.7])
+    np.testing.assert_allclose(f(0, [0.3, -0.2], [1.0, 0.5], [], 0.7)[0].full().ravel(), expected, rtol=1e-13)
+    with pytest.raises(ld.LiedynError, match="no number 'torque of elbw'; did you mean 'torque of elbow'"):
+        ld.casadi_right_hand_side(scenario, inputs=["torque of elbw"])
+
+
+@pytest.mark.parametrize(("name", "part"), [("four_bar", "constraints"), ("ur5_sampled", "a sampled controller"),
+                                            ("panda_task_space", "switches of the state")])
+def test_what_a_right_hand_side_cannot_contain_is_an_error(name, part):
+    with pytest.raises(ld.ScenarioError, match=f"a function of CasADi cannot contain {part}"):
+        ld.casadi_right_hand_side(f"configs/{name}.yaml")
+
+
 def test_without_casadi_the_error_names_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "casadi", None)
     monkeypatch.setattr("liedyn.interop.casadi.find_spec", lambda name: None)

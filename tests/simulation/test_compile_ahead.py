@@ -22,7 +22,7 @@ OTHERS = {"load", "load_description", "build", "curve_joint", "fix_joints", "war
           "consistent_parameters", "linearize_scenario", "find_equilibrium",
           "run_scenario", "read_trajectory", "assemble", "assemblies", "kinematic_sweep", "plan", "kim_tables", "simulate",
           "rollout", "rollout_derivatives", "write_run", "figure_of", "replay_of", "save", "trajectory_of", "motion_of", "view",
-          "plan_move", "excite", "attach", "tvlqr", "casadi_function", "symbolic", "to_device"}
+          "plan_move", "excite", "attach", "tvlqr", "casadi_function", "symbolic", "casadi_right_hand_side", "to_device"}
 
 
 def test_every_function_is_in_a_group():

@@ -114,6 +114,7 @@ def closed_forms(model: ld.Model, q: Array, v: Array, a: Array) -> None:
     assert_type(ld.scalar_curvature(model, q), float)
     print(ld.to_device(model, "opencl", dtype="float32").function("jacobian", link="hand"))
     print(ld.casadi_function(model, "hybrid_dynamics", prescribed=[True, False], passive=False))
+    print(ld.casadi_right_hand_side("scenario.yaml", ["duration=1"], inputs=["kp of elbow"]))
     formulas: ld.Symbolic = ld.symbolic(model, "mass_matrix", {"mass.hand": "m"})
     assert_type((formulas.function, formulas.latex()), tuple[str, str])
 

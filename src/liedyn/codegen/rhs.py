@@ -229,9 +229,9 @@ def generated_rhs(tables: ScenarioTables) -> GeneratedRhs | None:
 class RhsTracing:
     """Inputs and workspace with which a trace of a scenario begins."""
 
-    def __init__(self, tables: ScenarioTables, sizes: dict[str, int], varying: tuple[int, ...] = ()):
-        """sizes: of the inputs; varying: indices of constants of the robot that are inputs, too."""
-        self.ops, model, plant = Operations(single=tables.single), tables.model, tables.plant
+    def __init__(self, tables: ScenarioTables, sizes: dict[str, int], varying: tuple[int, ...] = (), *, libm: bool = False):
+        """sizes: of the inputs; varying: indices of constants of the robot that are inputs, too; libm: see `Operations`."""
+        self.ops, model, plant = Operations(libm, single=tables.single), tables.model, tables.plant
         self.inputs = {name: self.ops.inputs(name, size) for name, size in sizes.items()}
         self.motion, nq, nv, slots = traced_module("kernels.simulation.right_hand_side"), model.nq, model.nv, len(plant.slot_link)
         constants = traced_constants(self.ops, model, varying)
@@ -248,10 +248,11 @@ class RhsTracing:
 class _ScenarioTracing(RhsTracing):
     """Tracing of a right-hand side. constraint_ws: size of the constraint workspace."""
 
-    def __init__(self, tables: ScenarioTables, constraint_ws: int = 0):
+    def __init__(self, tables: ScenarioTables, constraint_ws: int = 0, *, libm: bool = False):
         nq, n = tables.model.nq, 2 * tables.model.nv + tables.law_states + 1
         super().__init__(tables, {"t": 1, "q0": nq, "y": n, "curves": CURVE_COEFFICIENTS * len(tables.curves),
-                                  "switches": tables.signals.switches.size, "values": len(tables.scenario_values)})
+                                  "switches": tables.signals.switches.size, "values": len(tables.scenario_values)},
+                         libm=libm)
         self.t, self.q0, self.y, self.dy = self.inputs["t"][0], self.inputs["q0"], self.inputs["y"], zeros(n)
         self.traced_tables = tables.traced_tables(self.inputs["values"], self.t, self.inputs["curves"], self.inputs["switches"])
         self.constraint_ws = self.ops.inputs(_WORKSPACE, constraint_ws)
@@ -276,9 +277,9 @@ class _ScenarioTracing(RhsTracing):
                           readings=self.traced_tables.signals.switches[SWITCH_VALUE::SWITCH_SIZE])
 
 
-def trace_rhs(tables: ScenarioTables) -> Trace:
+def trace_rhs(tables: ScenarioTables, *, libm: bool = False) -> Trace:
     """Trace the right-hand side of an open tree, see `GeneratedRhs`."""
-    s = _ScenarioTracing(tables)
+    s = _ScenarioTracing(tables, libm=libm)
     return s.motion_trace(_trace_rates(s))
 
 

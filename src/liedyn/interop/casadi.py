@@ -9,22 +9,34 @@ The function consists of the operations of the robot's trace, so CasADi differen
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import pairwise
+from math import comb
 from typing import Any
 
 import numpy as np
 
 from liedyn.arrays import ArrayLike, Frame
 from liedyn.codegen.operations import LIBM
+from liedyn.codegen.rhs import trace_rhs
+from liedyn.codegen.scenario_inputs import ScenarioTables
 from liedyn.codegen.targets.target import Expressions
 from liedyn.codegen.trace import VARYING
-from liedyn.errors import UsageError
+from liedyn.codegen.tracer import NotTraceableError
+from liedyn.errors import NameLookupError, ScenarioError, UsageError, list_names, nearest
 from liedyn.interop.robot_parameters import RobotParameters
+from liedyn.interop.scenario_step import piece_tables, value_names
 from liedyn.interop.traced_functions import trace_function
+from liedyn.io.yaml_values import Overrides, override_texts
+from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
+from liedyn.kernels.simulation.signals import ORDER
 from liedyn.model.model import Model
 from liedyn.public_calls import explained
+from liedyn.simulation.preparation import prepare
 
 
 @explained
@@ -90,6 +102,81 @@ def casadi_function(model: Model, function: str, *, link: str | None = None, fra
     results = traced.evaluate(Expressions(_table(casadi), arrays))
     return casadi.Function(function, list(symbols.values()), [_matrix(casadi, x) for x in results.values()], list(symbols),
                            list(results))
+
+
+@explained
+def casadi_right_hand_side(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrides = (), *,
+                           inputs: Sequence[str] = ()) -> Any:
+    """Return the accelerations of a scenario as a `casadi.Function` of SX expressions: robot, laws, contacts, motors, signals.
+
+    It has the inputs t, q, v, z and inputs, and the outputs a, tau and dz: accelerations, generalized forces and the rates of the
+    states z of control laws, which are empty for most laws.
+
+    Parameters
+    ----------
+    scenario, overrides
+        As for `run_scenario`.
+    inputs : sequence of str
+        Numbers of the scenario that are inputs, such as gains ("kp of elbow") and constant signals. An unknown name is an error
+        that lists them.
+
+    Returns
+    -------
+    casadi.Function
+
+    Raises
+    ------
+    ScenarioError
+        For an invalid scenario, and for one with constraints, a sampled controller, or limits and stops that switch.
+    NameLookupError
+        For an input that the scenario does not have.
+    UsageError
+        If CasADi is not installed.
+
+    Examples
+    --------
+    >>> scenario = {"robot": "robots/double_pendulum.yaml", "duration": 1, "joints": {"elbow": {"torque": 0.4}}}
+    >>> ld.casadi_right_hand_side(scenario, inputs=["torque of elbow"])
+    Function(right_hand_side:(t,q[2],v[2],z[0],inputs)->(a[2],tau[2],dz[0]) SXFunction)
+    """
+    casadi = _casadi()
+    problem = prepare(scenario, override_texts(overrides, ScenarioError)).problem
+    tables = problem.tables()._replace(varying=())
+    for part, is_used in (("constraints", problem.solves_constraints), ("a sampled controller", problem.sampled is not None),
+                          ("switches of the state, such as limits and stops", tables.signals.switches.size)):
+        if is_used:
+            raise ScenarioError(f"a function of CasADi cannot contain {part}")
+    names, nv = list(value_names(problem, tables)), problem.model.nv
+    if unknown := next((name for name in inputs if name not in names), None):
+        hint = nearest(unknown, dict.fromkeys(names), written=repr) or f"it has {list_names(names, 20) or 'none'}"
+        raise NameLookupError(f"the scenario has no number {unknown!r}; {hint}")
+    try:
+        trace = trace_rhs(tables, libm=True)
+    except NotTraceableError:
+        raise ScenarioError("a function of CasADi cannot contain a law or signal that branches on the state") from None
+    t, q, v, z, chosen = (casadi.SX.sym(name, size) for name, size in (
+        ("t", 1), ("q", problem.model.nq), ("v", nv), ("z", tables.law_states), ("inputs", len(inputs))))
+    values = casadi.SX(tables.scenario_values)
+    for k, name in enumerate(inputs):
+        values[names.index(name)] = chosen[k]
+    # y: [displacement from q; v; z; work]
+    arrays = {"t": t, "q0": q, "y": casadi.vertcat(casadi.SX.zeros(nv), v, z, 0), "values": values,
+              "curves": list(_curves(casadi, t, tables))}
+    results = Expressions(_table(casadi), arrays).results(trace)
+    outputs = results["a"], results["tau"], results["dy"][2 * nv:2 * nv + tables.law_states]
+    return casadi.Function("right_hand_side", [t, q, v, z, chosen], [casadi.vertcat(*x) for x in outputs],
+                           ["t", "q", "v", "z", "inputs"], ["a", "tau", "dz"])
+
+
+def _curves(casadi: Any, t: Any, tables: ScenarioTables) -> Iterator[Any]:
+    """Yield the Taylor coefficients at t of the curves of a scenario: moves and tables."""
+    first, breaks, coefficients = piece_tables(tables)
+    for begin, end in pairwise(first):
+        for i in range(CURVE_COEFFICIENTS):
+            pieces = [sum(comb(j, i) * coefficients[k, j] * (t - breaks[k])**(j - i) for j in range(i, ORDER))
+                      for k in range(begin, end)]
+            yield reduce(lambda x, piece: casadi.if_else(t < piece[0], x, piece[1]), zip(breaks[begin + 1:end], pieces[1:],
+                                                                                         strict=True), pieces[0])
 
 
 def _casadi() -> Any:

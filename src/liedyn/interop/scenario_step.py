@@ -100,13 +100,13 @@ class ScenarioStep:
     @property
     def value_names(self) -> list[str]:
         """Names of the numbers of the scenario that the step reads."""
-        return list(_value_names(self.problem, self.tables))
+        return list(value_names(self.problem, self.tables))
 
     @property
     def law_value_names(self) -> list[str]:
         """Names of the numbers of the laws of a sampled controller."""
         assert self.sampler is not None and self.problem.sampled is not None, "the scenario has a sampled controller"
-        return list(_value_names(self.problem.sampled.law, self.sampler.tables))
+        return list(value_names(self.problem.sampled.law, self.sampler.tables))
 
     @property
     def breaks(self) -> Array:
@@ -213,8 +213,8 @@ def piece_tables(tables: ScenarioTables) -> tuple[Integers, Array, Array]:
 
 # names ------------------------------------------------------------------------------------------------------------------
 
-def _value_names(problem: InitialValueProblem, tables: ScenarioTables) -> Iterator[str]:
-    """Yield a name for each number of `scenario_values`."""
+def value_names(problem: InitialValueProblem, tables: ScenarioTables) -> Iterator[str]:
+    """Yield a name for each number of `ScenarioTables.scenario_values`."""
     signals, v_names = tables.signals, problem.model.v_names
     constants = {int(signals.first[k]): problem.signal_names[k] for k in np.flatnonzero(signals.kind == CONSTANT)}
     for table, field, chosen in tables.number_masks:
