@@ -175,6 +175,7 @@ def test_functions_are_compiled_once_and_listed(panda):
     _, device = panda
     assert device.inverse_dynamics is device.function("inverse_dynamics")
     assert "mass_matrix" in dir(device)
+    assert repr(device) == "<DeviceModel panda: float64>"
     assert device.inverse_dynamics.inputs == ("q", "v", "a")
 
 

@@ -200,6 +200,9 @@ class DeviceModel:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return self.function(name)
 
+    def __repr__(self) -> str:
+        return f"<DeviceModel {self.model.name}: {self.dtype}>"
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *FUNCTIONS})
 
