@@ -819,6 +819,31 @@ def test_a_constant_force_that_fits_the_motion_is_a_measurement(swinging):
     assert all(joint.measured for joint in ld.identify(declared, t, q, tau * [1.0, 0.0], v=v, a=a, smooth=None).joints)
 
 
+@pytest.mark.parametrize("as_file", [True, False])
+def test_a_floating_base_is_identified_without_joint_torques(tmp_path, as_file):
+    """By its six equations and the wrench of a sensor: both links' inertias, and no parameter of the joint."""
+    (tmp_path / "legged.yaml").write_text(LEGGED)
+    file = ld.load(tmp_path / "legged.yaml", base="floating")
+    model, rng, t = file.with_changes(mass={"leg": 1.5}), np.random.default_rng(0), np.linspace(0.0, 5.0, 201)
+    w, phase = rng.uniform(0.5, 6.0, (2, 4, model.nv))
+    x = np.sum(0.2 * np.sin(w * t[:, None, None] + phase), axis=1)
+    q = ld.integrate(model, np.broadcast_to(model.neutral(), (201, model.nq)), x)
+    q, v, a = ld.motion_of(model, ld.trajectory_of(model, t, q))[1:4]
+    wrench = {"body": ld.inverse_dynamics(model, q, v, a)[:, :6] + 1e-3 * rng.standard_normal((201, 6))}
+    if as_file:
+        ld.trajectory_of(file, t, q, v, a, f_ext=wrench).save(tmp_path / "motion.csv")
+        fit = ld.identify(file, tmp_path / "motion.csv")
+    else:
+        fit = ld.identify(file, t, q, v=v, a=a, f_ext=wrench)
+    values = ld.inertial_parameters(model, joints=("damping", "offset")).values
+    true = dict(zip(fit.base.names, fit.base.matrix @ values, strict=True))
+    seen = [name for name, reliability in zip(fit.names, fit.verdicts, strict=True) if reliability in ("reliable", "imprecise")]
+    assert {"mass.body", "hx.leg", "Iyy.leg"} <= set(seen) and not {"damping.hip", "offset.hip"} & set(seen)
+    errors = {name: abs(x - true[name]) / s for name, x, s in zip(fit.names, fit.values, fit.deviations, strict=True)}
+    assert max(errors[name] for name in seen) < 5.0 and abs(fit.values[fit.names.index("mass.body")] - 4.5) < 0.01
+    assert [joint.measured for joint in fit.joints] == [True] * 6 + [False]
+
+
 def test_no_force_at_all_and_a_gap_are_errors(swinging):
     model, t, q, v, a, tau = swinging
     with pytest.raises(ld.TrajectoryError, match="no joint has measured generalized forces: expected tau of at least one "
@@ -901,6 +926,14 @@ def test_large_zero_offsets_of_exact_data(ur5):
     np.testing.assert_allclose(found.values, list(true.values()), rtol=0, atol=1e-11)
 
 
+LEGGED = """
+name: legged
+links:
+  body: {mass: 3, com: [0.01, 0.02, 0.03], inertia: [0.03, 0.04, 0.05]}
+  leg: {mass: 1, com: [0.02, 0.01, -0.2], inertia: [0.02, 0.02, 0.005]}
+joints:
+  hip: {type: revolute, parent: body, child: leg, axis: [0, 1, 0], limits: {lower: -2, upper: 2}, damping: 0.2}
+"""
 COUPLED = """
 name: coupled
 links:

@@ -260,7 +260,10 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     q : (N, nq) array
         Configurations [rad | m]; ball and free joints hold unit quaternions x y z w.
     tau : (N, nv) array
-        Generalized forces [N m | N]; NaN in all rows for coordinates whose force was not measured. Their equations are left out.
+        Generalized forces [N m | N]; NaN in all rows for coordinates whose force was not measured. Their equations are left out,
+        except for those of joints without a motor, whose force is zero: a floating base, and joints that `actuated` of the robot
+        file does not list. May be omitted for a robot with such joints: the equations of a floating base alone, with all
+        external wrenches, determine the inertias.
     v, a : (N, nv) arrays, optional
         Measured velocities [rad/s | m/s] and accelerations. Those that are missing are derived.
     f_ext : (N, n_links, 6) array or {link name: (N, 6) array}, optional
@@ -333,7 +336,7 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
             raise UsageError("a trajectory file contains q, tau, v, a and f_ext: give either the file or arrays")
         result = _identify_recording(model, source, passive, options)
     else:
-        if q is None or tau is None:
+        if q is None or (tau is None and not _without_motor(model).any()):
             raise missing_array("q" if q is None else "tau")
         result = _identify(model, *motion_of_arrays(model, source, q, v, a, tau, f_ext, passive), options)
     warn(result.warnings)
@@ -355,7 +358,8 @@ def recorded_motion(model: Model, source: Trajectory, passive: bool | None,
     motion = recorded_arrays(model, source)
     warnings = *motion.warnings, *differing, *attached_warnings(source), *unknown_warnings(model, source), *jumps
     motion = replace(motion, warnings=warnings, passive=motion.passive if passive is None else passive)
-    require_columns(source, motion.tau, "tau", "the generalized forces")
+    if not _without_motor(model).any():
+        require_columns(source, motion.tau, "tau", "the generalized forces")
     return model, source, motion
 
 
@@ -436,9 +440,9 @@ def prepared(model: Model, t: Array, motion: RecordedArrays, options: Identifica
         motion = replace(motion, q=q, warnings=(*motion.warnings, *unwrapping))
     motion = on_couplings(model, motion)
     motion = replace(motion, warnings=(*motion.warnings, *unit_warnings(model, t, motion.q, motion.v, motion.a, source)))
-    assert motion.tau is not None                              # checked by `identify`
-    missing: Mask = np.asarray(np.isnan(motion.tau).all(axis=0))
-    tau = np.where(missing, 0.0, motion.tau)
+    recorded = np.full((len(t), model.nv), np.nan) if motion.tau is None else motion.tau
+    absent = np.isnan(recorded).all(axis=0)
+    tau, missing = np.where(absent, 0.0, recorded), absent & ~_without_motor(model)
     if model.nc:                                               # forces of followers act on the coordinates that move them
         projection = model.elimination().projection
         tau, missing = tau @ projection, (missing @ np.abs(projection)) > 0.0
@@ -687,12 +691,17 @@ def _unlikely_constants(model: Model, base: BaseParameters, tau: Array, raw: Arr
     parts = np.concatenate([raw[:, :, :-1] * base.values, raw[:, :, -1:]], axis=2)
     sizes = np.sqrt(np.mean((parts - parts.mean(axis=0) * offset)**2, axis=0))
     difference, size = sizes[:, -1], np.linalg.norm(sizes[:, :-1], axis=1)
-    without_motor = np.zeros(model.nv, dtype=bool)
-    for joint in model.joints:
-        without_motor[joint.v] = joint.name not in model.actuated if model.actuated else joint.kind == FREE
     moves = size > ROUNDING * model_scales(model).force_scales(model.v_units)
     unlikely: Mask = (np.ptp(tau, axis=0) == 0.0) & moves & (difference > _CANCELS * size)
-    return unlikely & ~(without_motor & ~tau.any(axis=0))
+    return unlikely & ~(_without_motor(model) & ~tau.any(axis=0))
+
+
+def _without_motor(model: Model) -> Mask:
+    """Return (nv,) bool: coordinates of joints without a motor. Their force is zero, also where it is not recorded."""
+    mask = np.zeros(model.nv, dtype=bool)
+    for joint in model.joints:
+        mask[joint.v] = joint.name not in model.actuated if model.actuated else joint.kind == FREE
+    return mask
 
 
 def _unmeasured_warnings(model: Model, missing: Mask, constant: Mask) -> list[LiedynWarning]:
