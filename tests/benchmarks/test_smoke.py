@@ -12,6 +12,7 @@ from benchmarks import (
     events,
     higher_order,
     identification,
+    identification_coverage,
     inverse_kinematics,
     long_runs,
     memory,
@@ -43,6 +44,12 @@ def test_inverse_kinematics_reaches_what_the_loop_of_pinocchio_does():
 def test_identification_has_figures():
     rows = list(identification.figures(rows=300, starts=1, repeats=1))
     assert len(rows) == 6 and all(row.seconds > 0 for row in rows)
+
+
+def test_intervals_of_an_identification_cover_the_truth():
+    """20 seeds of a robot with 8 base parameters; and the wrong model is not reliable."""
+    right, wrong = identification_coverage.figures(("double_pendulum",), ("", "drift"), seeds=20, rows=200)
+    assert 0.88 < right.coverage < 1.0 and right.alarms == 0.0 and wrong.alarms == 1.0
 
 
 def test_chain_is_mujocos_chain():
