@@ -281,16 +281,13 @@ def test_robots_with_loops_are_refused(tmp_path):
             compute(model, file, order=1)
 
 
-def test_derivatives_and_parameters_of_robots_with_loops_are_refused(tmp_path):
+def test_derivatives_of_robots_with_loops_are_refused(tmp_path):
     """They were those of the open tree, without a message."""
-    from liedyn.analysis.identification import parameters_of
     from liedyn.analysis.trajectory_derivatives import derivatives_along
     model = ld.load(ROOT / "robots/four_bar.yaml")
     file = read(tmp_path / "q.csv", model, T, q=np.zeros((len(T), model.nq)))
     with pytest.raises(UsageError, match=r"the robot four_bar has loops: derivatives along"):
         derivatives_along(model, file)
-    with pytest.raises(ld.ModelError, match=r"base_parameters does not account for the constraints of robot four_bar \(pin\)"):
-        parameters_of(ROOT / "robots/four_bar.yaml")
 
 
 def test_missing_forces_are_named(hexarotor, tmp_path):

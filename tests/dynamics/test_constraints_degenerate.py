@@ -124,8 +124,7 @@ def test_a_dead_centre_that_contradicts_is_refused(name, place):
 @PLACE
 @EVERY
 def test_all_analyses_agree_about_the_rank(name, place, code, monkeypatch):
-    """Mobility, the kernels' pivots, coordinates of a linearization, and what actuated joints can do against each other.
-    Base parameters are of trees only: a robot with loops is an error there."""
+    """Mobility, the kernels' pivots, coordinates of a linearization, and what actuated joints can do against each other."""
     monkeypatch.setenv("LIEDYN_CODE", code)
     case = placed(name, place, code)
     model, v, freedom = case.model, projected(case, case.v), case.model.nv - case.rank
@@ -140,5 +139,3 @@ def test_all_analyses_agree_about_the_rank(name, place, code, monkeypatch):
                                              weights=np.full(len(joints), 1.0)).case
              for joints in ([model.v_names[k] for k in chosen], model.joint_names)]
     assert cases == ["unique", "fully actuated"]
-    with pytest.raises(ld.ModelError, match="spanning_tree"):
-        ld.base_parameters(model)

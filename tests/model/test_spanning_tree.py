@@ -30,7 +30,6 @@ REFUSING = {
     "higher_order_inverse_dynamics": ("q rows", None),
     "higher_order_forward_dynamics": ("q v taus", None),
     "higher_order_hybrid_dynamics": ("q v taus taus mask", None),
-    "base_parameters": ("", None),
 }
 
 

@@ -59,7 +59,7 @@ from liedyn.analysis.weighted_least_squares import (
     variance_by_force,
 )
 from liedyn.arrays import Array, ArrayLike, Base, Mask, Wrenches
-from liedyn.dynamics.constraints.couplings import follow_couplings
+from liedyn.dynamics.constraints.loop_reduction import independent_motion, loop_reduction, projected, projection_at
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.inertial_parameters import (
     TOLERANCE,
@@ -439,13 +439,15 @@ def prepared(model: Model, t: Array, motion: RecordedArrays, options: Identifica
         q, unwrapping = unwrapped(model, motion.q)
         motion = replace(motion, q=q, warnings=(*motion.warnings, *unwrapping))
     motion = on_couplings(model, motion)
+    if model.nc and not model.has_only_linear_couplings:
+        motion = replace(motion, q=loop_reduction(model).closed_positions(motion.q))
     motion = replace(motion, warnings=(*motion.warnings, *unit_warnings(model, t, motion.q, motion.v, motion.a, source)))
     recorded = np.full((len(t), model.nv), np.nan) if motion.tau is None else motion.tau
     absent = np.isnan(recorded).all(axis=0)
     tau, missing = np.where(absent, 0.0, recorded), absent & ~_without_motor(model)
     if model.nc:                                               # forces of followers act on the coordinates that move them
-        projection = model.elimination().projection
-        tau, missing = tau @ projection, (missing @ np.abs(projection)) > 0.0
+        N = projection_at(model, motion.q)
+        tau, missing = projected(N, tau), (missing @ np.abs(N).reshape(-1, model.nv, model.nv).max(axis=0)) > 0.0
     known = {warning.code for warning in motion.warnings}                     # gaps of a ROS bag
     faults = [warning for warning in signal_warnings(model, t, motion.q, tau, derived=motion.v is None or motion.a is None)
               if warning.code not in known]
@@ -627,16 +629,17 @@ class RegressorRows:
     def _moved(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
         """Return recorded states without zero offsets, and with followers at the positions of their couplings."""
         q = q - self.point.shift
-        if self.model.nc:
-            q, v, a = follow_couplings(self.model, q, v, a)
-        return q, v, a
+        return independent_motion(self.model, q, v, a)
 
     def _forces(self, q: Array, v: Array, a: Array, f_ext: Array | None) -> tuple[Array, Array]:
         """Return the regressor (n, nv, P) of all parameters and the forces (n, nv) of the robot file."""
-        Y = inertial_regressor(self.model, q, v, a, self.motion.passive, self.columns)
+        passive, tree = self.motion.passive, self.model.spanning_tree()
+        Y, modelled = inertial_regressor(tree, q, v, a, passive, self.columns), inverse_dynamics(tree, q, v, a, f_ext=f_ext,
+                                                                                                 passive=passive)
         if self.model.nc:                                      # forces of followers act on the coordinates that move them
-            Y = self.model.elimination().projection.T @ Y
-        return Y, inverse_dynamics(self.model, q, v, a, f_ext=f_ext, passive=self.motion.passive)
+            N = projection_at(self.model, q)
+            Y, modelled = projected(N, Y), projected(N, modelled)
+        return Y, modelled
 
     def forces(self, q: Array, v: Array, a: Array, f_ext: Array | None,
                gravity: Sequence[float] | None) -> tuple[Array, Array]:

@@ -14,6 +14,7 @@ from liedyn.arrays import Array, Integers, Mask
 from liedyn.dynamics.derivatives import inverse_dynamics_derivatives
 from liedyn.dynamics.inertial_parameters import BaseParameters, contracted_derivatives
 from liedyn.dynamics.scales import model_scales
+from liedyn.errors import UsageError
 from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import select, v_to_q_indices
@@ -151,6 +152,8 @@ def starting_point(model: Model, base: BaseParameters, zero_offsets: Sequence[st
     Raises UsageError for patterns without match. Ball and free joints have no such parameters, and followers of couplings have no
     encoder and no motor.
     """
+    if model.nc and not model.has_only_linear_couplings and len(zero_offsets):
+        raise UsageError(f"zero offsets of encoders are not supported for the robot {model.name}, which has loops")
     followers = model.elimination().follower if model.nc else ()
     single = [k for joint in model.joints if joint.kind == ONE_DOF for k in range(joint.v.start, joint.v.stop)
               if k not in followers]

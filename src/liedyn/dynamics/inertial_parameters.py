@@ -10,7 +10,8 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, Integers, Mask, OnError
 from liedyn.dynamics.batching.calls import evaluate, raise_for_code, run
 from liedyn.dynamics.batching.failed_states import handle_failed_states
-from liedyn.dynamics.constraints.couplings import follow_couplings, reduced_model
+from liedyn.dynamics.constraints.couplings import follow_couplings
+from liedyn.dynamics.constraints.loop_reduction import loop_reduction, projected, projection_at
 from liedyn.dynamics.force_elements import check_without_elements
 from liedyn.dynamics.scales import Scales, model_scales
 from liedyn.errors import ComputationError, NameLookupError, UsageError, summarized, unknown_name
@@ -471,8 +472,6 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
 
     Raises
     ------
-    ModelError
-        For a robot with loops, whose forces determine fewer parameters; use `Model.spanning_tree` for all.
     ComputationError
         If the rank of the regressor is not clear, or no parameter has an effect.
     UsageError
@@ -484,7 +483,8 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     -----
     Rank-revealing QR of the regressor over many states (Gautier 1991). The rank is the largest gap between pivots, which
     must be clear. Of dependent parameters the one nearer to the ground is kept, so that a link's mass is regrouped with its
-    parents', as by hand; columns too close to those already kept are deferred, and pivoting completes the rank.
+    parents', as by hand; columns too close to those already kept are deferred, and pivoting completes the rank. The states of
+    a robot with loops are those of a random walk from `assemble(model).q`, and its forces those of independent coordinates.
 
     Examples
     --------
@@ -494,7 +494,6 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     """
     if not 0.0 <= tolerance < 1.0:
         raise UsageError(f"tolerance must be a number >= 0 and < 1, got {tolerance!r}")
-    N = reduced_model(model, "base_parameters").elimination.projection if model.nc else None
     pi = inertial_parameters(model, passive=passive, joints=joints)
     units = model_scales(model)
     sizes = units.unit_scales(pi.units)
@@ -502,8 +501,8 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
         states = _random_states(model, len(pi.names), seed, units, smoothed=_friction_coordinates(pi.names))
     q, v, a = states
     Y = inertial_regressor(model, q, v, a, passive, joints)
-    if N is not None:
-        Y = N.T @ Y
+    if model.nc:
+        Y = projected(projection_at(model, np.asarray(q, dtype=float).reshape(-1, model.nq)), Y.reshape(-1, *Y.shape[-2:]))
     if not Y.size:
         raise ComputationError(f"the robot {model.name} has no moving link with inertia: it has no base parameters")
     forces = units.force_scales(model.v_units)
@@ -540,6 +539,9 @@ def _random_states(model: Model, parameters: int, seed: int, units: Scales, smoo
     """
     from liedyn.dynamics.manifold import generator_of_seed, random_configuration
     rng = generator_of_seed(seed)
+    if model.nc and not model.has_only_linear_couplings:
+        reduction = loop_reduction(model)
+        return reduction.random_states(rng, 20 + 3 * parameters // int(reduction.independent.sum()))
     n = 20 + 3 * parameters // max(model.nv, 1)
     q = random_configuration(model, rng, n)
     reach = units.unit_scales(model.v_units)
