@@ -22,6 +22,8 @@ import numpy as np
 import liedyn as ld
 from bridge import file_of
 from liedyn.analysis import identification
+from liedyn.dynamics.constraints.loop_reduction import LoopReduction, loop_reduction, projected
+from liedyn.dynamics.inertial_parameters import joint_parameter_kinds
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 NOISE = 0.02                                                 # of the rms torque of each joint
@@ -53,7 +55,7 @@ def robot_of(name: str) -> ld.Model:
     return model.spanning_tree() if name == "panda" else model
 
 
-NAMES = ("ur5", "panda", "go2", "talos arm")
+NAMES = ("ur5", "panda", "go2", "four_bar", "talos arm")
 
 
 class Recording(NamedTuple):
@@ -73,6 +75,8 @@ def recording(model: ld.Model, rows: int) -> Recording:
     rng, t = np.random.default_rng(0), STEP * np.arange(rows)
     w, phase, size = rng.uniform(0.5, 6.0, (5, model.nv)), rng.uniform(0.0, 6.0, (5, model.nv)), rng.uniform(0.1, 0.3, (5, 1))
     x, rate, rate2 = (np.sum(size * w**k * np.sin(w * t[:, None, None] + phase + 0.5 * np.pi * k), axis=1) for k in range(3))
+    if model.nc:
+        return _loop_recording(model, loop_reduction(model), t, x, rate, rate2)
     start = np.broadcast_to(model.neutral(), (rows, model.nq))
     q = ld.integrate(model, start, x)
     v, a = rate, rate2
@@ -84,18 +88,34 @@ def recording(model: ld.Model, rows: int) -> Recording:
     return Recording(model, t, q, v, a, tau, wrench)
 
 
+def _loop_recording(model: ld.Model, reduction: LoopReduction, t: np.ndarray, x: np.ndarray, rate: np.ndarray,
+                    rate2: np.ndarray) -> Recording:
+    """Return a motion whose independent coordinates follow sines about the assembled configuration."""
+    independent, q = np.flatnonzero(reduction.independent), np.empty((len(t), model.nq))
+    current = ld.assemble(model).q
+    start = current[independent] - x[0, independent]
+    for k in range(len(t)):
+        current = current.copy()
+        current[independent] = start + x[k, independent]
+        current = q[k] = reduction.closed_positions(current[None])[0]
+    q, v, a = reduction.closed(q, rate, rate2)
+    tau = projected(reduction.projection(q), ld.inverse_dynamics(model.spanning_tree(), q, v, a))
+    return Recording(model, t, q, v, a, tau, None)
+
+
 def wrong_torques(motion: Recording, error: str) -> np.ndarray:
     """Return torques that the model does not explain."""
     tau, size = motion.tau, np.sqrt(np.mean(motion.tau**2, axis=0))
     if error == "friction":
-        return tau + FRICTION * size * np.tanh(motion.v / 0.02)
+        return tau + FRICTION * size * np.tanh(motion.v / 0.02)          # fitted without friction
     if error == "drift":
         return tau + DRIFT * size * (motion.t / motion.t[-1])[:, None]
     if error == "backlash":
         play = 0.5 * BACKLASH * np.tanh(motion.v / 0.02) * (size > 0.0)
-        q = ld.integrate(motion.model, motion.q, play)
-        tau = ld.inverse_dynamics(motion.model, q, motion.v, motion.a)
-        return tau * (size > 0.0) if motion.base_wrench is not None else tau
+        tree = motion.model.spanning_tree()
+        change = ld.inverse_dynamics(tree, ld.integrate(tree, motion.q, play), motion.v, motion.a)
+        change -= ld.inverse_dynamics(tree, motion.q, motion.v, motion.a)
+        return tau + change * (size > 0.0)
     return tau
 
 
@@ -130,7 +150,8 @@ def figure(name: str, motion: Recording, error: str, seeds: int, encoder_noise: 
         for patch in patches:
             patch.start()
         for seed in range(seeds):
-            fit = fitted(motion, exact, np.random.default_rng(seed), encoder_noise)
+            fit = fitted(motion, exact, np.random.default_rng(seed), encoder_noise,
+                         without="friction" if error == "friction" else "")
             known = np.isfinite(fit.deviations)
             scores.append(np.abs((fit.values - fit.base.values) / fit.deviations)[known])
             alarms += any(warning.code in ("not-reliable", "not-physical") for warning in fit.warnings)
@@ -139,11 +160,14 @@ def figure(name: str, motion: Recording, error: str, seeds: int, encoder_noise: 
     return Figure(name, error, seeds, float(np.mean(np.concatenate(scores) < QUANTILE)), alarms / seeds)
 
 
-def fitted(motion: Recording, exact: np.ndarray, rng: np.random.Generator, encoder_noise: float) -> ld.Identification:
-    """Return the fit of a noisy recording."""
+def fitted(motion: Recording, exact: np.ndarray, rng: np.random.Generator, encoder_noise: float,
+           without: str) -> ld.Identification:
+    """Return the fit of a noisy recording. without: kind of joint parameters that is not estimated."""
     model = motion.model
     noise = NOISE * np.sqrt(np.mean(exact**2, axis=0)) * rng.standard_normal(exact.shape)
     options = {"v": motion.v, "a": motion.a}
+    if without:
+        options["joints"] = [kind for kind in joint_parameter_kinds(model, True, None) if kind != without]
     if motion.base_wrench is not None:
         size = NOISE * np.sqrt(np.mean(motion.base_wrench**2, axis=0))
         measured = motion.base_wrench + size * rng.standard_normal(motion.base_wrench.shape)
