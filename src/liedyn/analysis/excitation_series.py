@@ -114,4 +114,4 @@ class SplineSeries(Series):
         return Basis(*parts)
 
 
-SERIES = {"fourier": FourierSeries, "splines": SplineSeries}
+SERIES: dict[str, type[FourierSeries | SplineSeries]] = {"fourier": FourierSeries, "splines": SplineSeries}
