@@ -15,9 +15,8 @@ from liedyn.codegen.targets.c99 import QUADRANT_FUNCTION, comment, literals, pro
 from liedyn.codegen.trace import single_call
 from liedyn.errors import LiedynWarning
 from liedyn.integrators.run_state import MIN_STEP_SPACINGS
-from liedyn.interop.scenario_step import ScenarioStep, piece_tables
+from liedyn.interop.scenario_step import STEP_REASONS, ScenarioStep, piece_tables
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
-from liedyn.kernels.simulation.right_hand_side import AT_EVENT
 from liedyn.kernels.simulation.signals import ORDER
 from liedyn.simulation.control.thrusts import input_name
 
@@ -99,9 +98,8 @@ class CStep:
             if step.sampler.delay:
                 yield from text(f"Torques act {step.sampler.delay:g} s after their sample, except those of t = 0, which act at "
                                 f"once: {self.name}_step takes those that act.")
-        yield from text(f"They return 0, or another number and leave the state as it was: {AT_EVENT} if the step contains an "
-                        "event that ends the run, otherwise if a number is not finite, the mass matrix is singular, or a loop "
-                        "opens.")
+        yield from text("They return 0, or another number and leave the state as it was: "
+                        f"{'; '.join(f'{code} {reason}' for code, reason in STEP_REASONS.items())}.")
         if self._sizes["z"]:
             yield from text("z: states of laws: integrals of pid, stretches of contacts that stick, and estimated parameters")
         for name, of in (("q", model.q_names), ("v", model.v_names), ("values", step.value_names),

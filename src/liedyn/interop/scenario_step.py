@@ -9,7 +9,14 @@ from functools import cached_property
 import numpy as np
 
 from liedyn.arrays import Array, Integers
-from liedyn.codegen.batch_step import NUMBERS_PER_EVENT, Pivots, trace_outputs, trace_step
+from liedyn.codegen.batch_step import (
+    DEPENDENT_EQUATIONS,
+    NONFINITE_EVENT_VALUE,
+    NUMBERS_PER_EVENT,
+    Pivots,
+    trace_outputs,
+    trace_step,
+)
 from liedyn.codegen.sampled_laws import trace_sample
 from liedyn.codegen.scenario_inputs import ScenarioTables
 from liedyn.codegen.trace import GeneratedProgram, Trace
@@ -19,12 +26,21 @@ from liedyn.errors import LiedynWarning, Place, ScenarioError, list_names
 from liedyn.integrators.problem import InitialValueProblem, state_vector
 from liedyn.io.scenarios.action_schema import EndRun, RecordState
 from liedyn.io.scenarios.scenario import Event, Scenario
+from liedyn.kernels.constraints.driver import LOOP_OPEN
 from liedyn.kernels.simulation.contact import MATERIAL_SIZE
+from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
+from liedyn.kernels.simulation.right_hand_side import AT_EVENT, BAD_SIGNAL, NOT_FINITE, SINGULAR
 from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POSITION, SWITCH_SIZE, VELOCITY
 from liedyn.simulation.control.sampled_control import SampledLaws
 from liedyn.simulation.preparation import PreparedRun
 
 METHOD = "rk4"
+# why a step returns a code, for people; another code than these cannot occur
+STEP_REASONS = {BAD_SIGNAL: "a signal is not finite", SINGULAR: "the mass matrix is singular",
+                NOT_FINITE: "the motion is no longer finite", INVALID_ARGUMENTS: "an angle is beyond 1e5 rad, or not finite",
+                LOOP_OPEN: "a loop can no longer be closed: the step is too long, or the configuration cannot be reached",
+                DEPENDENT_EQUATIONS: "the equations of the loops that were chosen at the start are no longer independent",
+                NONFINITE_EVENT_VALUE: "the expression of an event is not finite", AT_EVENT: "an event ends the run"}
 _MATERIAL = ("stiffness", "damping", "friction", "regularization speed", "width", "static friction", "sticking stiffness",
              "sticking damping")
 

@@ -115,7 +115,7 @@ class Simulation {
       each(this, h);
       const code = this.step(h);
       if (code === AT_EVENT) this.approach(h);
-      else if (code) this.ended = `the step at t = ${this.t.toFixed(4)} s cannot be computed (code ${code})`;
+      else if (code) this.ended = this.data.reasons[code] ?? `the step cannot be computed (code ${code})`;
     }
     if (!this.ended && ends.some((t) => this.t >= t - tiny)) this.ended = "stopped by an event";
     return this.t;

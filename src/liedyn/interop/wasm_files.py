@@ -19,7 +19,7 @@ from liedyn.codegen.trace import GeneratedProgram, single_call
 from liedyn.errors import LiedynWarning, ScenarioError
 from liedyn.integrators.run_state import MIN_STEP_SPACINGS
 from liedyn.interop.c_files import code_file, write_all
-from liedyn.interop.scenario_step import ScenarioStep, piece_tables, scenario_step
+from liedyn.interop.scenario_step import STEP_REASONS, ScenarioStep, piece_tables, scenario_step
 from liedyn.interop.traced_functions import FunctionTrace, trace_function
 from liedyn.io.atomic_output import stem_of
 from liedyn.io.yaml_values import Overrides, override_texts
@@ -229,7 +229,7 @@ def simulation_data(step: ScenarioStep, module: WasmModule) -> dict[str, Any]:
         initial["law_values"] = sampler.tables.scenario_values.tolist()
     return {"step": step.regular_step, "places": {name: [module.places[name], size] for name, size in module.sizes.items()},
             "initial": initial, "breaks": np.column_stack([breaks, near]).tolist(), "pieces": _pieces(step.tables),
-            "ends": list(step.end_times),
+            "ends": list(step.end_times), "reasons": STEP_REASONS,
             "sampler": sampler and {"interval": sampler.interval, "delay": sampler.delay, "pieces": _pieces(sampler.tables),
                                     "torques": [[int(place), int(k)] for place, k in zip(sampler.torques, sampler.inputs,
                                                                                          strict=True)]}}
