@@ -222,7 +222,7 @@ def test_long_lines_are_left_to_the_loops(by_lines, monkeypatch):
 def test_a_line_is_kept_on_disk_and_made_again_where_it_is_damaged(by_lines, monkeypatch, tmp_path):
     monkeypatch.setattr(specialize.compile_cache, "root", lambda: tmp_path)
     recorded = []
-    monkeypatch.setattr(specialize, "make_trace", lambda *args: recorded.append(args) or make_trace(*args))
+    monkeypatch.setattr(specialize, "make_trace", lambda *args, **how: recorded.append(args) or make_trace(*args, **how))
     q, v, _, tau, _ = given(model_of("helical"), 9)
     results = [ld.forward_dynamics(fresh("helical"), q, v, tau) for _ in range(2)]
     assert len(recorded) == 1 and relative(*results) == 0.0           # the same code twice
