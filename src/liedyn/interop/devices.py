@@ -243,6 +243,8 @@ def to_device(model: Model, device: DeviceName | Any = "opencl", *, dtype: Dtype
         raise UsageError(f"dtype must be {' or '.join(map(repr, NUMBERS))}, got {dtype!r}")
     if isinstance(device, str) and device not in get_args(DeviceName):
         raise UsageError(f"device must be 'opencl', 'cuda' or a pyopencl.CommandQueue, got {device!r}")
+    if not isinstance(model, Model):
+        raise TypeError("the model is used by the functions only")                # `explained` says what it must be
     driver = _cuda_driver(dtype) if device == "cuda" else _opencl_driver(device, dtype)
     return DeviceModel(model, driver, dtype)
 
