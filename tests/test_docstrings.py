@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from opencl import has_opencl
 
 ROOT = Path(__file__).parents[1]
 NAMES = [name for name in ld.__all__ if name != "__version__"]
@@ -45,6 +46,8 @@ def test_the_example_of_each_public_name_runs(name, folder):
     if name in NOT_RUN:
         assert all(one.options == {doctest.SKIP: True} for one in examples)
         return
+    if name == "to_device" and not has_opencl():
+        pytest.skip("needs an OpenCL device")
     assert not any(one.options for one in examples)
     test = doctest.DocTest(examples, {"ld": ld, "np": np, "dataclasses": dataclasses, "Path": Path}, name, None, 0, None)
     told = []
