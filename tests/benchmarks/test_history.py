@@ -50,6 +50,8 @@ def test_whole_runs_are_recorded_and_quick_ones_are_not(monkeypatch, tmp_path, q
     for name in ("large_batches", "second", "hybrid_against_forward", "hybrid_chains"):
         monkeypatch.setattr(run.derivatives, name, nothing)
     monkeypatch.setattr(run.dynamics, "single_calls", nothing)
+    monkeypatch.setattr(run.memory, "against_out", nothing)
+    monkeypatch.setattr(run.identification, "figures", nothing)
     monkeypatch.setattr(run.mimic, "against_open_trees", nothing)
     monkeypatch.setattr(run.dynamics, "batches", lambda **_: iter([("ur5", "forward", 6, 1.0, Pair)]))
     monkeypatch.setattr(run.derivatives, "against_pinocchio", lambda **_: iter([("ur5", "inverse", 6, "batch", 1.0, Pair)]))
@@ -58,7 +60,8 @@ def test_whole_runs_are_recorded_and_quick_ones_are_not(monkeypatch, tmp_path, q
     monkeypatch.setattr(run.chains, "microseconds_per_body", lambda **_: {})
     monkeypatch.setattr(run.chains, "rk4_step", lambda n, **_: (1.0, 6.0, Pair))
     monkeypatch.setattr(run.inverse_kinematics, "figures", lambda **_: iter([]))
-    for module in (run.events, run.work_precision, run.long_runs, run.rollouts, run.batches, run.higher_order, run.commands):
+    for module in (run.events, run.work_precision, run.long_runs, run.rollouts, run.single_precision, run.batches, run.higher_order,
+                   run.commands):
         monkeypatch.setattr(module, "report", nothing)
     path = tmp_path / "history.csv"
     assert run.main(quick=quick, history=path) == 0

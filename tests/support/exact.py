@@ -35,8 +35,8 @@ def _series(data: bytes, n: int, first: int) -> np.ndarray:
 
 
 def solve(X: np.ndarray, y) -> np.ndarray:
-    """Return X^-1 y with forty digits."""
-    return np.array(mp.lu_solve(mp.matrix(X.tolist()), mp.matrix(exact(y).tolist())), dtype=object)
+    """Return X^-1 y with forty digits, as a matrix."""
+    return np.array(mp.lu_solve(mp.matrix(X.tolist()), mp.matrix(exact(y).tolist())).tolist(), dtype=object)
 
 
 def error(value, reference) -> float:
