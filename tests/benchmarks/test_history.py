@@ -60,8 +60,8 @@ def test_whole_runs_are_recorded_and_quick_ones_are_not(monkeypatch, tmp_path, q
     monkeypatch.setattr(run.chains, "microseconds_per_body", lambda **_: {})
     monkeypatch.setattr(run.chains, "rk4_step", lambda n, **_: (1.0, 6.0, Pair))
     monkeypatch.setattr(run.inverse_kinematics, "figures", lambda **_: iter([]))
-    for module in (run.events, run.work_precision, run.long_runs, run.rollouts, run.single_precision, run.batches, run.higher_order,
-                   run.commands):
+    for module in (run.events, run.work_precision, run.long_runs, run.rollouts, run.single_precision, run.batches,
+                   run.higher_order, run.commands):
         monkeypatch.setattr(module, "report", nothing)
     path = tmp_path / "history.csv"
     assert run.main(quick=quick, history=path) == 0

@@ -124,3 +124,18 @@ def test_a_motion_with_minimum_torques_is_within_its_limits(tmp_path, capsys):
                                step * (6 - 12 * s) / 1.5**2)
     assert (tau**2).sum() < 0.95 * (line**2).sum()
     assert script.main(["-o", str(file)]) == 2 and "exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("prescribed", [[True, True], [False, False]])
+def test_uniform_masks_of_hybrid_dynamics(prescribed):
+    model = ld.load("robots/double_pendulum.yaml")
+    q, v, a, tau = np.random.default_rng(0).standard_normal((4, 2))
+    f = ld.casadi_function(model, "hybrid_dynamics", prescribed=prescribed)
+    for result, expected in zip(f(q, v, a, tau), ld.hybrid_dynamics(model, q, v, a, tau, prescribed), strict=True):
+        np.testing.assert_allclose(result.full().ravel(), expected, rtol=1e-13)
+
+
+def test_a_scenario_with_rigid_friction_is_an_error():
+    scenario = {"robot": "robots/double_pendulum.yaml", "duration": 1, "friction": {"elbow": {"model": "rigid", "level": 0.5}}}
+    with pytest.raises(ld.ScenarioError, match="cannot contain rigid friction"):
+        ld.casadi_right_hand_side(scenario)

@@ -159,13 +159,31 @@ def test_runs_that_fail_and_forces_for_all(queue):
     assert np.isnan(result.get()[1, 1:]).all()
 
 
+def test_quaternions_one_state_and_forces_of_steps(queue):
+    model = ld.load("robots/quadruped.yaml")
+    roll = ld.to_device(model, queue).rollout_function(dt=1e-3, steps=STEPS)
+    q, v, tau = np.tile(model.neutral(), (2, 1)), np.zeros((2, model.nv)), np.random.default_rng(0).standard_normal(
+        (STEPS, model.nv))
+    q[1, 3:7] *= 1.1                                       # no unit quaternion
+    expected = ld.rollout(model, q[0], v[0], tau, dt=1e-3, steps=STEPS).q
+    for q0, v0, result in ((q[0], v[0], expected), (q, v, [expected, np.full_like(expected, np.nan)])):
+        np.testing.assert_allclose(roll(q0, v0, tau)[0].get(), result, rtol=0, atol=DOUBLE)
+
+
 def test_what_rollouts_on_a_device_cannot_contain(queue):
     pendulum = ld.to_device(ld.load("robots/double_pendulum.yaml"), queue)
     roll = pendulum.rollout_function(dt=1e-3, steps=STEPS)
-    with pytest.raises(ld.ShapeError, match=r"tau has the wrong shape: expected \(N, 20 or 1, 2\) or \(2,\), got \(3, 7, 2\)"):
+    with pytest.raises(ld.ShapeError, match=r"tau has the wrong shape: expected \(N, S, 2\), .* got \(3, 7, 2\)"):
         roll(np.zeros((3, 2)), np.zeros((3, 2)), np.zeros((3, 7, 2)))
-    with pytest.raises(ld.ShapeError, match=r"q0 has the wrong shape: expected \(N, 2\), got \(2,\)"):
-        roll(np.zeros(2), np.zeros((3, 2)))
+    with pytest.raises(ld.ShapeError, match=r"q0 has the wrong shape: expected \(N, 2\) or \(2,\), got \(3, 3\)"):
+        roll(np.zeros((3, 3)), np.zeros((3, 2)))
+    feedback = ld.Feedback.pd([10.0, 10.0], [2.0, 2.0], np.zeros((5, 2)))
+    with pytest.raises(ld.UsageError, match="cannot contain gains or setpoints of runs or steps"):
+        pendulum.rollout_function(dt=1e-3, steps=1, feedback=feedback)
+    for options, text in (({"method": "euler"}, "method must be"), ({"dt": 0.0}, "dt must be"),
+                          ({"steps": 1.5}, "steps must be")):
+        with pytest.raises(ld.UsageError, match=text):
+            pendulum.rollout_function(**{"dt": 1e-3, "steps": 1, **options})
     with pytest.raises(ld.ModelError, match="loop"):
         ld.to_device(ld.load("robots/four_bar.yaml"), queue).rollout_function(dt=1e-3, steps=1)
 
@@ -193,10 +211,15 @@ def test_wrong_arguments(panda, queue):
         device.function("foward_dynamics")
     with pytest.raises(AttributeError, match="'foward_dynamics'"):
         device.foward_dynamics(q, v, x)
-    with pytest.raises(ld.UsageError, match="dtype must be 'float64' or 'float32', got 'double'"):
-        ld.to_device(model, queue, dtype="double")
-    with pytest.raises(ld.UsageError, match="got 'vulkan'"):
-        ld.to_device(model, "vulkan")
+    for x in (np.ma.masked_array(v, mask=v > 0), v + 1j, "a"):
+        with pytest.raises(ld.ShapeError, match=r"^v "):
+            device.inverse_dynamics(q, x, v)
+    with pytest.raises(ld.ArgumentError, match="dtype must be float64 or float32, got 'int8'"):
+        ld.to_device(model, queue, dtype="int8")
+    assert ld.to_device(model, queue, dtype=np.float32).dtype == "float32"
+    for other in ("vulkan", None):
+        with pytest.raises(ld.UsageError, match=f"got {other!r}"):
+            ld.to_device(model, other)
 
 
 def test_missing_package(panda, monkeypatch):

@@ -160,3 +160,20 @@ def test_mimic_joints_are_part_of_formulas():
     q, *_ = follow_couplings(model, np.full(model.nq, 0.3))
     found = np.array(m.expression.subs(dict(zip(m.inputs["q"], q, strict=True))), dtype=float).ravel()
     np.testing.assert_allclose(found, ld.gravity_force(model, q), atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["beta", "gamma", "S", "N", "Q", "O", "E", "I", "re"])
+def test_names_in_expressions_are_symbols(name):
+    M = ld.symbolic(ld.load("robots/double_pendulum.yaml"), "gravity_force", {"mass.lower": f"2*{name}"})
+    assert [str(x) for x in M.parameters["mass.lower"].free_symbols] == [name]
+
+
+@pytest.mark.parametrize("text", ["__import__('os').getpid()", "lambda", "[1]", "a.b", "m1 +", "True"])
+def test_texts_that_are_no_expressions_are_errors(text):
+    with pytest.raises(ld.UsageError, match="is no expression: expected numbers, names"):
+        ld.symbolic(ld.load("robots/double_pendulum.yaml"), "gravity_force", {"mass.lower": text})
+
+
+def test_names_of_coordinates_are_no_symbols_of_parameters():
+    with pytest.raises(ld.UsageError, match=r"mass\.lower: q1 is the name of a coordinate"):
+        ld.symbolic(ld.load("robots/double_pendulum.yaml"), "gravity_force", {"mass.lower": "q1"})

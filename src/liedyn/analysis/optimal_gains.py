@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Weights: TypeAlias = "ArrayLike | Mapping[str, float]"
 
-_APART = 1e14            # ratio of the rates of poles from which on gains are off by 1e-4 and more
+_APART = 1e11            # ratio of the rates of poles from which on gains may be off by 1e-2 and more
 _SMALL_CHANGE = 1e-2     # of the norm of the solution: a larger step of Newton's method is not a refinement
 _ROUNDING = 1e-9         # of the maximum entry: smaller asymmetries and negative eigenvalues of weights are rounding
 

@@ -127,7 +127,8 @@ def casadi_right_hand_side(scenario: str | os.PathLike[str] | Mapping[str, Any],
     Raises
     ------
     ScenarioError
-        For an invalid scenario, and for one with constraints, a sampled controller, or limits and stops that switch.
+        For an invalid scenario, and for one with constraints, a sampled controller, rigid friction, several phases, or limits
+        and stops that switch.
     NameLookupError
         For an input that the scenario does not have.
     UsageError
@@ -140,9 +141,12 @@ def casadi_right_hand_side(scenario: str | os.PathLike[str] | Mapping[str, Any],
     Function(right_hand_side:(t,q[2],v[2],z[0],inputs)->(a[2],tau[2],dz[0]) SXFunction)
     """
     casadi = _casadi()
-    problem = prepare(scenario, override_texts(overrides, ScenarioError)).problem
+    run = prepare(scenario, override_texts(overrides, ScenarioError))
+    problem = run.problem
     tables = problem.tables()._replace(varying=())
     for part, is_used in (("constraints", problem.solves_constraints), ("a sampled controller", problem.sampled is not None),
+                          ("rigid friction", bool(run.frictions)), ("a change of phases", len(run.scenario.phases) > 1),
+                          ("a mimic joint that moves no inertia", bool(problem.transferred_armature.any())),
                           ("switches of the state, such as limits and stops", tables.signals.switches.size)):
         if is_used:
             raise ScenarioError(f"a function of CasADi cannot contain {part}")

@@ -14,6 +14,7 @@ import numpy as np
 from liedyn.arrays import Array
 from liedyn.codegen.targets.device_kernels import DeviceResult, opencl_rollout_text, opencl_text, ptx
 from liedyn.codegen.trace import GeneratedProgram, single_call
+from liedyn.dynamics.batching.arrays import as_array
 from liedyn.errors import UsageError
 from liedyn.interop.traced_functions import FunctionTrace
 
@@ -45,7 +46,7 @@ class Driver(Protocol):
     def kernel(self, traced: FunctionTrace, results: Mapping[str, DeviceResult]) -> Any:
         """Return the kernel of a function, compiled."""
 
-    def rollout_kernel(self, step: GeneratedProgram, values: Array, forces: int) -> Any:
+    def rollout_kernel(self, step: GeneratedProgram, values: Array, forces: int, quaternions: Sequence[int]) -> Any:
         """Return the kernel of rollouts, compiled; see `opencl_rollout_text`."""
 
     def read(self, x: Any, name: str) -> DeviceInput:
@@ -82,9 +83,9 @@ class OpenClDriver:
         text = opencl_text(single_call(traced.trace), traced.name, inputs, results, self._dtype.name)
         return self._compile(text, traced.name, (), len(inputs), len(results))
 
-    def rollout_kernel(self, step: GeneratedProgram, values: Array, forces: int) -> Any:
+    def rollout_kernel(self, step: GeneratedProgram, values: Array, forces: int, quaternions: Sequence[int]) -> Any:
         """Return the kernel of rollouts, compiled."""
-        text = opencl_rollout_text(step, values.tolist(), forces, self._dtype.name)
+        text = opencl_rollout_text(step, values.tolist(), forces, quaternions, self._dtype.name)
         return self._compile(text, "rollout", (np.int64, self._dtype, np.int64), 3, 2)
 
     def _compile(self, text: str, name: str, counts: Sequence[Any], inputs: int, results: int) -> Any:
@@ -96,7 +97,7 @@ class OpenClDriver:
     def read(self, x: Any, name: str) -> DeviceInput:
         """Return an array of the device, or a copy there."""
         if not isinstance(x, self._cl.array.Array):
-            x = self._cl.array.to_device(self._queue, np.ascontiguousarray(x, dtype=self._dtype))
+            x = self._cl.array.to_device(self._queue, np.ascontiguousarray(as_array(x, name, ()), dtype=self._dtype))
         _check_dtype(name, x.dtype, self._dtype)
         size = self._dtype.itemsize
         return DeviceInput(x.base_data, x.offset // size, tuple(stride // size for stride in x.strides), x.shape, x)
@@ -205,7 +206,7 @@ class CudaDriver:
         """Return an array of the device, or a copy there."""
         interface = getattr(x, "__cuda_array_interface__", None)
         if interface is None:
-            values = np.asfortranarray(x, dtype=self._dtype)
+            values = np.asfortranarray(as_array(x, name, ()), dtype=self._dtype)
             copy = CudaArray(self, values.shape, self._dtype)
             if values.size:
                 self._call("cuMemcpyHtoD", copy.pointer, values.ctypes.data, values.nbytes)

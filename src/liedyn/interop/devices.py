@@ -9,8 +9,9 @@ import numpy as np
 
 from liedyn.arrays import Array, Method
 from liedyn.codegen.batch_step import trace_step
-from liedyn.codegen.targets.device_kernels import NUMBERS, DeviceResult
+from liedyn.codegen.targets.device_kernels import DeviceResult
 from liedyn.codegen.trace import GeneratedProgram
+from liedyn.dynamics.batching.single_precision import is_single
 from liedyn.dynamics.constraints.couplings import follow_couplings_unchecked, reduced_model
 from liedyn.errors import ShapeError, UsageError
 from liedyn.integrators.diagnosis import check_inertia
@@ -20,6 +21,7 @@ from liedyn.model.model import Model
 from liedyn.public_calls import explained
 from liedyn.rollouts.engine import make_problem, moving_model, pivots
 from liedyn.rollouts.inputs import ContactSettings, Feedback, RolloutInputs
+from liedyn.rollouts.rollout import check_numbers
 
 DeviceName = Literal["opencl", "cuda"]
 Dtype = Literal["float64", "float32"]
@@ -88,26 +90,29 @@ class DeviceRollout:
 
     def __init__(self, driver: Driver, model: Model, step: GeneratedProgram, values: Array, *, steps: int, dt: float):
         self._driver, self._model, self._steps, self._dt = driver, model, steps, dt
-        self._kernel = driver.rollout_kernel(step, values, model.nv)
+        self._kernel = driver.rollout_kernel(step, values, model.nv, [x.start for x in model.quaternions.values()])
 
     def __call__(self, q0: Any, v0: Any, tau: Any = None) -> tuple[Any, Any]:
         """Return the states q, v before each step and after the last."""
-        nq, nv = self._model.nq, self._model.nv
-        tau = np.zeros(nv) if tau is None else tau
-        arrays = {name: self._driver.read(x, name) for name, x in (("q0", q0), ("v0", v0), ("tau", tau))}
-        for (name, x), expected in zip(arrays.items(), (f"(N, {nq})", f"(N, {nv})", f"(N, {self._steps} or 1, {nv}) or ({nv},)"),
-                                       strict=True):
-            axes = (2,) if name != "tau" else (1, 3)
-            wrong_steps = len(x.shape) == 3 and x.shape[1] not in (1, self._steps)
-            if len(x.shape) not in axes or x.shape[-1] != (nq if name == "q0" else nv) or wrong_steps:
-                raise ShapeError(f"{name} has the wrong shape: expected {expected}, got {x.shape}")
-        n, = _count_states(arrays)
-        q, v = (self._driver.new((n, self._steps + 1, size)) for size in (nq, nv))
+        nq, nv, steps = self._model.nq, self._model.nv, self._steps
+        arrays = {name: self._driver.read(x, name) for name, x in (("q0", q0), ("v0", v0),
+                                                                   ("tau", np.zeros(nv) if tau is None else tau))}
+        for (name, x), size in zip(arrays.items(), (nq, nv, nv), strict=True):
+            ends = ((size,),) if name != "tau" else ((size,), (1, size), (steps, size))
+            if x.shape not in ends and x.shape[1:] not in ends[min(len(ends) - 1, 1):]:
+                forms = (f"(N, {size}) or ({size},)" if name != "tau" else
+                         f"(N, S, {size}), (S, {size}) or ({size},) with S = {steps} or 1")
+                raise ShapeError(f"{name} has the wrong shape: expected {forms}, got {x.shape}")
+        per_step = {name: name == "tau" and len(x.shape) > 1 for name, x in arrays.items()}
+        lead = _count_states({name: x for name, x in arrays.items() if len(x.shape) - per_step[name] > 1})
+        n = prod(lead)
+        q, v = (self._driver.new((*lead, steps + 1, size)) for size in (nq, nv))
         forces = arrays["tau"]
-        tau_step = forces.strides[1] if len(forces.shape) == 3 and forces.shape[1] > 1 else 0
+        tau_step = forces.strides[-2] if per_step["tau"] and forces.shape[-2] > 1 else 0
         if n:
-            self._driver.launch(self._kernel, n, [self._steps, self._dt, tau_step,
-                                                  *(y for x in arrays.values() for y in _place(x)),
+            places = [(x.buffer, x.first, x.strides[0] if len(x.shape) - per_step[name] > 1 else 0, x.strides[-1])
+                      for name, x in arrays.items()]
+            self._driver.launch(self._kernel, n, [steps, self._dt, tau_step, *(y for place in places for y in place),
                                                   *(self._driver.buffer(x) for x in (q, v))])
         return q, v
 
@@ -123,7 +128,8 @@ def _step_program(model: Model, method: Method, passive: bool, feedback: Feedbac
     obstacle = ("rigid friction" if moving_model(model, passive) is not model else
                 "contacts that stick" if settings is not None and settings.sticking else
                 "a robot without a moving joint" if not model.nv else
-                "gains or setpoints of steps" if runs.moving else "thrusts" if runs.n_inputs != model.nv else "")
+                "gains or setpoints of runs or steps" if runs.moving or runs.count != 1 else
+                "thrusts" if runs.n_inputs != model.nv else "")
     if obstacle:
         raise UsageError(f"rollouts on a device cannot contain {obstacle}; use ld.rollout")
     problem = make_problem(model, runs, runs.masks[0], passive, None).with_transferred_inertia()
@@ -191,6 +197,7 @@ class DeviceModel:
         ModelError
             For a robot with loops.
         """
+        check_numbers(method, dt, steps=steps)
         return DeviceRollout(self._driver, *_step_program(self.model, method, passive, feedback, contacts,
                                                           single=self.dtype == "float32"), steps=steps, dt=dt)
 
@@ -239,9 +246,8 @@ def to_device(model: Model, device: DeviceName | Any = "opencl", *, dtype: Dtype
     >>> device.forward_dynamics(q, v, tau).get().shape
     (1000, 2)
     """
-    if dtype not in NUMBERS:
-        raise UsageError(f"dtype must be {' or '.join(map(repr, NUMBERS))}, got {dtype!r}")
-    if isinstance(device, str) and device not in get_args(DeviceName):
+    dtype = "float32" if is_single(dtype, "to_device") else "float64"
+    if device not in get_args(DeviceName) if isinstance(device, str) else not hasattr(device, "device"):
         raise UsageError(f"device must be 'opencl', 'cuda' or a pyopencl.CommandQueue, got {device!r}")
     if not isinstance(model, Model):
         raise TypeError("the model is used by the functions only")                # `explained` says what it must be

@@ -9,6 +9,7 @@ The operations of the robot's trace are evaluated in exact arithmetic with trigo
 """
 from __future__ import annotations
 
+import ast
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,9 @@ _ROUNDING = 1e-12
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "fadd": operator.add, "fsub": operator.sub, "fmul": operator.mul, "fdiv": operator.truediv, "quotient": operator.truediv,
     "fneg": operator.neg}
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: operator.pow}
+_FUNCTIONS = "sqrt", "sin", "cos", "tan", "exp", "log"
 _LETTERS = {"mass": "m", "com": "c", "inertia": "I", "gravity": "g", "origin": "d"}
 
 
@@ -136,6 +140,10 @@ def symbolic(model: Model, function: str, parameters: Mapping[str, Any] | Sequen
                             of_robot)
     inputs = {name: tuple(sympy.Symbol(f"{name}{'_' * name[-1].isdigit()}{k + 1}", real=True)
                           for k in range(traced.input_size(name))) for name in traced.function.inputs}
+    of_inputs = {symbol for array in inputs.values() for symbol in array}
+    for name, x in expressions.items():
+        if same := x.free_symbols & of_inputs:
+            raise UsageError(f"{name}: {min(map(str, same))} is the name of a coordinate: expected another symbol")
     try:
         results = _polynomials(sympy, traced, inputs, expressions, of_robot)
     except UnsupportedOperationError:
@@ -156,11 +164,31 @@ def _expressions(sympy: Any, parameters: Mapping[str, Any] | Iterable[str]) -> d
     parsed = {}
     for name, x in parameters.items():
         try:
-            expression = sympy.sympify(x, rational=True) if x != "" else sympy.Symbol(_symbol_name(name))
+            expression = (sympy.sympify(x, rational=True, strict=True) if not isinstance(x, str) else
+                          _parsed(sympy, ast.parse(x.strip().replace("^", "**"), mode="eval").body) if x else
+                          sympy.Symbol(_symbol_name(name)))
+            symbols = {symbol: sympy.Symbol(symbol.name, real=True) for symbol in expression.free_symbols}
         except (sympy.SympifyError, TypeError, SyntaxError, AttributeError):
-            raise UsageError(f"{name}: {x!r} is no expression") from None
-        parsed[name] = expression.subs({symbol: sympy.Symbol(symbol.name, real=True) for symbol in expression.free_symbols})
+            raise UsageError(f"{name}: {x!r} is no expression: expected numbers, names that are no keywords of Python, "
+                             f"+ - * / **, pi, and {', '.join(_FUNCTIONS)}") from None
+        parsed[name] = expression.subs(symbols)
     return parsed
+
+
+def _parsed(sympy: Any, node: ast.AST) -> Any:
+    """Return a syntax tree as an expression, in which all names but pi and functions are symbols. Raises SyntaxError."""
+    match node:
+        case ast.Constant(value=int() | float() as x) if not isinstance(x, bool):
+            return sympy.Rational(str(x))
+        case ast.Name(id=name):
+            return sympy.pi if name == "pi" else sympy.Symbol(name, real=True)
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as op, operand=x):
+            return -_parsed(sympy, x) if isinstance(op, ast.USub) else _parsed(sympy, x)
+        case ast.BinOp(left=x, op=op, right=y) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_parsed(sympy, x), _parsed(sympy, y))
+        case ast.Call(func=ast.Name(id=name), args=[x], keywords=[]) if name in _FUNCTIONS:
+            return getattr(sympy, name)(_parsed(sympy, x))
+    raise SyntaxError
 
 
 def _symbol_name(parameter: str) -> str:

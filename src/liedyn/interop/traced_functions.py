@@ -130,8 +130,9 @@ class FunctionTrace(NamedTuple):
 
     def evaluate(self, expressions: Expressions) -> dict[str, Array]:
         """Return the results by name, in their shapes: arrays of expressions."""
-        arrays = {}
-        for name, written in expressions.results(self.trace).items():
+        arrays, sizes = {}, {x.name: x.size for x in self.trace.arrays}
+        unwritten = {result.array: [None] * sizes[result.array] for result in self.function.results}
+        for name, written in (unwritten | expressions.results(self.trace)).items():
             unchanged = expressions.arrays.get(name)           # accelerations and torques that hybrid dynamics does not write
             arrays[name] = np.empty(len(written), object)
             arrays[name][:] = [unchanged[i] if x is None and unchanged is not None else x for i, x in enumerate(written)]

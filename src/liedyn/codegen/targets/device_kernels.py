@@ -15,7 +15,8 @@ from liedyn.codegen.operations import LIBM, OPERATIONS
 from liedyn.codegen.targets.c99 import CExpressions, program_functions
 from liedyn.codegen.targets.llvm_ir import OK, Vector, pointers_text
 from liedyn.codegen.targets.target import UnsupportedOperationError
-from liedyn.codegen.trace import STATUS, GeneratedProgram, Trace
+from liedyn.codegen.trace import STATUS, GeneratedProgram, Trace, single_bound
+from liedyn.kernels.batch_blocks import QUATERNION_TOLERANCE
 
 NUMBERS = {"float64": "double", "float32": "float"}
 
@@ -106,7 +107,8 @@ def opencl_text(program: GeneratedProgram, name: str, inputs: Mapping[str, int],
     return kernel.text(name, (), inputs, results)
 
 
-def opencl_rollout_text(step: GeneratedProgram, values: Sequence[float], forces: int, dtype: str) -> str:
+def opencl_rollout_text(step: GeneratedProgram, values: Sequence[float], forces: int, quaternions: Sequence[int],
+                        dtype: str) -> str:
     """Return kernel rollout(n, steps, dt, tau_step, q …, v …, tau …, q_out, v_out) for n runs.
 
     It writes the states before each step and after the last, in Fortran order, (n, steps + 1, coordinates). After a step that
@@ -115,6 +117,7 @@ def opencl_rollout_text(step: GeneratedProgram, values: Sequence[float], forces:
     step      a `BatchStep.step` without curves and events
     values    its array `values`, of which the first `forces` numbers are those of tau in each step
     tau_step  distance in tau between steps, 0 for the same forces in all
+    quaternions  their first numbers in q; runs with one that is not of unit norm are NaN
     """
     kernel, sizes = _Kernel(step, dtype), {x.name: x.size for x in step.arrays}
     constant = OpenClExpressions("f" if dtype == "float32" else "").constant
@@ -123,7 +126,12 @@ def opencl_rollout_text(step: GeneratedProgram, values: Sequence[float], forces:
         kernel.read(array, size)
     kernel.lines += [f"    values[{k}] = {constant(x)};" for k, x in enumerate(values)]
     kernel.lines += [f"    work[{k}] = 0;" for k in range(sizes["work"])]
-    kernel.lines += ["    code = 0;", "    for (long s = 0; ; s++) {"]
+    kernel.lines.append("    code = 0;")
+    bound = constant(single_bound(QUATERNION_TOLERANCE) if dtype == "float32" else QUATERNION_TOLERANCE)
+    for first in quaternions:
+        square = " + ".join(f"q[{k}] * q[{k}]" for k in range(first, first + 4))
+        kernel.lines.append(f"    if (!(fabs({square} - 1) < {bound})) code = 1;")
+    kernel.lines += ["    for (long s = 0; ; s++) {"]
     for array, size in state.items():
         kernel.lines += [f"    {array}_out_of[i + n * (s + (steps + 1) * {k})] = {kernel.is_valid} ? {array}[{k}] : NAN;"
                          for k in range(size)]
