@@ -268,8 +268,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "not-excited": (
         WARN, "The motion does not excite parameters, which keep their values from the robot file. Use a richer motion."),
     "always-near": (
-        WARN, "Links are nearer to each other or to a plane than a distance limit in all postures, so that it does not apply to "
-        "them. Reduce the limit."),
+        WARN, "The spheres of links are nearer to each other or to a plane than a distance limit in all random postures, so that "
+        "it does not apply to them: they may touch. Reduce the limit."),
     "no-shape": (
         WARN, "Links have no primitive shapes, so their distances are not limited. Give them `shapes` in the robot file."),
     "not-separable": (

@@ -23,6 +23,18 @@ def test_it_writes_the_motion_of_plan_move(tmp_path):
     assert np.array_equal(ld.read_trajectory(path).columns["a.elbow"], move.trajectory().columns["a.elbow"])
 
 
+@pytest.mark.parametrize(("arguments", "text"), [
+    (("move", "robots/iiwa.yaml", "--from", "joint_6=2.9", "--to", "joint_6=0", "-o", "motion.csv"), "joint_6 starts at 2.9 rad"),
+    (("convert", "robots/iiwa.yaml", "--fix", "joint_6=2.9", "-o", "fixed.yaml"), "joint_6 is fixed at 2.9 rad"),
+    (("excite", "robots/iiwa.yaml", "--self-distance", "0.03", "--starts", "1", "--harmonics", "2", "--duration", "2", "-o",
+      "excite.csv"), "link_5 and link_7 is not limited, and they may touch")])
+def test_warnings_of_functions_are_printed(arguments, text, tmp_path):
+    *first, name = arguments
+    done = command(*first, tmp_path / name)
+    assert text in done.stderr and "warning: " in done.stderr
+    assert text not in command(*first, tmp_path / name, "--force", "--quiet").stderr
+
+
 def test_a_link_moves_to_a_target_near_the_start(tmp_path):
     model, path = ld.load("robots/ur5.yaml"), tmp_path / "motion.csv"
     start = np.array([0.1, -1.2, 1.5, 0.4, 0.8, 0.2])

@@ -171,16 +171,16 @@ def _without_touching(model: Model, spheres: Mapping[str, Array], parts: Sequenc
         warnings.add("no-shape", f"the distances of {list_names(bare, 6)} are not limited, since they have no box, sphere, "
                      "cylinder or capsule", hint="give them `shapes` in the robot file")
     if names:
-        warnings.add("always-near", f"the distance of {list_names(names, 6)} is not limited, since no posture has more than the "
-                     f"limit and {ROOM * every.scale:.2g} m", hint="reduce the limit")
+        warnings.add("always-near", f"the distance of {list_names(names, 6)} is not limited, and they may touch: their spheres "
+                     f"are nearer than the limit and {ROOM * every.scale:.2g} m in all random postures", hint="reduce the limit")
     return _joined(model, spheres, list(compress(parts, ~touching)), (*names, *bare)), tuple(warnings)
 
 
 def covering_spheres(shape: Shape) -> Array:
     """Return spheres (n, 4) whose union contains a shape, in the frame of the link: centers and radii [m].
 
-    Those of cylinders and capsules are at most 12 % larger than their radius, if the length is 1 to 20 radii. Cells of boxes are
-    about as long as the shortest edge.
+    At the sides of cylinders and capsules of 1 to 20 radii, they exceed them by at most 12 % of the radius; at the flat ends of
+    cylinders, by up to 62 % (1 radius). Cells of boxes are about as long as the shortest edge.
     """
     if shape.kind == "box":
         edges = np.array(shape.sizes)

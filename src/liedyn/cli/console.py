@@ -8,6 +8,7 @@ import shutil
 import sys
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -164,12 +165,20 @@ class Console:
         if self.verbose:
             print_message(text)
 
-    def warn(self, *warnings: LiedynWarning) -> None:
+    def warn(self, *issued: LiedynWarning) -> None:
         """Print warnings and information about a result, each once."""
-        for warning in warnings:
+        for warning in issued:
             if not self.quiet and str(warning) not in self._warned:
                 self._warned.add(str(warning))
                 print_report(warning.level, str(warning), verbose=self.verbose)
+
+    @contextmanager
+    def issued_warnings(self) -> Iterator[None]:
+        """Print the warnings that functions of the package issue meanwhile."""
+        with warnings.catch_warnings(record=True) as log:
+            warnings.simplefilter("always", LiedynWarning)
+            yield
+        self.warn(*(each.message for each in log if isinstance(each.message, LiedynWarning)))
 
     def files(self, paths: Iterable[Path]) -> None:
         """Print the names of written files, with one line for those that differ in their extension only."""
@@ -198,8 +207,8 @@ class Console:
         if as_json and path == STDIO:
             raise click.UsageError("-o - and --json cannot be combined: both write to stdout.")
         with self.progress.stage("writing the page"):
-            report, warnings = write_live(source, path, overrides=overrides, **options)
-        self.warn(*warnings)
+            report, about_page = write_live(source, path, overrides=overrides, **options)
+        self.warn(*about_page)
         if as_json:
             self.result_json(report)
         self.file(path, f"steps of {report['step']:g} s, {report['bytes'] / 1000:.0f} kB")

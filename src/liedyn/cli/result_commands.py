@@ -354,8 +354,9 @@ def linearize(scenario: str, at: float, equilibrium: bool, hold: tuple[str, ...]
                                 overrides=overrides, strict=strict, progress=console.progress)
     console.robot(result.model)
     check(result)
-    gain = None if weights is None else result.system.lqr(weights[0], weights[1])
-    with console.progress.stage("writing results"):
+    with console.issued_warnings():
+        gain = None if weights is None else result.system.lqr(weights[0], weights[1])
+    with console.progress.stage("writing results"), console.issued_warnings():
         written = write_linearization(result, folder, force=force, plots=not no_plots, look=look, formats=look.formats,
                                       bode=bode, gain=gain)
     console.warn(*result.warnings)

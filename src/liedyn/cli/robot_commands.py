@@ -236,7 +236,8 @@ def convert(source: str, output: str, format: str | None, fix: tuple[str, ...], 
         from liedyn.dynamics.fixed_joints import fix_joints
         from liedyn.model.model import build
         model = build(description)
-        description = fix_joints(model, positions_of(model, fix, "--fix")).description
+        with console.issued_warnings():
+            description = fix_joints(model, positions_of(model, fix, "--fix")).description
     name, folder = (None, None) if output == STDIO else (path.name, path.parent)
     result = convert_description(description, format or format_of(path), name, folder)
     result.check(lossy=lossy, source=source)
@@ -433,8 +434,9 @@ def move(robot: str, target: tuple[str, ...], start: tuple[str, ...], velocity: 
         from liedyn.analysis.moves import move_of_texts
         from liedyn.robot_files import read_model
         model = read_model(robot, base=base, loops=loops, strict=strict, ignore_mimic=ignore_mimic, **reading)
-        return move_of_texts(model, target, start, {"velocity": velocity, "acceleration": acceleration, "jerk": jerk},
-                             tasks=tasks, duration=duration, straight=straight)
+        with console.issued_warnings():
+            return move_of_texts(model, target, start, {"velocity": velocity, "acceleration": acceleration, "jerk": jerk},
+                                 tasks=tasks, duration=duration, straight=straight)
 
     with arguments_first(plan):
         check_output(output, force=force)
@@ -536,7 +538,7 @@ def excite(robot: str, joints: tuple[str, ...], noise: tuple[str, ...], position
     model = read()
     console.robot(model)
     kinds = tuple(kind for kind in joints if kind != "none") if joints else None
-    with console.progress.stage("optimizing the motion"):
+    with console.progress.stage("optimizing the motion"), console.issued_warnings():
         motion = excitation_of_texts(model, {"noise": noise, "position": position, "velocity": velocity,
                                              "acceleration": acceleration, "torque": torque,
                                              "space": (*space, *([] if floor is None else [f"z={floor},inf"]))},
