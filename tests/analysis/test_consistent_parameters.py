@@ -346,10 +346,38 @@ def test_total_mass(chain):
         ld.consistent_parameters(fit, only=[], total_mass=9.0)
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf])
+@pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf, True, "none"])
 def test_a_weight_is_positive(chain, weight):
     with pytest.raises(ld.UsageError, match=r"prior_weight is .*expected a number >= 1e-06"):
         ld.consistent_parameters(fitted(chain), prior_weight=weight)
+
+
+@pytest.mark.parametrize("true, expected", [(0.5, None), (400.0, 0.01), (1e-3, 1e4)])
+def test_the_likeliest_weight_of_a_damping_alone_has_a_closed_form(chain, true, expected):
+    """An estimate m with the variance s^2 and the prior variance 1 / (4 w) about 0 is likeliest for 1 / (4 w) = m^2 - s^2."""
+    fit = fitted(chain, chain.with_changes(damping={"r": true}), 1e-3, joints=["damping"], offset=False, fixed="damping.p")
+    result = ld.consistent_parameters(fit, only=[], prior_weight="auto")
+    k = result.names.index("damping.r")
+    column = fit.root_information @ fit.base.matrix[:, k]
+    variance = 1.0 / (column @ column)
+    mean = variance * column @ (fit.root_information @ (fit.values - fit.base.matrix @ np.where(
+        np.arange(len(result)) == k, 0.0, result.prior)))
+    weight = 0.25 * fit.base.sizes[k]**2 / max(mean**2 - variance, 1e-12)
+    assert result.prior_weight == pytest.approx(weight if expected is None else expected, rel=0.06)
+    np.testing.assert_array_equal(result.values, ld.consistent_parameters(fit, only=[], prior_weight=result.prior_weight).values)
+
+
+def test_the_likeliest_weight_is_larger_for_a_better_robot_file(chain):
+    """Noise of 10 % of the torques: the masses are nearer to the true ones than with the weight 1."""
+    weights, errors = [], []
+    for error in (0.02, 0.3):
+        truth = chain.with_changes(mass={"one": chain.description.links[0].mass * (1.0 + error)})
+        fit = fitted(chain, truth, 0.1, offset=False)
+        results = [ld.consistent_parameters(fit, prior_weight=weight) for weight in ("auto", 1.0)]
+        weights.append(results[0].prior_weight)
+        k = results[0].names.index("mass.one")
+        errors.append([abs(each.values[k] - truth.description.links[0].mass) for each in results])
+    assert weights[0] > 3.0 * weights[1] and errors[0][0] < errors[0][1], (weights, errors)
 
 
 def test_a_flat_link_of_the_robot_file_is_told(chain):

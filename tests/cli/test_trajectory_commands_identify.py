@@ -170,6 +170,7 @@ def test_errors_come_before_the_computation(folder):
                                (["first.csv", "-o", "-"], "The result is a folder"),
                                ([], "Missing argument 'RECORDINGS...'"),
                                (["first.csv", "--prior-weight", "0"], "0.0 is not in the range x>=1e-06"),
+                               (["first.csv", "--prior-weight", "none"], "'none' is not a valid float"),
                                (["first.csv", "--total-mass", "0"], "0.0 is not in the range x>0"),
                                (["first.csv", "--total-mass", "0.5", "--only", "lower"], "expected more than 1 kg"),
                                (["first.csv", "--weight", "second.csv=2"], "no recording 'second.csv'"),

@@ -173,6 +173,7 @@ def parameters(model: ld.Model, q: Array, v: Array, a: Array, tau: Array) -> Non
     assert_type((consistent.validate(recorded).explained, consistent.validate("motion.csv").rows), tuple[Array, int])
     assert_type((consistent.model, consistent.values, consistent.deviations), tuple[ld.Model, Array, Array])
     assert_type(consistent.zero_offsets | consistent.torque_scales, dict[str, tuple[float, float]])
+    consistent = ld.consistent_parameters([fit], prior_weight="auto")
     motion: ld.RecordedMotion = ld.motion_of(model, recorded)
     assert_type((motion.q, motion.v, motion.tau), tuple[Array, Array, Array | None])
     made: ld.Trajectory = ld.trajectory_of(model, motion.t, q, v, tau=tau, f_ext={"hand": np.zeros((9, 6))})

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag, null_space, qr, solve_triangular
-from scipy.optimize import nnls
+from scipy.optimize import minimize_scalar, nnls
 
 from liedyn.analysis.identification import (
     Identification,
@@ -69,6 +69,9 @@ _UNLIKELY = 5.0       # deviations of chi^2: the consistent parameters contradic
 _CONTRADICTION = ("no step reduces the distance; almost exact estimates contradict fixed and known values, equal links, or "
                   "bodies that can exist: omit these values, or increase prior_weight")
 _CLEAR = 4.0          # deviations from which an offset is not zero
+_AUTO = (1e-2, 1e4)   # weights of the prior among which "auto" selects: masses that are known to a factor of 10, and to 1 %
+_AUTO_STEP = 10.0**0.5     # ratio of neighbouring weights of the first search
+_AUTO_TOLERANCE = 0.05     # of the logarithm of the weight
 
 # orthonormal basis F_k (10, 4, 4) of the symmetric matrices
 _ROWS, _COLUMNS = np.triu_indices(4)
@@ -230,9 +233,10 @@ class Validation(Immutable):
 
 
 def consistent_parameters(
-        fits: Identification | Sequence[Identification], *, weights: Sequence[float] | None = None, prior_weight: float = 1.0,
-        only: Sequence[str] | None = None, fixed: str | Sequence[str] = (), prior: Mapping[str, Sequence[float]] | None = None,
-        equal: Mapping[str, str | Sequence[str]] | None = None, total_mass: float | None = None) -> ConsistentParameters:
+        fits: Identification | Sequence[Identification], *, weights: Sequence[float] | None = None,
+        prior_weight: float | str = 1.0, only: Sequence[str] | None = None, fixed: str | Sequence[str] = (),
+        prior: Mapping[str, Sequence[float]] | None = None, equal: Mapping[str, str | Sequence[str]] | None = None,
+        total_mass: float | None = None) -> ConsistentParameters:
     """All parameters of a robot that fit recordings, near to those of its robot file, with bodies that can exist.
 
     Parameters
@@ -242,8 +246,9 @@ def consistent_parameters(
         which the residuals of each recording determine.
     weights : sequence of numbers > 0, optional
         Factors of the information of each fit; default: 1. A recording with the weight 1/4 counts as if its noise was doubled.
-    prior_weight : float
-        Weight of the robot file, >= 1e-6. Masses and second moments of mass of the file have the relative standard deviation
+    prior_weight : float or "auto"
+        Weight of the robot file, >= 1e-6, or "auto": the weight from 0.01 to 10,000 for which the estimates of the base
+        parameters are most likely. Masses and second moments of mass of the file have the relative standard deviation
         1 / sqrt(prior_weight): 100 % by default, 20 % for 25, 10 % for 100. A common factor of a link's mass and moments, and
         joint parameters, have half of it.
     only : sequence of names or patterns, optional
@@ -299,18 +304,19 @@ def consistent_parameters(
     fits = (fits,) if isinstance(fits, Identification) else tuple(fits)
     _check_fits(fits)
     fits = _weighted(fits, weights)
-    if isinstance(prior_weight, bool) or not _MIN_WEIGHT <= prior_weight < math.inf:
-        raise UsageError(f"prior_weight is {prior_weight!r}: expected a number >= {_MIN_WEIGHT:g}; the robot file decides on "
-                         "what the recordings do not determine")
+    if prior_weight != "auto" and (isinstance(prior_weight, (bool, str)) or not _MIN_WEIGHT <= prior_weight < math.inf):
+        raise UsageError(f"prior_weight is {prior_weight!r}: expected a number >= {_MIN_WEIGHT:g} or 'auto'; the robot file "
+                         "decides on what the recordings do not determine")
     model, base = fits[0].model, fits[0].base
     names = base.parameters.names
     file = _prior_of(model, base, only, fixed_parameters(names, fixed) | np.isin(names, base.fixed))
     estimated: Mask = np.asarray(file.T.any(axis=1))
     known = _Knowledge(*prior_equations(names, base.sizes, estimated, prior or {}), equal_links(names, equal or {}), total_mass)
     problem = _problem_of(fits, file, known)
-    u = problem.minimum(prior_weight)
+    weight = problem.likeliest_weight() if isinstance(prior_weight, str) else float(prior_weight)
+    u = problem.minimum(weight)
     values = file.parameters(u)
-    spread, alone = problem.deviations(u, prior_weight)
+    spread, alone = problem.deviations(u, weight)
     covariance = spread @ spread.T
     variance = np.diag(covariance)
     data_share = np.clip(1.0 - np.divide(variance, alone, out=np.ones_like(alone), where=alone > 0.0), 0.0, 1.0)
@@ -320,12 +326,12 @@ def consistent_parameters(
     warnings = [*file.warnings, *_repetition_warnings(fits), *_contradiction_warnings(fits),
                 *_differing_warnings(fits, {ZERO_OFFSET: zero_offsets, TORQUE_SCALE: torque_scales}),
                 *_zero_offset_warnings(zero_offsets, model),
-                *_misfit_warnings(misfit, count, prior_weight),
+                *_misfit_warnings(misfit, count, weight),
                 *_offset_warnings(base.parameters.names, values, np.sqrt(variance))]
     changes = file.changes(values)
     result = ConsistentParameters(model.with_changes(**changes),
                                   InertialParameters(values, base.parameters.names, base.parameters.units),
-                                  base.parameters.values, covariance, data_share, misfit, count, float(prior_weight),
+                                  base.parameters.values, covariance, data_share, misfit, count, weight,
                                   zero_offsets, torque_scales, changes, tuple(warnings))
     warn(result.warnings)
     return result
@@ -651,6 +657,27 @@ class _Problem:
         while current > weight:
             u, current = self._minimum_from(u, current, _CENTRED), max(weight, _NEXT_WEIGHT * current)
         return self._minimum_from(u, weight, _CONVERGED)
+
+    def likeliest_weight(self) -> float:
+        """Return the weight in the range of "auto" with the maximum `evidence`."""
+        low, high = np.log(_AUTO)
+        grid = np.linspace(low, high, math.ceil((high - low) / math.log(_AUTO_STEP)) + 1)
+        best = int(np.argmax([self.evidence(math.exp(x)) for x in grid]))
+        bounds = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+        found = minimize_scalar(lambda x: -self.evidence(math.exp(x)), bounds=bounds, method="bounded",
+                                options={"xatol": _AUTO_TOLERANCE})
+        return math.exp(float(found.x))
+
+    def evidence(self, weight: float) -> float:
+        """Return the logarithm of the marginal likelihood of the estimates, up to a constant, by Laplace's approximation.
+
+        The integrals of likelihood times prior, and of the prior, are those of normal distributions at their maxima.
+        """
+        u = self.minimum(weight)
+        K0 = math.sqrt(weight) * self.prior.square_root(self.start)[0] @ self.N
+        K = np.concatenate([self.A @ self.N, math.sqrt(weight) * self.prior.square_root(u)[0] @ self.N])
+        volumes = [float(np.log(np.abs(np.diag(qr(M, mode="r", pivoting=True)[0]))).sum()) for M in (K0, K)]
+        return volumes[0] - volumes[1] - weight * (self._value(u, weight) - self.prior.value(self.start))
 
     def _minimum_from(self, u: Array, weight: float, tolerance: float) -> Array:
         """Return coordinates near the minimum: the square of the Newton decrement is at most the tolerance, or is rounding.

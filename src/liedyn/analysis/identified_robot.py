@@ -45,7 +45,7 @@ def identified_robot(  # noqa: PLR0913 - options of the command
         bag: BagOptions | None = None, base: Base | None = None, strict: bool = False, ignore_mimic: bool = False,
         reading: ReadingOptions | None = None, joints: Sequence[str] = (), offset: bool = True,
         zero_offsets: Sequence[str] = (), torque_scales: Sequence[str] = (), smooth: float | str | None = "auto",
-        tolerance: float | None = None, weights: Sequence[str] = (), prior_weight: float = 1.0,
+        tolerance: float | None = None, weights: Sequence[str] = (), prior_weight: float | str = 1.0,
         only: Sequence[str] | None = None, fixed: Sequence[str] = (), prior: Sequence[str] = (), equal: Sequence[str] = (),
         total_mass: float | None = None) -> IdentifiedRobot:
     """Return the robot of a robot file with the parameters of one or several recordings.

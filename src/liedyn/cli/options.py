@@ -218,6 +218,18 @@ slider_option = click.option("--slider", "sliders", multiple=True, metavar="NAME
                              "parameter of the robot, such as mass.hand, or a number of the scenario; may be repeated.")
 
 
+class RangeOr(click.FloatRange):
+    """A number within a range, or a word."""
+
+    def __init__(self, word: str, low: float) -> None:
+        super().__init__(low)
+        self.word = word
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number or the word."""
+        return value if value == self.word else super().convert(value, param, ctx)
+
+
 class Order(click.IntRange):
     """An integer within a range, with this name in errors."""
 

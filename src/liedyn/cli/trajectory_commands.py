@@ -9,6 +9,7 @@ import click
 from liedyn.cli.console import Console, Progress, arguments_first, with_console
 from liedyn.cli.options import (
     TRAJECTORY,
+    RangeOr,
     along_command,
     bag_options,
     base_option,
@@ -321,8 +322,9 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
               help="Test the parameters on this recording, which is not used for the estimate; may be repeated.")
 @click.option("--only", multiple=True, metavar="LINK", help="Estimate the inertia of these links only, such as a payload, by "
               "name or pattern; may be repeated. Others keep the values of the robot file.")
-@click.option("--prior-weight", type=click.FloatRange(1e-6), default=1.0, show_default=True, metavar="W",
-              help="Weight of the robot file: its masses are known to 1/sqrt(W), which is 100 % for 1 and 10 % for 100.")
+@click.option("--prior-weight", type=RangeOr("auto", 1e-6), default=1.0, show_default=True, metavar="W|auto",
+              help="Weight of the robot file: its masses are known to 1/sqrt(W), which is 100 % for 1 and 10 % for 100. auto: "
+                   "the weight for which the estimates from the recordings are most likely.")
 @click.option("--weight", "weights", multiple=True, metavar="RECORDING=W", help="Factor of the information of a recording, > 0; "
               "may be repeated. Default: 1; each recording counts by its own residual.")
 @click.option("--prior", multiple=True, metavar="PARAMETER=VALUE,DEVIATION", help="Known value of a parameter and its standard "
@@ -335,7 +337,7 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
               "parameters.json and report.html. Default: the tables are printed only.")
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...], only: tuple[str, ...],              # noqa: PLR0913
-             prior_weight: float, weights: tuple[str, ...], fixed: tuple[str, ...], prior: tuple[str, ...],
+             prior_weight: float | str, weights: tuple[str, ...], fixed: tuple[str, ...], prior: tuple[str, ...],
              equal: tuple[str, ...], total_mass: float | None, columns: str | None, bag: BagOptions, smooth: float | str | None,
              joints: tuple[str, ...], offset: bool, zero_offsets: tuple[str, ...], torque_scales: tuple[str, ...],
              tolerance: float | None, output: str | None, base: Base | None, ignore_mimic: bool, reading: ReadingOptions,
@@ -353,7 +355,8 @@ def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...],
           # writes identified.yaml, parameters.json and report.html
       liedyn identify arm.urdf first.csv second.csv --validate third.csv \\
           -o identified
-      liedyn identify arm.urdf with_payload.csv --only hand
+      liedyn identify arm.urdf with_payload.csv --only hand \\
+          --prior-weight auto
       liedyn identify arm.urdf first.csv second.csv \\
           --weight second.csv=0.25 --prior mass.hand=0.73,0.01 \\
           --fixed 'damping.*'
