@@ -278,6 +278,9 @@ _TABLE: dict[str, tuple[str, str]] = {
     "zero-offset-not-identifiable": (
         WARN, "The recording does not determine zero offsets of encoders, which are assumed to be right. Estimate those of other "
         "joints only, or measure them at a reference pose."),
+    "stribeck-not-identifiable": (
+        WARN, "The recording does not determine Stribeck friction, whose level is assumed to be constant. Move the joints slowly "
+        "in both directions."),
     "links-without-prior": (
         WARN, "Links without mass in the robot file keep their values. Give them a mass and an inertia to estimate them."),
     "prior-not-possible": (

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from liedyn.analysis.nonlinear_parameters import stribeck_friction
 from liedyn.model.spatial import (
     exp3,
     inertia_from_link,
@@ -463,3 +464,20 @@ def test_scales_of_torques_are_common_to_the_recordings_and_to_the_test(chain):
     assert replace(result, torque_scales={}).validate(other).explained[0] < 0.99
     with pytest.raises(ld.UsageError, match="fits are of different robots, gravities or parameters"):
         ld.consistent_parameters([ld.identify(chain, T, q, tau, v=v, a=a, fixed=fixed) for fixed in ((), "*.two")])
+
+
+def test_stribeck_friction_is_part_of_the_model_and_of_the_test(chain):
+    """Its static level and its speed are those of rigid friction in a robot file."""
+    file = chain.with_changes(friction={"p": 2.0}, friction_speed={"p": 1e-3})
+    q, v, a = motion_of(file)
+    tau = ld.inverse_dynamics(file, q, v, a) + stribeck_friction(file, {"p": (3.0, 0.3)}, v)
+    tau = tau + 0.02 * np.random.default_rng(1).standard_normal(q.shape)
+    result = ld.consistent_parameters(ld.identify(file, T, q, tau, v=v, a=a, stribeck="p"))
+    (rise, of_rise), (speed, of_speed) = result.friction_rises["p"], result.stribeck_speeds["p"]
+    assert abs(rise - 3.0) < 5.0 * of_rise < 1.0 and abs(speed - 0.3) < 5.0 * of_speed < 0.1
+    joint = result.model.description.joints[0].coordinate_parameters[0]
+    assert joint.rigid_friction and joint.stribeck_speed == speed and joint.static_friction == joint.friction + rise
+    assert result.applied_to(file).description.joints == result.model.description.joints
+    other = ld.trajectory_of(file, T, q, v, a, tau)
+    assert result.validate(other).residual[0] < 0.03
+    assert replace(result, friction_rises={}).validate(other).residual[0] > 0.3

@@ -8,7 +8,7 @@ import pytest
 
 import liedyn as ld
 from bridge import file_of
-from liedyn.analysis.nonlinear_parameters import starting_point, zero_shift
+from liedyn.analysis.nonlinear_parameters import starting_point, stribeck_friction, zero_shift
 from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory, write_trajectory
 from liedyn.report.result_summary import parameter_text
@@ -1029,3 +1029,74 @@ def test_zero_offsets_and_scales_together(arm):
     expected = {"zero_offset.j2": 0.04, "torque_scale.j2": 0.7}
     assert found.names == tuple(expected) and (np.abs(found.values - list(expected.values())) < 5.0 * found.deviations).all()
     assert (found.deviations < 0.02).all()
+
+
+# Stribeck friction --------------------------------------------------------------------------------------------------
+RISES = {"j1": (0.6, 0.15), "j2": (0.3, 0.4)}
+
+
+def rubbing_arm(arm, rises, noise=0.02, seed=0):
+    """Recording of the arm, whose joints have friction of 0.3 N m and these rises (rise, Stribeck speed) at low speed."""
+    model, t, q, v, _ = arm
+    model = model.with_changes(friction=dict.fromkeys(model.v_names, 0.3), friction_speed=dict.fromkeys(model.v_names, 1e-3))
+    a = np.gradient(v, t, axis=0)
+    tau = ld.inverse_dynamics(model, q, v, a) + stribeck_friction(model, rises, v)
+    tau = tau + noise * np.random.default_rng(seed).standard_normal(tau.shape)
+    return model, {"t": t, "q": q, "v": v, "a": a, "tau": tau, "smooth": None}
+
+
+def test_stribeck_friction_is_recovered(arm):
+    """Two joints have it, and one has not, which is named."""
+    model, recording = rubbing_arm(arm, RISES)
+    fit = ld.identify(model, **recording, stribeck="*")
+    found = fit.nonlinear
+    assert found.names == tuple(f"{kind}.{joint}" for kind in ("friction_rise", "stribeck_speed") for joint in ("j1", "j2", "j3"))
+    assert found.units == 3 * ("N m",) + 3 * ("rad/s",)
+    true = np.array([[0.6, 0.3, np.nan], [0.15, 0.4, np.nan]]).ravel()
+    determined = np.isfinite(true)
+    assert (np.isfinite(found.values) == determined).all() and np.isinf(found.deviations[~determined]).all()
+    off_by = np.abs(found.values - true)[determined] / found.deviations[determined]
+    assert off_by.max() < 5.0 and (found.deviations[determined] < 0.1 * true[determined]).all()
+    message, = (warning.message for warning in fit.warnings if warning.code == "stribeck-not-identifiable")
+    assert "j3 (the forces show no rise of friction at low speed)" in message and "j1" not in message
+    assert fit.root_information.shape[1] == len(fit)
+
+
+def test_stribeck_friction_of_exact_data(arm):
+    model, recording = rubbing_arm(arm, RISES, noise=0.0)
+    found = ld.identify(model, **recording, stribeck=["j1", "j2"]).nonlinear
+    np.testing.assert_allclose(found.values, [0.6, 0.3, 0.15, 0.4], rtol=1e-8)
+
+
+def test_a_fast_motion_does_not_determine_stribeck_friction(arm):
+    """The speed is far below the velocities of the recording."""
+    model, recording = rubbing_arm(arm, {"j1": (0.6, 1e-3)})
+    fit = ld.identify(model, **recording, stribeck=["j1"])
+    assert np.isnan(fit.nonlinear.values).all() and "stribeck-not-identifiable" in {each.code for each in fit.warnings}
+    np.testing.assert_array_equal(fit.values, ld.identify(model, **recording).values)
+
+
+def test_derivatives_by_stribeck_friction_are_exact(arm):
+    model = rubbing_arm(arm, {})[0]
+    base = ld.base_parameters(model, passive=True, joints=("friction",))
+    point = starting_point(model, base, torque_scales=["j1"], stribeck=["j1"])
+    values = np.array([1.3, 0.6, 0.15])
+    v = np.random.default_rng(0).uniform(-0.3, 0.3, (5, 3))
+
+    def force(values):
+        return values[0] * stribeck_friction(model, {"j1": (values[1], values[2])}, v)
+
+    columns = dataclasses.replace(point, values=values).columns(base, (0.0 * v, v, 0.0 * v), None, True, ("friction",),
+                                                                force(values) / values[0])
+    differences = np.stack([(force(values + h) - force(values - h)) / 2e-6 for h in 1e-6 * np.eye(3)], axis=2)
+    np.testing.assert_allclose(columns, differences, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"stribeck": ["j4"]}, "no joint with one independent coordinate matches 'j4'"),
+    ({"stribeck": ["j1"], "joints": ["damping"]}, "Stribeck friction of j1 is a rise above the level of friction, which is not"),
+    ({"stribeck": ["j*"], "fixed": "friction.j2"}, "Stribeck friction of j2 is a rise above")])
+def test_stribeck_friction_of_joints_that_have_none(arm, options, message):
+    model, recording = rubbing_arm(arm, {})
+    with pytest.raises(ld.UsageError, match=message):
+        ld.identify(model, **recording, **options)

@@ -102,6 +102,33 @@ def test_scales_of_torques(folder):
     assert "mass.lower" not in ok("parameters", "bars.yaml", "--fixed", "*.lower", "-v").stdout
 
 
+def test_stribeck_friction_and_the_likeliest_weight_of_the_prior(folder):
+    """A rehearsal: a slow motion of a robot with rigid friction, and its estimate in the robot file of the result."""
+    Path("true.yaml").write_text(TWO_BARS.replace(
+        "damping: 0.1", "damping: 0.1, friction: {model: rigid, level: 0.5, static: 0.9, stribeck: 0.1}"))
+    Path("slow.yaml").write_text(
+        "robot: true.yaml\nduration: 10\noutput_step: 0.01\njoints:\n"
+        "  hip: {prescribe: {position: '0.4*sin(0.9*t) + 0.15*sin(2.3*t)'}}\n"
+        "  knee: {prescribe: {position: '0.5*sin(1.1*t) + 0.1*sin(2.9*t + 1)'}}\n"
+        "sensors: {a: {type: encoder, rate: 100, noise: 1e-5}, b: {type: torque, rate: 100, noise: 0.02}}\n")
+    ok("simulate", "slow.yaml", "-o", "run", "--no-plots")
+    Path("file.yaml").write_text(TWO_BARS.replace(
+        "damping: 0.1", "damping: 0.1, friction: {model: regularized, level: 0.1, speed: 0.001}"))
+    result = ok("identify", "file.yaml", "run/measurements.csv", "--stribeck", "*", "--prior-weight", "auto", "-o", "out")
+    report = json.loads(Path("out/parameters.json").read_text())
+    rise, speed = (report[key].pop("hip") for key in ("friction_rises", "stribeck_speeds"))
+    assert not report["friction_rises"] and 0.01 < report["prior_weight"] < 1e4
+    assert rise["value"] == pytest.approx(0.4, abs=0.05) and speed["value"] == pytest.approx(0.1, abs=0.02)
+    hip = ld.load("out/identified.yaml").description.joints[0].coordinate_parameters[0]
+    assert hip.stribeck_speed == speed["value"] and hip.static_friction == pytest.approx(hip.friction + rise["value"])
+    rows = [line.split() for line in result.stdout.splitlines() if line.startswith(("friction_rise.hip", "stribeck_speed.hip"))]
+    assert [row[0] for row in rows] == 2 * ["friction_rise.hip", "stribeck_speed.hip"] and rows[3][-1] == "rad/s"
+    assert "Stribeck friction of knee" in " ".join(result.stderr.split())
+    assert "stribeck_speed.hip" in Path("out/report.html").read_text()
+    with_file = ok("identify", "true.yaml", "run/measurements.csv", "--stribeck", "hip").stdout.splitlines()
+    assert [line.split()[1] for line in with_file if line.startswith(("friction_rise", "stribeck_speed"))] == 2 * ["0.4", "0.1"]
+
+
 def test_weights_fixed_and_known_values_and_equal_links(folder):
     options = ("--weight", "second.csv=1e-9", "--fixed", "damping.*", "--prior", "mass.upper=1.2,0.001", "--json")
     report = json.loads(ok("identify", "bars.yaml", "first.csv", "second.csv", *options).stdout)
@@ -159,6 +186,8 @@ def test_zero_offsets_of_encoders(folder):
     for arguments, message in ((["--from", "first.csv", "--zero-offset", "hop"], "matches 'hop'; did you mean hip?"),
                                (["--zero-offset", "hip"], "--zero-offset requires --from"),
                                (["--torque-scale", "hip"], "--torque-scale requires --from"),
+                               (["--stribeck", "hip"], "--stribeck requires --from"),
+                               (["--from", "first.csv", "--stribeck", "hip"], "estimate the joint parameter friction, too"),
                                (["--from", "first.csv", "--torque-scale", "*"], "of hip, knee are not determined")):
         refused = run("parameters", "bars.yaml", *arguments)
         assert refused.exit_code == 2 and message in " ".join(refused.stderr.split())

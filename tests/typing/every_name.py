@@ -164,7 +164,8 @@ def parameters(model: ld.Model, q: Array, v: Array, a: Array, tau: Array) -> Non
     assert_type(ld.base_parameters(model, fixed="*.hand").fixed, tuple[str, ...])
     fit: ld.Identification = ld.identify(model, [0.0, 0.1], q, tau, smooth="auto")
     recorded: ld.Trajectory = ld.read_trajectory("motion.csv")
-    fit = ld.identify(model, recorded, zero_offsets=["elbow"], torque_scales="wrist*", fixed=["*.hand"])
+    fit = ld.identify(model, recorded, zero_offsets=["elbow"], torque_scales="wrist*", stribeck=["elbow"],
+                      fixed=["*.hand"])
     assert_type((fit.nonlinear.names, fit.nonlinear.values), tuple[tuple[str, ...], Array])
     assert_type((fit.covariance, fit.root_information, fit.model), tuple[Array, Array, ld.Model])
     consistent: ld.ConsistentParameters = ld.consistent_parameters([fit], prior_weight=4.0, only=["hand"], total_mass=20.0)
@@ -173,6 +174,8 @@ def parameters(model: ld.Model, q: Array, v: Array, a: Array, tau: Array) -> Non
     assert_type((consistent.validate(recorded).explained, consistent.validate("motion.csv").rows), tuple[Array, int])
     assert_type((consistent.model, consistent.values, consistent.deviations), tuple[ld.Model, Array, Array])
     assert_type(consistent.zero_offsets | consistent.torque_scales, dict[str, tuple[float, float]])
+    assert_type(consistent.friction_rises | consistent.stribeck_speeds, dict[str, tuple[float, float]])
+    assert_type((consistent.stribeck, consistent.applied_to(model)), tuple[dict[str, tuple[float, float]], ld.Model])
     consistent = ld.consistent_parameters([fit], prior_weight="auto")
     motion: ld.RecordedMotion = ld.motion_of(model, recorded)
     assert_type((motion.q, motion.v, motion.tau), tuple[Array, Array, Array | None])

@@ -25,7 +25,15 @@ from liedyn.analysis.identification import (
     prepared,
     recorded_motion,
 )
-from liedyn.analysis.nonlinear_parameters import TORQUE_SCALE, ZERO_OFFSET, zero_shift
+from liedyn.analysis.nonlinear_parameters import (
+    FRICTION_RISE,
+    NONLINEAR_FIELDS,
+    STRIBECK_SPEED,
+    TORQUE_SCALE,
+    ZERO_OFFSET,
+    stribeck_friction,
+    zero_shift,
+)
 from liedyn.analysis.parameter_constraints import (
     EqualLinks,
     check_estimated,
@@ -47,7 +55,8 @@ from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, LiedynWarning, UsageError, list_names, unknown_name, warn
 from liedyn.immutable import Immutable
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
-from liedyn.model.model import Model
+from liedyn.model.description import Joint
+from liedyn.model.model import Model, build
 from liedyn.model.name_patterns import matching_names
 from liedyn.model.spatial import body_of_inertia, inertia_of_pseudo_inertia, pseudo_inertia
 from liedyn.public_calls import explained
@@ -95,8 +104,10 @@ class ConsistentParameters(Immutable):
     prior_weight weight of the robot file
     zero_offsets, torque_scales  {coordinate: (value, standard deviation)}: zero offsets of encoders [rad | m], and ratios of
                  measured to true torques, common to all recordings. They are not part of a robot
+    friction_rises, stribeck_speeds  the same of the static level of friction minus that in motion [N m | N], and of the speed
+                 by which it falls [rad/s | m/s]
     changes      arguments of `Model.with_changes` with the parameters that were estimated, for the robot file, whose gravity and
-                 armatures may differ from those of a recording
+                 armatures may differ from those of a recording; without Stribeck friction (`applied_to`)
     warnings     what a person should know before using the model
 
     Examples
@@ -121,6 +132,8 @@ class ConsistentParameters(Immutable):
     prior_weight: float
     zero_offsets: dict[str, tuple[float, float]]
     torque_scales: dict[str, tuple[float, float]]
+    friction_rises: dict[str, tuple[float, float]]
+    stribeck_speeds: dict[str, tuple[float, float]]
     changes: dict[str, Any]
     warnings: tuple[LiedynWarning, ...]
 
@@ -144,6 +157,16 @@ class ConsistentParameters(Immutable):
         """(P,) standard deviations; zero for values that are fixed."""
         deviations: Array = np.sqrt(np.diag(self.covariance))
         return deviations
+
+    @property
+    def stribeck(self) -> dict[str, tuple[float, float]]:
+        """Rise of friction and Stribeck speed by coordinate."""
+        return {name: (rise, self.stribeck_speeds[name][0]) for name, (rise, _) in self.friction_rises.items()}
+
+    @explained
+    def applied_to(self, model: Model) -> Model:
+        """Return a model of the same robot, such as that of the robot file, with these parameters. Gravity stays."""
+        return with_stribeck(model.with_changes(**self.changes), self.stribeck)
 
     @explained
     def validate(self, recording: str | PathLike[str] | Trajectory, *, smooth: float | str | None = "auto") -> Validation:
@@ -180,6 +203,7 @@ class ConsistentParameters(Immutable):
         current = inertial_parameters(model, passive=rows.motion.passive, joints=kinds).values
         changes = rows.base.matrix @ np.stack([self.values - current, self.prior - current], axis=1)
         residuals = raw[:, :, -1:] - raw[:, :, :-1] @ changes                              # (n, nv, 2)
+        residuals[:, :, 0] -= stribeck_friction(model, self.stribeck, rows.samples.states()[1]) * rows.used
         tau = equations.tau[rows.samples.inner]
         power, spread = np.mean(residuals**2, axis=0), np.var(tau, axis=0)[:, None]
         explained = np.where(rows.used[:, None] & (spread > 0.0), 1.0 - power / np.where(spread > 0.0, spread, 1.0), np.nan)
@@ -322,19 +346,35 @@ def consistent_parameters(
     data_share = np.clip(1.0 - np.divide(variance, alone, out=np.ones_like(alone), where=alone > 0.0), 0.0, 1.0)
     misfit = float(np.sum((problem.A @ u - problem.d)[:problem.of_fits]**2)) + problem.fixed
     count = int(np.isfinite([fit.deviations for fit in fits]).any(axis=0).sum())
-    zero_offsets, torque_scales = (_common(fits, kind) for kind in (ZERO_OFFSET, TORQUE_SCALE))
+    common = {kind: _common(fits, kind) for kind in NONLINEAR_FIELDS}
     warnings = [*file.warnings, *_repetition_warnings(fits), *_contradiction_warnings(fits),
-                *_differing_warnings(fits, {ZERO_OFFSET: zero_offsets, TORQUE_SCALE: torque_scales}),
-                *_zero_offset_warnings(zero_offsets, model),
+                *_differing_warnings(fits, common), *_zero_offset_warnings(common[ZERO_OFFSET], model),
                 *_misfit_warnings(misfit, count, weight),
                 *_offset_warnings(base.parameters.names, values, np.sqrt(variance))]
     changes = file.changes(values)
-    result = ConsistentParameters(model.with_changes(**changes),
+    stribeck = {name: (rise, common[STRIBECK_SPEED][name][0]) for name, (rise, _) in common[FRICTION_RISE].items()}
+    result = ConsistentParameters(with_stribeck(model.with_changes(**changes), stribeck),
                                   InertialParameters(values, base.parameters.names, base.parameters.units),
                                   base.parameters.values, covariance, data_share, misfit, count, weight,
-                                  zero_offsets, torque_scales, changes, tuple(warnings))
+                                  common[ZERO_OFFSET], common[TORQUE_SCALE], common[FRICTION_RISE], common[STRIBECK_SPEED],
+                                  changes, tuple(warnings))
     warn(result.warnings)
     return result
+
+
+def with_stribeck(model: Model, stribeck: Mapping[str, tuple[float, float]]) -> Model:
+    """Return the model with rigid friction of coordinates {name: (rise of the level at rest, Stribeck speed)}."""
+    if not stribeck:
+        return model
+
+    def with_rise(joint: Joint) -> Joint:
+        rise, speed = stribeck[joint.name]
+        coordinate, = joint.coordinate_parameters
+        return replace(joint, coordinates=(replace(coordinate, rigid_friction=1.0, stribeck_speed=speed,
+                                                   static_friction=coordinate.friction + rise),))
+
+    joints = (with_rise(joint) if joint.name in stribeck else joint for joint in model.description.joints)
+    return build(replace(model.description, joints=tuple(joints)))
 
 
 def _check_fits(fits: Sequence[Identification]) -> None:
@@ -400,7 +440,8 @@ def _common(fits: Sequence[Identification], kind: str) -> dict[str, tuple[float,
 def _differing_warnings(fits: Sequence[Identification],
                         common: Mapping[str, Mapping[str, tuple[float, float]]]) -> Iterator[LiedynWarning]:
     """Return a warning about nonlinear parameters that differ from the common ones {kind: {coordinate: (value, deviation)}}."""
-    for kind, subject in ((ZERO_OFFSET, "zero offsets of the encoders"), (TORQUE_SCALE, "scales of the torques")):
+    for kind, subject in ((ZERO_OFFSET, "zero offsets of the encoders"), (TORQUE_SCALE, "scales of the torques"),
+                          (FRICTION_RISE, "rises of friction"), (STRIBECK_SPEED, "Stribeck speeds")):
         differing = [name for name, (mean, s) in common[kind].items() if any(
             abs(x - mean) > _UNLIKELY * max(deviation, s)
             for fit in fits for x, deviation in [fit.nonlinear.of(kind).get(name, (mean, s))])]
@@ -664,9 +705,9 @@ class _Problem:
         grid = np.linspace(low, high, math.ceil((high - low) / math.log(_AUTO_STEP)) + 1)
         best = int(np.argmax([self.evidence(math.exp(x)) for x in grid]))
         bounds = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-        found = minimize_scalar(lambda x: -self.evidence(math.exp(x)), bounds=bounds, method="bounded",
-                                options={"xatol": _AUTO_TOLERANCE})
-        return math.exp(float(found.x))
+        solution = minimize_scalar(lambda x: -self.evidence(math.exp(x)), bounds=bounds, method="bounded",
+                                   options={"xatol": _AUTO_TOLERANCE})
+        return math.exp(float(solution.x))
 
     def evidence(self, weight: float) -> float:
         """Return the logarithm of the marginal likelihood of the estimates, up to a constant, by Laplace's approximation.

@@ -13,11 +13,15 @@ import numpy as np
 
 from liedyn.analysis.column_repairs import MisfittingMotion, repair_warnings
 from liedyn.analysis.nonlinear_parameters import (
+    FRICTION_RISE,
+    STRIBECK_SPEED,
     TORQUE_SCALE,
     ZERO_OFFSET,
     LinearizationPoint,
     NonlinearParameters,
     starting_point,
+    stribeck_friction,
+    with_rises,
 )
 from liedyn.analysis.numerical_differentiation import ROUNDING
 from liedyn.analysis.numerical_differentiation import noise as noise_of
@@ -97,8 +101,6 @@ _FEW = 1.5            # equations of each parameter: a recording with fewer is t
 _SEVERAL = 3          # values that all have another sign than the robot file, if no value is impossible
 _STEPS = 30           # of Gauss-Newton iterations
 _SMALL_STEP = 1e-3    # of the standard deviation: a smaller step is the last one
-_LONGEST_STEP = 0.3   # of the characteristic unit: rad
-_VAGUE = 0.1          # of the same: a parameter with a larger deviation is not determined
 _NEGLIGIBLE = 0.01    # of the torques of inertia and weight of the robot file: noise or rounding instead of torques
 _OTHER_SCALE = 5.0    # times the common scale of the torques: the torque of a joint has another scale
 _CANCELS = 0.3        # of its parts: a smaller difference of a constant force from the robot file's means that it fits the motion
@@ -242,7 +244,7 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
         tau: ArrayLike | None = None, *, v: ArrayLike | None = None, a: ArrayLike | None = None,
         f_ext: Wrenches | None = None, passive: bool | None = None, joints: Sequence[str] | None = None,
         offset: bool = True, fixed: str | Sequence[str] = (), zero_offsets: str | Sequence[str] = (),
-        torque_scales: str | Sequence[str] = (), smooth: float | str | None = "auto",
+        torque_scales: str | Sequence[str] = (), stribeck: str | Sequence[str] = (), smooth: float | str | None = "auto",
         tolerance: float | None = None) -> Identification:
     """Estimate the base parameters of a model from a recorded motion and its generalized forces.
 
@@ -283,6 +285,9 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     torque_scales : names or patterns of joints
         Joints whose measured torque may have a wrong scale, such as the torque constant of a motor. The ratio of the measured to
         the true torque is estimated, too. A common factor of all torques is determined only if parameters are known (`fixed`).
+    stribeck : names or patterns of joints
+        Joints whose friction rises from its level in motion to a static level at low speed. The rise and the Stribeck speed are
+        estimated, too: ``friction_rise exp(-(v / stribeck_speed)^2)`` is added to the level. Friction must be estimated.
     smooth : "auto", float or None
         How v and a are derived where they are missing: by least-squares splines with this knot spacing [s], or "auto": the
         spacing for which the estimated error of a is minimal. None: by splines through every row, which magnify noise.
@@ -298,10 +303,11 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     TrajectoryError
         Without measured forces, or with fewer equations than parameters.
     UsageError
-        For springs, damping or friction in `joints` if they did not act, for a pattern in `zero_offsets` or `torque_scales`
-        without match, and for scales of torques that the recording does not determine.
+        For springs, damping or friction in `joints` if they did not act, for a pattern in `zero_offsets`, `torque_scales` or
+        `stribeck` without match, for `stribeck` of joints whose friction is not estimated, and for scales of torques that the
+        recording does not determine.
     ComputationError
-        If the iteration for `zero_offsets` and `torque_scales` does not converge.
+        If the iteration for `zero_offsets`, `torque_scales` and `stribeck` does not converge.
     ShapeError, ConfigurationError, NameLookupError
 
     Notes
@@ -310,7 +316,8 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     Gautier 1997). Least squares estimates the noise of each joint's force; with its inverse as weight, the equations are solved
     again, for some rounds. The noise of q, v, a is measured from their high differences. With as much noise added again, the
     change of the estimate gives its deviation and its bias due to noise (simulation and extrapolation, Cook and Stefanski 1994).
-    Zero offsets of encoders are found by Gauss-Newton iterations, with exact derivatives of the forces as further columns.
+    Zero offsets of encoders and Stribeck speeds are found by Gauss-Newton iterations, with exact derivatives of the forces as
+    further columns.
 
     The residual of each joint is tested for autocorrelation, which widens the deviations (effective number of samples), and for
     torques that the model lacks: offset, friction, damping, spring, scale of the torque, time shift (score tests). If one is
@@ -329,7 +336,7 @@ def identify(  # noqa: PLR0913 (arrays and independent options of a public funct
     array([ 0.   , -1.5  ,  1.333,  0.   , -0.5  ,  0.333,  0.   ,  0.   ])
     """
     options = IdentificationOptions(joints, offset, check_smooth(smooth), TOLERANCE if tolerance is None else tolerance,
-                                    fixed, zero_offsets, torque_scales)
+                                    fixed, zero_offsets, torque_scales, stribeck)
     source = read_trajectory(os.fspath(t)) if isinstance(t, (str, PathLike)) else t
     if isinstance(source, Trajectory):
         if any(x is not None for x in (q, tau, v, a, f_ext)):
@@ -395,6 +402,7 @@ class IdentificationOptions:
     fixed: str | Sequence[str] = ()
     zero_offsets: str | Sequence[str] = ()
     torque_scales: str | Sequence[str] = ()
+    stribeck: str | Sequence[str] = ()
 
 
 def check_smooth(smooth: float | str | None) -> float | str | None:
@@ -466,7 +474,8 @@ def _identify(model: Model, t: Array, recorded: RecordedArrays, options: Identif
     """Estimate the base parameters from a motion at times t (N,) with generalized forces. source: what it was read from."""
     kinds, rows, raw, tau, motion, warnings = prepared(model, t, recorded, options, source)
     base, samples, used = rows.base, rows.samples, rows.used
-    point = starting_point(model, base, options.zero_offsets, options.torque_scales)
+    point = starting_point(model, base, options.zero_offsets, options.torque_scales, options.stribeck)
+    _check_stribeck(point, base)
     b, columns = len(base), len(base) + len(point.names)
     if equation_count(raw) < columns:
         raise TrajectoryError("the trajectory is too short for the number of parameters",
@@ -506,7 +515,7 @@ def _identify(model: Model, t: Array, recorded: RecordedArrays, options: Identif
     warnings = (*warnings, *_sign_warnings(model, tested, source), *_cause_warnings(rows, tested, source),
                 *_fit_warnings(model, tested, residual, force, kinds, motion.passive),
                 *_extent_warnings(rows, equation_count(equations.W), is_short, verdicts),
-                *_warnings(base, verdicts, misfits, remedy), *_zero_offset_warnings(nonlinear),
+                *_warnings(base, verdicts, misfits, remedy), *_undetermined_warnings(nonlinear),
                 *_unlike_warnings(model, base, values, sizes, verdicts, scale, source))
     root_information = _root_information(equations.W, solution, tested, b)
     return Identification(values, deviations, relative, verdicts, misfits, scale_errors, nonlinear, root_information, model, base,
@@ -524,7 +533,13 @@ def _iterated(rows: RegressorRows, linear: Array, point: LinearizationPoint,
     base, undetermined, count = rows.base, dict[str, str](), 0
     b, units = len(base), base.sizes[base.columns]
     if point.names:                                            # of which parameters depend is judged with those of the motion
-        point = replace(point, change=fit(rows.filtered(linear), min_noise, units).x)
+        W = rows.filtered(linear)
+        solution = fit(W, min_noise, units)
+        point = with_rises(replace(point, change=solution.x), rows.samples.states()[1], rows.samples.filter, W, solution.x,
+                           solution.noise)
+        constant = np.isinf(point.values) | (point.of_kind(FRICTION_RISE) & (point.values == 0.0))
+        undetermined = {name: UNSEEN for name, is_constant in zip(point.names, constant, strict=True) if is_constant}
+        point = point.only(~constant)
     while True:
         rows, count = replace(rows, point=point), count + 1
         raw = rows.equations() if point.names else linear
@@ -533,7 +548,7 @@ def _iterated(rows: RegressorRows, linear: Array, point: LinearizationPoint,
         steps, deviations = solution.x[b:], np.sqrt((solution.root**2).sum(axis=1))[b:]
         blind: Mask = np.asarray(solution.blind[b:], dtype=bool)
         done = bool((np.abs(steps) <= np.maximum(_SMALL_STEP * deviations, ROUNDING * point.sizes)).all())
-        omitted = blind if blind.any() or not (done or count == _STEPS) else deviations > _VAGUE * point.limited
+        omitted = point.with_partners(blind) if blind.any() or not (done or count == _STEPS) else point.vague(deviations)
         _check_scales(point.names, omitted)
         if omitted.any():
             undetermined |= {name: MIXED if solution.mixed[b + k] or not blind[k] else UNSEEN
@@ -545,7 +560,7 @@ def _iterated(rows: RegressorRows, linear: Array, point: LinearizationPoint,
             raise ComputationError(f"{list_names(point.names, 6)} were not found in {_STEPS} iterations: estimate fewer of them, "
                                    "or check the recording")
         else:
-            factor = min(1.0, _LONGEST_STEP / max((np.abs(steps) / point.limited).max(), _LONGEST_STEP))
+            factor = 1.0 / max((np.abs(steps) / point.longest_steps).max(), 1.0)
             point = point.moved(factor * steps, point.change + factor * (solution.x[:b] - point.change))
 
 
@@ -568,17 +583,38 @@ def _nonlinear(point: LinearizationPoint, final: LinearizationPoint, undetermine
                                np.array([row[1] for row in rows], dtype=float), tuple(row[2] for row in rows))
 
 
-def _zero_offset_warnings(nonlinear: NonlinearParameters) -> Iterator[LiedynWarning]:
-    """Return a warning about zero offsets of encoders that the recording does not determine."""
-    reasons = {UNSEEN: "the forces do not depend on them, as at a vertical axis",
-               MIXED: "the forces determine them only together with inertias of the links, as at the last joint, or to more than "
-                      "0.1 rad"}
-    causes = [f"{list_names(names, 6)} ({reason})" for kind, reason in reasons.items() if (names := [
-        name.partition(".")[2] for name, reliability in zip(nonlinear.names, nonlinear.verdicts, strict=True)
-        if reliability == kind and name.startswith(f"{ZERO_OFFSET}.")])]
+def _check_stribeck(point: LinearizationPoint, base: BaseParameters) -> None:
+    """Raise UsageError for Stribeck friction of joints whose level of friction is not estimated."""
+    estimated = {*base.parameters.names} - {*base.fixed}
+    unknown = [name for name in point.stribeck if f"friction.{name}" not in estimated]
+    if unknown:
+        raise UsageError(f"Stribeck friction of {list_names(unknown, 6)} is a rise above the level of friction, which is not "
+                         "estimated: estimate the joint parameter friction, too")
+
+
+def _undetermined_warnings(nonlinear: NonlinearParameters) -> Iterator[LiedynWarning]:
+    """Return warnings about zero offsets of encoders and Stribeck friction that the recording does not determine."""
+    causes = _undetermined(nonlinear, ZERO_OFFSET, {
+        UNSEEN: "the forces do not depend on them, as at a vertical axis",
+        MIXED: "the forces determine them only together with inertias of the links, as at the last joint, or to more than 0.1 "
+               "rad"})
     if causes:
-        yield LiedynWarning("zero-offset-not-identifiable", f"zero offsets of the encoders of {' and of '.join(causes)} are not "
-                            "identifiable from this recording, and are assumed to be zero")
+        yield LiedynWarning("zero-offset-not-identifiable", f"zero offsets of the encoders of {causes} are not identifiable "
+                            "from this recording, and are assumed to be zero")
+    causes = _undetermined(nonlinear, STRIBECK_SPEED, {
+        UNSEEN: "the forces show no rise of friction at low speed",
+        MIXED: "the rise is smaller than four deviations, or its speed is known to more than 30 %"})
+    if causes:
+        yield LiedynWarning("stribeck-not-identifiable", f"Stribeck friction of {causes} is not determined by this recording, "
+                            "and the level of friction is assumed to be constant: move the joints slowly, in both directions, or "
+                            "use a shorter knot spacing (smooth)")
+
+
+def _undetermined(nonlinear: NonlinearParameters, kind: str, reasons: Mapping[str, str]) -> str:
+    """Return the joints whose parameter of a kind is not determined, with reasons {verdict: reason}."""
+    return " and of ".join(f"{list_names(names, 6)} ({reason})" for state, reason in reasons.items() if (names := [
+        name.partition(".")[2] for name, reliability in zip(nonlinear.names, nonlinear.verdicts, strict=True)
+        if reliability == state and name.startswith(f"{kind}.")]))
 
 
 def _remedy(motion: RecordedArrays, smooth: float | str | None, explained: bool) -> str:
@@ -639,7 +675,7 @@ class RegressorRows:
         if self.model.nc:                                      # forces of followers act on the coordinates that move them
             N = projection_at(self.model, q)
             Y, modelled = projected(N, Y), projected(N, modelled)
-        return Y, modelled
+        return Y, modelled + stribeck_friction(self.model, self.point.stribeck, v)
 
     def forces(self, q: Array, v: Array, a: Array, f_ext: Array | None,
                gravity: Sequence[float] | None) -> tuple[Array, Array]:
@@ -959,12 +995,12 @@ def parameters_of(  # noqa: PLR0913 - options of the command
         bag: BagOptions | None = None, base: Base | None = None, strict: bool = False, ignore_mimic: bool = False,
         reading: ReadingOptions | None = None, joints: Sequence[str] = (), offset: bool = True,
         fixed: Sequence[str] = (), zero_offsets: Sequence[str] = (), torque_scales: Sequence[str] = (),
-        smooth: float | str | None = "auto", tolerance: float | None = None) -> ParametersResult:
+        stribeck: Sequence[str] = (), smooth: float | str | None = "auto", tolerance: float | None = None) -> ParametersResult:
     """Return the base parameters of a robot file, fitted to a trajectory file if one is given (with its base and gravity).
 
     columns, bag    map of the columns of the trajectory file, and how a ROS bag is read, as in `read_trajectory`
     joints          as in `base_parameters`; empty: those that the robot has; "none": none of them
-    offset, fixed, zero_offsets, torque_scales, smooth  as in `identify`
+    offset, fixed, zero_offsets, torque_scales, stribeck, smooth  as in `identify`
     """
     kinds = None if not joints else tuple(kind for kind in joints if kind != "none")
     if trajectory is None:
@@ -979,6 +1015,6 @@ def parameters_of(  # noqa: PLR0913 - options of the command
     motion = read_trajectory(trajectory, columns=columns, **(bag or {}))
     model, warnings = robot_of(motion, robot, base=base, strict=strict, ignore_mimic=ignore_mimic, reading=reading)
     identification = identify(model, motion, joints=kinds, offset=offset, fixed=fixed, zero_offsets=zero_offsets,
-                              torque_scales=torque_scales, smooth=smooth, tolerance=tolerance)
+                              torque_scales=torque_scales, stribeck=stribeck, smooth=smooth, tolerance=tolerance)
     return ParametersResult(model, identification.base, identification,
                             tuple(WarningLog((*warnings, *identification.warnings))))

@@ -44,7 +44,8 @@ def identified_robot(  # noqa: PLR0913 - options of the command
         robot: str | Path, recordings: Sequence[str], *, validate: Sequence[str] = (), columns: str | None = None,
         bag: BagOptions | None = None, base: Base | None = None, strict: bool = False, ignore_mimic: bool = False,
         reading: ReadingOptions | None = None, joints: Sequence[str] = (), offset: bool = True,
-        zero_offsets: Sequence[str] = (), torque_scales: Sequence[str] = (), smooth: float | str | None = "auto",
+        zero_offsets: Sequence[str] = (), torque_scales: Sequence[str] = (),
+        stribeck: Sequence[str] = (), smooth: float | str | None = "auto",
         tolerance: float | None = None, weights: Sequence[str] = (), prior_weight: float | str = 1.0,
         only: Sequence[str] | None = None, fixed: Sequence[str] = (), prior: Sequence[str] = (), equal: Sequence[str] = (),
         total_mass: float | None = None) -> IdentifiedRobot:
@@ -52,7 +53,7 @@ def identified_robot(  # noqa: PLR0913 - options of the command
 
     columns, bag    map of the columns of the recordings, and how ROS bags are read, as in `read_trajectory`
     joints          as in `base_parameters`; empty: those that the robot has; "none": none of them
-    offset, fixed, zero_offsets, torque_scales, smooth  as in `identify`
+    offset, fixed, zero_offsets, torque_scales, stribeck, smooth  as in `identify`
     prior_weight, only, total_mass  as in `consistent_parameters`
     weights, prior, equal  as there, as texts "second.csv=0.25", "mass.hand=0.73,0.01" and "left=right" or "left=right,y"
     validate        recordings for the test
@@ -68,7 +69,7 @@ def identified_robot(  # noqa: PLR0913 - options of the command
         warnings.extend(messages)
         if len(fits) < len(recordings):
             fits.append(identify(model, motion, joints=kinds, offset=offset, fixed=fixed, zero_offsets=zero_offsets,
-                                 torque_scales=torque_scales, smooth=smooth,
+                                 torque_scales=torque_scales, stribeck=stribeck, smooth=smooth,
                                  tolerance=TOLERANCE if tolerance is None else tolerance))
             warnings.extend(fits[-1].warnings)
     consistent = consistent_parameters(fits, weights=weights_of_texts(weights, recordings), prior_weight=prior_weight, only=only,
@@ -77,11 +78,11 @@ def identified_robot(  # noqa: PLR0913 - options of the command
     warnings.extend(consistent.warnings)
     order = (*range(len(recordings), len(motions)), *range(len(recordings)))
     # with gravity and armatures of each recording; without its comments, those of the robot file
-    validations = tuple(replace(consistent, model=robots[k][0].with_changes(**consistent.changes)).validate(
+    validations = tuple(replace(consistent, model=consistent.applied_to(robots[k][0])).validate(
         motions[k], smooth=smooth) for k in order)
     for validation in validations:
         warnings.extend(validation.warnings)
     in_file = read_model(robot, base=base or recorded_base(motions[0]), ignore_mimic=ignore_mimic, **(reading or {}))
-    model = in_file.with_changes(**consistent.changes)
+    model = consistent.applied_to(in_file)
     return IdentifiedRobot(model, tuple(recordings), tuple(fits), consistent, (*validate, *recordings), validations,
                            tuple(warnings))

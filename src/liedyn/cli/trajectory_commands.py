@@ -236,6 +236,9 @@ _FIT_OPTIONS = (
     click.option("--torque-scale", "torque_scales", multiple=True, metavar="JOINT",
                  help="Also estimate the ratio of the measured to the true torque of these joints, as of a torque constant; may "
                       "be repeated. At least one link or torque must be known."),
+    click.option("--stribeck", multiple=True, metavar="JOINT",
+                 help="Also estimate by how much the friction of these joints rises at low speed, and the Stribeck speed; may be "
+                      "repeated. Their friction must be estimated (--with friction)."),
     click.option("--tolerance", type=click.FloatRange(0, 1, max_open=True), metavar="X",
                  help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10."))
 
@@ -255,9 +258,9 @@ def _check_joints(joints: tuple[str, ...]) -> None:
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def parameters(robot: str, trajectory: str | None, columns: str | None, bag: BagOptions,                             # noqa: PLR0913
                smooth: float | str | None, joints: tuple[str, ...], offset: bool, fixed: tuple[str, ...],
-               zero_offsets: tuple[str, ...], torque_scales: tuple[str, ...], tolerance: float | None, output: str | None,
-               base: Base | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool,
-               console: Console) -> None:
+               zero_offsets: tuple[str, ...], torque_scales: tuple[str, ...], stribeck: tuple[str, ...],
+               tolerance: float | None, output: str | None, base: Base | None, ignore_mimic: bool, reading: ReadingOptions,
+               strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """List the base parameters of ROBOT: the identifiable combinations of masses, first moments of mass (hx = m c_x) and second
     moments about the link's origin (Ixx, …). With --from, estimate them from a recorded motion.
 
@@ -272,8 +275,8 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
     """
     from liedyn.io.atomic_output import check_output
 
-    of_recordings = {"--smooth": smooth, "--zero-offset": zero_offsets, "--torque-scale": torque_scales, "--columns": columns,
-                     **{f"--{key.replace('_', '-')}": x for key, x in bag.items()}}
+    of_recordings = {"--smooth": smooth, "--zero-offset": zero_offsets, "--torque-scale": torque_scales, "--stribeck": stribeck,
+                     "--columns": columns, **{f"--{key.replace('_', '-')}": x for key, x in bag.items()}}
     unused = [option.replace("topics", "topic") for option, value in of_recordings.items() if value and trajectory is None]
     if unused:
         raise click.UsageError(f"{unused[0]} requires --from.")
@@ -301,7 +304,7 @@ def parameters(robot: str, trajectory: str | None, columns: str | None, bag: Bag
     with console.progress.stage("computing"):
         result = parameters_of(robot, trajectory, columns=columns, bag=bag, base=base, strict=strict, ignore_mimic=ignore_mimic,
                                reading=reading, joints=joints, offset=offset, fixed=fixed,
-                               zero_offsets=zero_offsets, torque_scales=torque_scales, smooth=smooth or "auto",
+                               zero_offsets=zero_offsets, torque_scales=torque_scales, stribeck=stribeck, smooth=smooth or "auto",
                                tolerance=tolerance)
     console.robot(result.model)
     console.warn(*result.warnings, *weak_warnings(result.base))
@@ -340,8 +343,8 @@ def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...],
              prior_weight: float | str, weights: tuple[str, ...], fixed: tuple[str, ...], prior: tuple[str, ...],
              equal: tuple[str, ...], total_mass: float | None, columns: str | None, bag: BagOptions, smooth: float | str | None,
              joints: tuple[str, ...], offset: bool, zero_offsets: tuple[str, ...], torque_scales: tuple[str, ...],
-             tolerance: float | None, output: str | None, base: Base | None, ignore_mimic: bool, reading: ReadingOptions,
-             strict: bool, force: bool, as_json: bool, console: Console) -> None:
+             stribeck: tuple[str, ...], tolerance: float | None, output: str | None, base: Base | None, ignore_mimic: bool,
+             reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Identify the masses, centres of mass, inertias and joint parameters of ROBOT from RECORDINGS of q and tau.
 
     The first tables are those of `parameters --from`, for each recording. Then all parameters are estimated such that every link
@@ -355,8 +358,9 @@ def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...],
           # writes identified.yaml, parameters.json and report.html
       liedyn identify arm.urdf first.csv second.csv --validate third.csv \\
           -o identified
-      liedyn identify arm.urdf with_payload.csv --only hand \\
-          --prior-weight auto
+      liedyn identify arm.urdf with_payload.csv --only hand
+      liedyn identify arm.urdf slow.csv --with friction \\
+          --stribeck 'wrist*' --prior-weight auto
       liedyn identify arm.urdf first.csv second.csv \\
           --weight second.csv=0.25 --prior mass.hand=0.73,0.01 \\
           --fixed 'damping.*'
@@ -384,10 +388,9 @@ def identify(robot: str, recordings: tuple[str, ...], validate: tuple[str, ...],
     with console.progress.stage("computing"):
         result = identified_robot(robot, recordings, validate=validate, columns=columns, bag=bag, base=base, strict=strict,
                                   ignore_mimic=ignore_mimic, reading=reading, joints=joints, offset=offset,
-                                  zero_offsets=zero_offsets, torque_scales=torque_scales, smooth=smooth or "auto",
-                                  tolerance=tolerance,
-                                  weights=weights, prior_weight=prior_weight, only=only or None, fixed=fixed, prior=prior,
-                                  equal=equal, total_mass=total_mass)
+                                  zero_offsets=zero_offsets, torque_scales=torque_scales, stribeck=stribeck,
+                                  smooth=smooth or "auto", tolerance=tolerance, weights=weights, prior_weight=prior_weight,
+                                  only=only or None, fixed=fixed, prior=prior, equal=equal, total_mass=total_mass)
     paths, losses = write_identified(result, output, force=force) if output else ([], ())
     console.robot(result.model, paths[0] if paths else "FOLDER/identified.*")
     console.warn(*result.warnings, *losses)

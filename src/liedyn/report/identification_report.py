@@ -12,7 +12,7 @@ import numpy as np
 
 from liedyn.analysis.consistent_parameters import ConsistentParameters, Validation
 from liedyn.analysis.identified_robot import IdentifiedRobot
-from liedyn.analysis.nonlinear_parameters import TORQUE_SCALE, ZERO_OFFSET
+from liedyn.analysis.nonlinear_parameters import NONLINEAR_FIELDS, nonlinear_unit, values_in_file
 from liedyn.arrays import Array
 from liedyn.errors import LiedynWarning, escape_nonprintable
 from liedyn.io.atomic_output import open_folder
@@ -35,13 +35,13 @@ def identified_text(result: IdentifiedRobot, *, whole: bool = False) -> str:
     for name, fit in zip(result.recordings, result.fits, strict=True):
         title = [f"{name}:"] if len(result.recordings) > 1 else []
         parts.append("\n".join([*title, parameter_text(fit.model, fit.base, fit, whole=whole)]))
-    parts.append(_consistent_text(result.consistent, whole))
+    parts.append(_consistent_text(result.consistent, result.fits[0].model, whole))
     parts += [_validation_text(result, name, validation)
               for name, validation in zip(result.tested, result.validations, strict=True)]
     return "\n\n".join(parts)
 
 
-def _consistent_text(consistent: ConsistentParameters, whole: bool) -> str:
+def _consistent_text(consistent: ConsistentParameters, file: Model, whole: bool) -> str:
     rows = [["parameter", "robot file", "identified", "deviation", "from data", "unit"]]
     for name, x0, x, s, part, unit in zip(consistent.names, consistent.prior, consistent.values, consistent.deviations,
                                           consistent.data_share, consistent.units, strict=True):
@@ -50,10 +50,12 @@ def _consistent_text(consistent: ConsistentParameters, whole: bool) -> str:
             rows.append([name, f"{x0:.5g}", f"{x:.5g}", "fixed" if fixed else f"{s:.2g}",
                          "" if fixed else f"{100.0 * part:.0f} %", unit])
     units = dict(zip(consistent.model.v_names, consistent.model.v_units, strict=True))
-    rows += [[f"{ZERO_OFFSET}.{name}", "0", f"{x:.5g}", f"{s:.2g}", "100 %", units[name]]
-             for name, (x, s) in consistent.zero_offsets.items()]
-    rows += [[f"{TORQUE_SCALE}.{name}", "1", f"{x:.5g}", f"{s:.2g}", "100 %", ""]
-             for name, (x, s) in consistent.torque_scales.items()]
+    for kind, key in NONLINEAR_FIELDS.items():
+        estimates: dict[str, tuple[float, float]] = getattr(consistent, key)
+        names = [f"{kind}.{name}" for name in estimates]
+        in_file = values_in_file(file, names)
+        rows += [[name, f"{x0:g}", f"{x:.5g}", f"{s:.2g}", "100 %", nonlinear_unit(kind, units[name.partition(".")[2]])]
+                 for name, x0, (x, s) in zip(names, in_file, estimates.values(), strict=True)]
     head = (f"consistent parameters: chi^2 {consistent.misfit:.3g} for {consistent.expected_misfit} base parameters, "
             f"prior weight {consistent.prior_weight:g}")
     printed = rows if whole else narrow(rows)
@@ -95,8 +97,8 @@ def identified_to_dict(result: IdentifiedRobot) -> dict[str, Any]:
     return {"robot": result.model.name, "base": result.model.base, "recordings": list(result.recordings),
             "prior_weight": consistent.prior_weight, "misfit": consistent.misfit, "expected_misfit": consistent.expected_misfit,
             "parameters": listed,
-            **{key: {name: {"value": x, "deviation": s} for name, (x, s) in values.items()} for key, values in (
-                ("zero_offsets", consistent.zero_offsets), ("torque_scales", consistent.torque_scales))},
+            **{key: {name: {"value": x, "deviation": s} for name, (x, s) in getattr(consistent, key).items()}
+               for key in NONLINEAR_FIELDS.values()},
             "covariance": consistent.covariance.tolist(),
             "fits": [parameters_to_dict(fit.model, fit.base, fit) for fit in result.fits],
             "validations": [_validation_to_dict(name, validation) | {"used": name in result.recordings}

@@ -12,7 +12,7 @@ import numpy as np
 
 from liedyn.analysis.excitation import Excitation
 from liedyn.analysis.identification import IMPRECISE_FROM, RELIABLE, UNRELIABLE, Identification
-from liedyn.analysis.nonlinear_parameters import TORQUE_SCALE
+from liedyn.analysis.nonlinear_parameters import values_in_file
 from liedyn.dynamics.inertial_parameters import BaseParameters
 from liedyn.dynamics.inverse_kinematics import InverseKinematics
 from liedyn.errors import LiedynWarning, list_names, size_text
@@ -118,7 +118,7 @@ def write_parameters(path: str | Path, base: BaseParameters, fit: Identification
     if fit:
         extra = fit.nonlinear
         unknown = np.full(len(extra.names), np.nan)
-        right = [float(name.startswith(TORQUE_SCALE)) for name in extra.names]
+        right = values_in_file(fit.model, extra.names)
         columns = [("name", (*base.names, *extra.names)), ("unit", (*base.units, *extra.units)),
                    ("value", np.r_[base.values, right]), ("estimate", np.r_[fit.values, extra.values]),
                    ("deviation", _or_nan(np.r_[fit.deviations, extra.deviations])),
@@ -142,10 +142,11 @@ def _figures(base: BaseParameters, fit: Identification | None, whole: bool) -> l
 
 def _nonlinear_rows(fit: Identification) -> list[list[str]]:
     """Return rows of the table of base parameters for parameters in which the forces are not linear."""
-    return [[name, f"{name.startswith(TORQUE_SCALE):d}", f"{x:.6g}" if math.isfinite(x) else "",
+    return [[name, f"{x0:g}", f"{x:.6g}" if math.isfinite(x) else "",
              f"{s:.2g}" if math.isfinite(s) else "", "", "",
              reliability if reliability == RELIABLE else reliability.upper(), unit, name]
-            for name, unit, x, s, reliability in zip(*fit.nonlinear, strict=True)]
+            for x0, name, unit, x, s, reliability in zip(values_in_file(fit.model, fit.nonlinear.names), *fit.nonlinear,
+                                                         strict=True)]
 
 
 def _misfit_text(joints: str, whole: bool) -> str:
