@@ -5,17 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from command_line import TWO_BARS
 from command_line import run as command
 
-ROBOT = """
-name: bars
-links:
-  upper: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
-  lower: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
-joints:
-  hip: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], limits: {lower: -9, upper: 9}, damping: 0.1}
-  knee: {type: continuous, parent: upper, child: lower, axis: [0, 1, 0], origin: {xyz: [0, 0, -0.4]}}
-"""
+ROBOT = TWO_BARS.replace("mass: 2", "mass: 1")
 SCENARIO = """
 robot: robots/bars.yaml
 duration: 0.2

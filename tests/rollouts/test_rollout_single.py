@@ -6,21 +6,13 @@ import pytest
 
 import liedyn as ld
 from code_kinds import generated_code
-from liedyn import Joint, Link, Robot
+from degenerate_mechanisms import wrist
 from liedyn.codegen.specialize import is_supported
 from zoo import model_of, state
 
 pytestmark = pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read generated code")
 MODEL, ROBOTS = model_of("ball"), Path(__file__).parents[2] / "robots"
 SINGLE = {"dtype": "float32"}
-
-
-def wrist():
-    """Three joints that intersect: singular where the second is at a right angle."""
-    links = [Link("a", 0.0), Link("b", 0.0), Link("hand", 1.0, com=[0.0, 0.1, 0.2], inertia=[0.03, 0.02, 0.01])]
-    joints = [Joint(f"j{k}", "continuous", parent, child, axis=axis) for k, (parent, child, axis) in enumerate(
-        [("world", "a", [0, 1, 0]), ("a", "b", [1, 0, 0]), ("b", "hand", [0, 0, 1])])]
-    return ld.build(Robot("wrist", links, joints))
 
 
 @pytest.mark.parametrize("method", ["rk4", "semi_implicit"])

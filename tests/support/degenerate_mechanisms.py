@@ -219,3 +219,11 @@ def projected(case: Placed, v, rows=None, values=None) -> np.ndarray:
         G, b = np.vstack([G, rows * case.lengths]), np.append(b, values)
     along = np.linalg.solve(d.M, G.T)
     return case.lengths * (x + along @ np.linalg.solve(G @ along, b - G @ x))
+
+
+def wrist():
+    """Return three joints that intersect: singular where the second is at a right angle."""
+    links = [Link("a", 0.0), Link("b", 0.0), Link("hand", 1.0, com=[0.0, 0.1, 0.2], inertia=[0.03, 0.02, 0.01])]
+    joints = [Joint(f"j{k}", "continuous", parent, child, axis=axis) for k, (parent, child, axis) in enumerate(
+        [("world", "a", [0, 1, 0]), ("a", "b", [1, 0, 0]), ("b", "hand", [0, 0, 1])])]
+    return ld.build(Robot("wrist", links, joints))

@@ -13,6 +13,7 @@ from liedyn.errors import UsageError, list_names, unknown_name
 from liedyn.model.name_patterns import values_by_name
 
 _AXES = "xyz"
+_LEAST_DEVIATION = 1e-9      # characteristic unit: smaller standard deviations of known values would be rounding
 
 
 class EqualLinks(NamedTuple):
@@ -42,7 +43,7 @@ def prior_equations(names: Sequence[str], sizes: Array, estimated: Mask,
             value, deviation = map(float, pair)
         except (TypeError, ValueError):
             value = deviation = math.nan
-        if not (math.isfinite(value) and 1e-9 * sizes[column] <= deviation < math.inf):
+        if not (math.isfinite(value) and _LEAST_DEVIATION * sizes[column] <= deviation < math.inf):
             raise UsageError(f"prior of {name} must be a value and its standard deviation > 0, got {pair!r}; fixed values are "
                              "those of the robot file")
         rows[k, column], y[k] = 1.0 / deviation, value / deviation

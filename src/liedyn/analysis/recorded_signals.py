@@ -39,8 +39,7 @@ def signal_warnings(model: Model, t: Array, q: Array, tau: Array, *, derived: bo
         spikes, jumps = _isolated(x, dt)
         warnings += [*_spike_warnings(t, f"q.{name}", unit, x, spikes),
                      *_jump_warnings(t, f"q.{name}", unit, x, jumps), *_resolution_warnings(f"q.{name}", unit, x)]
-    for k, name in enumerate(model.v_names):
-        unit = "N m" if model.v_units[k] == "rad" else "N"
+    for k, (name, unit) in enumerate(zip(model.v_names, model.tau_units, strict=True)):
         warnings += _spike_warnings(t, f"tau.{name}", unit, tau[:, k], _isolated(tau[:, k], dt)[0])
     return warnings
 
@@ -61,10 +60,9 @@ def suspect_warnings(model: Model, t: Array, q: Array, tau: Array) -> list[Liedy
                 "constant-positions", f"q.{name} is constant from t = {t[first]:.6g} to {t[last - 1]:.6g} s"
                 + (", while other joints move" if moving_then else "") + ": the encoder may be stuck"))
     moving_rows = np.any(moves, axis=0) if moves else np.ones(len(t), dtype=bool)
-    for k, name in enumerate(model.v_names):
+    for k, (name, unit) in enumerate(zip(model.v_names, model.tau_units, strict=True)):
         for extreme, word in ((tau[:, k].max(), "maximum"), (tau[:, k].min(), "minimum")):
             if rows := _rows_at_extreme(tau[moving_rows, k], float(extreme)):
-                unit = "N m" if model.v_units[k] == "rad" else "N"
                 warnings.append(LiedynWarning(
                     "saturated-torques", f"tau.{name} is at its {word} of {extreme:.6g} {unit} in {rows} of {len(t)} rows: "
                     "the sensor or the motor may be saturated"))

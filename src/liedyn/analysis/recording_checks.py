@@ -135,8 +135,7 @@ def torque_differences(model: Model, measured: Array, computed: Array,
         measured, computed = (x @ model.elimination().projection for x in (measured, computed))
     scales = model_scales(model).force_scales(model.v_units)
     compared = np.flatnonzero(np.abs(measured / scales).max(axis=0, initial=0.0) > ROUNDING)
-    units = ["N m" if unit == "rad" else "N" for unit in model.v_units]
-    differences = tuple(TorqueDifference(model.v_names[k], units[k], rms, rms / np.sqrt(np.mean(measured[:, k]**2)))
+    differences = tuple(TorqueDifference(model.v_names[k], model.tau_units[k], rms, rms / np.sqrt(np.mean(measured[:, k]**2)))
                         for k in map(int, compared)
                         for rms in [float(np.sqrt(np.mean((measured[rows, k] - computed[rows, k])**2)))])
     if all(difference.relative < _COMPUTED for difference in differences):

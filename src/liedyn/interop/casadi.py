@@ -29,7 +29,7 @@ from liedyn.codegen.trace import VARYING
 from liedyn.codegen.tracer import NotTraceableError
 from liedyn.errors import NameLookupError, ScenarioError, UsageError, list_names, nearest
 from liedyn.interop.robot_parameters import RobotParameters
-from liedyn.interop.scenario_step import piece_tables, value_names
+from liedyn.interop.scenario_step import common_obstacles, piece_tables, raise_for_obstacles, value_names
 from liedyn.interop.traced_functions import trace_function
 from liedyn.io.yaml_values import Overrides, override_texts
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
@@ -144,12 +144,10 @@ def casadi_right_hand_side(scenario: str | os.PathLike[str] | Mapping[str, Any],
     run = prepare(scenario, override_texts(overrides, ScenarioError))
     problem = run.problem
     tables = problem.tables()._replace(varying=())
-    for part, is_used in (("constraints", problem.solves_constraints), ("a sampled controller", problem.sampled is not None),
-                          ("rigid friction", bool(run.frictions)), ("a change of phases", len(run.scenario.phases) > 1),
-                          ("a mimic joint that moves no inertia", bool(problem.transferred_armature.any())),
-                          ("switches of the state, such as limits and stops", tables.signals.switches.size)):
-        if is_used:
-            raise ScenarioError(f"a function of CasADi cannot contain {part}")
+    raise_for_obstacles("a function of CasADi", [
+        *common_obstacles(run), ("constraints", problem.solves_constraints, None, "a robot without loops"),
+        ("a sampled controller", problem.sampled is not None, None, "continuous laws"),
+        ("switches of the state, such as limits and stops", tables.signals.switches.size > 0, None, "smooth laws and signals")])
     names, nv = list(value_names(problem, tables)), problem.model.nv
     if unknown := next((name for name in inputs if name not in names), None):
         hint = nearest(unknown, dict.fromkeys(names), written=repr) or f"it has {list_names(names, 20) or 'none'}"

@@ -1,9 +1,9 @@
 """Functions of a robot on devices such as GPUs, over arrays on the device: `ld.to_device`."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -14,12 +14,11 @@ from liedyn.codegen.trace import GeneratedProgram
 from liedyn.dynamics.batching.single_precision import is_single
 from liedyn.dynamics.constraints.couplings import follow_couplings_unchecked, reduced_model
 from liedyn.errors import ShapeError, UsageError
-from liedyn.integrators.diagnosis import check_inertia
 from liedyn.interop.device_drivers import CudaDriver, DeviceInput, Driver, OpenClDriver
 from liedyn.interop.traced_functions import FUNCTIONS, FunctionTrace, trace_function
 from liedyn.model.model import Model
 from liedyn.public_calls import explained
-from liedyn.rollouts.engine import make_problem, moving_model, pivots
+from liedyn.rollouts.engine import checked_problem, moving_model, pivots
 from liedyn.rollouts.inputs import ContactSettings, Feedback, RolloutInputs
 from liedyn.rollouts.rollout import check_numbers
 
@@ -43,7 +42,6 @@ class DeviceFunction:
         self.inputs = tuple(self._sizes)
         self._shapes = {result.name: traced.shape(result) for result in traced.function.results}
         self.results = tuple(self._shapes)
-        self.operations = traced.trace.size
         self._kernel = driver.kernel(traced, {
             result.name: DeviceResult(result.array, result.first, _places(self._shapes[result.name]))
             for result in traced.function.results})
@@ -52,16 +50,14 @@ class DeviceFunction:
         """Return the results for arrays of states."""
         if len(arrays) != len(self.inputs):
             raise UsageError(f"the function takes the arrays {', '.join(self.inputs)}, got {len(arrays)}")
-        read = [self._driver.read(x, name) for name, x in zip(self.inputs, arrays, strict=True)]
-        for name, x in zip(self.inputs, read, strict=True):
-            if len(x.shape) not in (1, 2) or x.shape[-1] != self._sizes[name]:
-                raise ShapeError(f"{name} has the wrong shape: expected (N, {self._sizes[name]}) or ({self._sizes[name]},), "
-                                 f"got {x.shape}")
-        lead = _count_states(dict(zip(self.inputs, read, strict=True)))
+        arguments = [_Argument(name, self._driver.read(x, name)) for name, x in zip(self.inputs, arrays, strict=True)]
+        for argument, size in zip(arguments, self._sizes.values(), strict=True):
+            argument.check([(size,)], f"(N, {size}) or ({size},)")
+        lead = _common_lead(arguments)
         n = prod(lead)
         results = [self._driver.new((*lead, *shape)) for shape in self._shapes.values()]
         if n:
-            self._driver.launch(self._kernel, n, [*(y for x in read for y in _place(x)),
+            self._driver.launch(self._kernel, n, [*(y for x in arguments for y in x.place),
                                                   *(self._driver.buffer(x) for x in results)])
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -71,18 +67,36 @@ def _places(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(np.arange(prod(shape)).reshape(shape, order="F").ravel().tolist())
 
 
-def _count_states(arrays: Mapping[str, DeviceInput]) -> tuple[int, ...]:
-    """Return the leading axis that arrays with one have. Raises ShapeError if they differ."""
-    counts = {x.shape[0] for x in arrays.values() if len(x.shape) > 1}
-    if len(counts) > 1:
+class _Argument(NamedTuple):
+    """An array on the device, of states or of one state for all. axes: those of a state."""
+
+    name: str
+    x: DeviceInput
+    axes: int = 1
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """The axis of states; none for one state."""
+        return self.x.shape[:len(self.x.shape) - self.axes]
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """Buffer, first number, and strides of states and of the numbers of a state."""
+        return self.x.buffer, self.x.first, self.x.strides[0] if self.lead else 0, self.x.strides[-1]
+
+    def check(self, shapes: Sequence[tuple[int, ...]], forms: str) -> None:
+        """Raise ShapeError unless a state has one of the shapes. forms: for the message."""
+        if len(self.lead) > 1 or self.x.shape[len(self.lead):] not in shapes:
+            raise ShapeError(f"{self.name} has the wrong shape: expected {forms}, got {self.x.shape}")
+
+
+def _common_lead(arguments: Sequence[_Argument]) -> tuple[int, ...]:
+    """Return the axis of states that arguments with one have. Raises ShapeError if they differ."""
+    leads = {argument.lead for argument in arguments} - {()}
+    if len(leads) > 1:
         raise ShapeError(f"the arrays have different numbers of states: expected one number, got "
-                         f"{', '.join(f'{name} {x.shape}' for name, x in arrays.items())}")
-    return tuple(counts)
-
-
-def _place(x: DeviceInput) -> tuple[Any, ...]:
-    """Return buffer, first number and strides of states and numbers; one state is that of all."""
-    return x.buffer, x.first, x.strides[0] if len(x.shape) > 1 else 0, x.strides[-1]
+                         f"{', '.join(f'{name} {x.shape}' for name, x, _ in arguments)}")
+    return leads.pop() if leads else ()
 
 
 class DeviceRollout:
@@ -95,24 +109,18 @@ class DeviceRollout:
     def __call__(self, q0: Any, v0: Any, tau: Any = None) -> tuple[Any, Any]:
         """Return the states q, v before each step and after the last."""
         nq, nv, steps = self._model.nq, self._model.nv, self._steps
-        arrays = {name: self._driver.read(x, name) for name, x in (("q0", q0), ("v0", v0),
-                                                                   ("tau", np.zeros(nv) if tau is None else tau))}
-        for (name, x), size in zip(arrays.items(), (nq, nv, nv), strict=True):
-            ends = ((size,),) if name != "tau" else ((size,), (1, size), (steps, size))
-            if x.shape not in ends and x.shape[1:] not in ends[min(len(ends) - 1, 1):]:
-                forms = (f"(N, {size}) or ({size},)" if name != "tau" else
-                         f"(N, S, {size}), (S, {size}) or ({size},) with S = {steps} or 1")
-                raise ShapeError(f"{name} has the wrong shape: expected {forms}, got {x.shape}")
-        per_step = {name: name == "tau" and len(x.shape) > 1 for name, x in arrays.items()}
-        lead = _count_states({name: x for name, x in arrays.items() if len(x.shape) - per_step[name] > 1})
+        forces = self._driver.read(np.zeros(nv) if tau is None else tau, "tau")
+        arguments = [_Argument("q0", self._driver.read(q0, "q0")), _Argument("v0", self._driver.read(v0, "v0")),
+                     _Argument("tau", forces, min(len(forces.shape), 2))]
+        for argument, size in zip(arguments[:2], (nq, nv), strict=True):
+            argument.check([(size,)], f"(N, {size}) or ({size},)")
+        arguments[2].check([(nv,), (1, nv), (steps, nv)], f"(N, S, {nv}), (S, {nv}) or ({nv},) with S = {steps} or 1")
+        lead = _common_lead(arguments)
         n = prod(lead)
         q, v = (self._driver.new((*lead, steps + 1, size)) for size in (nq, nv))
-        forces = arrays["tau"]
-        tau_step = forces.strides[-2] if per_step["tau"] and forces.shape[-2] > 1 else 0
+        tau_step = forces.strides[-2] if len(forces.shape) > 1 and forces.shape[-2] > 1 else 0
         if n:
-            places = [(x.buffer, x.first, x.strides[0] if len(x.shape) - per_step[name] > 1 else 0, x.strides[-1])
-                      for name, x in arrays.items()]
-            self._driver.launch(self._kernel, n, [steps, self._dt, tau_step, *(y for place in places for y in place),
+            self._driver.launch(self._kernel, n, [steps, self._dt, tau_step, *(y for x in arguments for y in x.place),
                                                   *(self._driver.buffer(x) for x in (q, v))])
         return q, v
 
@@ -132,8 +140,7 @@ def _step_program(model: Model, method: Method, passive: bool, feedback: Feedbac
                 "thrusts" if runs.n_inputs != model.nv else "")
     if obstacle:
         raise UsageError(f"rollouts on a device cannot contain {obstacle}; use ld.rollout")
-    problem = make_problem(model, runs, runs.masks[0], passive, None).with_transferred_inertia()
-    check_inertia(problem, prescribe="prescribe its motion")
+    problem = checked_problem(model, runs, runs.masks[0], passive, None)
     tables = problem.tables()._replace(single=single)
     step = trace_step(tables, method, (), pivots(problem, runs.rows.get(runs.masks[0].tobytes(), ())), ())
     values = tables.scenario_values.copy()

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -150,9 +150,7 @@ def scenario_step(run: PreparedRun, varying: tuple[int, ...] = ()) -> ScenarioSt
 
     Raises ScenarioError, which names what the step of another language cannot contain.
     """
-    for part, is_used, place, expected in _obstacles(run):
-        if is_used:
-            raise ScenarioError(f"a step in another language cannot contain {part}", place=place, expected=expected)
+    raise_for_obstacles("a step in another language", _obstacles(run))
     problem, pivots = run.problem, _pivots(run.problem)
     tables = problem.tables()._replace(varying=())
     try:
@@ -175,36 +173,48 @@ def _pivots(problem: InitialValueProblem) -> Pivots:
 
 
 # what a step cannot contain, whether the scenario has it, its place, and what is possible instead
-_Obstacle = tuple[str, bool, Place | None, str]
+Obstacle = tuple[str, bool, Place | None, str]
 
 
-def _obstacles(run: PreparedRun) -> Iterator[_Obstacle]:
+def raise_for_obstacles(kind: str, obstacles: Iterable[Obstacle]) -> None:
+    """Raise ScenarioError for the first obstacle that the scenario has. kind: what cannot contain it."""
+    for part, is_used, place, expected in obstacles:
+        if is_used:
+            raise ScenarioError(f"{kind} cannot contain {part}", place=place, expected=expected)
+
+
+def common_obstacles(run: PreparedRun) -> Iterator[Obstacle]:
+    """Yield what no trace of a scenario contains: what its runs change from one segment to the next."""
+    yield (f"rigid friction of {list_names([friction.name for friction in run.frictions], 4)}", bool(run.frictions), None,
+           "smooth friction")
+    yield "a change of phases", len(run.scenario.phases) > 1, None, "one phase"
+    yield ("a mimic joint that moves no inertia", bool(run.problem.transferred_armature.any()), None, "an armature, or inertia")
+
+
+def _obstacles(run: PreparedRun) -> Iterator[Obstacle]:
     scenario, problem, sampled = run.scenario, run.problem, run.problem.sampled
     control, limits, stabilization = scenario.control, scenario.limits, scenario.stabilization
     yield (f"the integrator {scenario.integrator.method}", scenario.integrator.method != METHOD, scenario.integrator.place,
            f"integrator: {{method: {METHOD}, step: …}}")
     yield "a robot without a moving joint", not problem.model.nv, None, "a robot that moves"
-    yield (f"rigid friction of {list_names([friction.name for friction in run.frictions], 4)}", bool(run.frictions), None,
-           "smooth friction")
     yield "hard stops", bool(limits and limits.mode == "hard"), limits.place if limits else None, "compliant stops, limits: stop"
     for event in scenario.events:
         ends = _ends(event) or all(isinstance(action, RecordState) for action in event.actions)
         yield f"what event {event.name} does", not ends, event.place, "do: stop, or record"
         yield (f"the condition of event {event.name}", bool(event.touch or event.every or event.phases or event.debounce),
                event.place, "at, or when, without phases and debounce")
-    yield "a change of phases", len(scenario.phases) > 1, None, "one phase"
+    yield from common_obstacles(run)
     yield "the motion of a driven loop", any(x.driven for x in problem.model.constraints), None, "loops that are not driven"
     yield (f"stabilization by {stabilization.method}", problem.solves_constraints and stabilization.method != "projection",
            stabilization.place, "projection")
     yield ("a law that computes with loops",
            any(each.laws_depend_on_loops for each in (problem, *([sampled.law] if sampled else []))),
            control.place if control else None, "a law without the loops, such as pd")
-    yield ("a mimic joint that moves no inertia", bool(problem.transferred_armature.any()), None, "an armature, or inertia")
     if sampled is not None:
         yield from _obstacles_of_sampling(scenario, sampled)
 
 
-def _obstacles_of_sampling(scenario: Scenario, sampled: SampledLaws) -> Iterator[_Obstacle]:
+def _obstacles_of_sampling(scenario: Scenario, sampled: SampledLaws) -> Iterator[Obstacle]:
     sampling = scenario.sampling
     assert sampling is not None
     for part, is_used in (("a controller in Python", bool(scenario.controller or sampling.function)),

@@ -347,6 +347,11 @@ class Model(Immutable):
         """Name of each generalized force in files: that of its velocity, and of twists mx … fz."""
         return self._component_names(("m", "f"))
 
+    @property
+    def tau_units(self) -> tuple[str, ...]:
+        """Unit of each generalized force: N m of coordinates in rad, N of those in m."""
+        return tuple("N m" if unit == "rad" else "N" for unit in self.v_units)
+
     def _component_names(self, parts: tuple[str, str]) -> tuple[str, ...]:
         names = list(self.v_names)
         for joint in self.joints:

@@ -66,18 +66,13 @@ def _consistent_text(consistent: ConsistentParameters, file: Model, whole: bool)
 
 
 def _validation_text(result: IdentifiedRobot, name: str, validation: Validation) -> str:
-    units = force_units(result.model)
+    units = result.model.tau_units
     rows = [["joint", "explained", "by robot file", "residual", "of robot file"]]
     rows += [[joint, _percent(x), _percent(y), _force(r, unit), _force(s, unit)] for joint, x, y, r, s, unit in zip(
         validation.joints, validation.explained, validation.explained_by_file, validation.residual, validation.residual_of_file,
         units, strict=True)]
     kind = "fit to" if name in result.recordings else "test on"
     return "\n".join([f"{kind} {name}, {validation.rows} rows: variance of the force that is explained", *table_lines(rows)])
-
-
-def force_units(model: Model) -> list[str]:
-    """Return the unit of the force of each coordinate."""
-    return ["N m" if unit == "rad" else "N" for unit in model.v_units]
 
 
 def _percent(x: float) -> str:
@@ -156,7 +151,7 @@ def report_page(result: IdentifiedRobot) -> str:
     body = [_list_of("Verdict", lines), _list_of("Warnings", [str(warning) for warning in result.warnings])]
     for name, validation in zip(result.tested, result.validations, strict=True):
         kind = "used for the fit" if name in result.recordings else "not used for the fit"
-        body.append(f"<h2>Forces of {escape(name)}, {kind}</h2>\n{_svg(draw_forces(validation, force_units(result.model)))}")
+        body.append(f"<h2>Forces of {escape(name)}, {kind}</h2>\n{_svg(draw_forces(validation, list(result.model.tau_units)))}")
     tables = "\n".join(map(escape_nonprintable, identified_text(result, whole=True).split("\n")))
     body.append(f"<h2>Parameters</h2>\n<pre>{escape(tables)}</pre>")
     return _PAGE.format(title=escape(f"Identification of {result.model.name}"), body="\n".join(body))

@@ -166,11 +166,10 @@ def _fit_head(fit: Identification) -> list[str]:
 
 def _joint_rows(model: Model, fit: Identification) -> list[list[str]]:
     """Return a table with the test of each joint."""
-    units = ["N m" if unit == "rad" else "N" for unit in model.v_units]
     rows = [[name, f"{r:.3g} {unit}", f"{100 * r / f:.2g} %" if f else "", f"{joint.noise:.2g} {unit}",
              f"{1 / joint.inflation:.2g}", f"{100 * joint.scale:.2g} %" if joint.scale < 1.0 else "no",
              "" if joint.explained else joint.candidate or "unknown"] if joint.measured else [name, "not measured", *[""] * 5]
-            for name, unit, r, f, joint in zip(model.v_names, units, fit.residual, fit.force, fit.joints, strict=True)]
+            for name, unit, r, f, joint in zip(model.v_names, model.tau_units, fit.residual, fit.force, fit.joints, strict=True)]
     head = ["joint", "residual force", "of its force", "noise and kinks", "independent fraction", "scale tested to", "missing"]
     return [head, *rows]
 

@@ -79,10 +79,7 @@ def prepare_problem(runs: RolloutInputs, mask: np.ndarray, passive: bool, method
                      bool(passive), method, places, rows, events and events.key, is_enabled(), single)
     def build() -> tuple[InitialValueProblem, BatchStep | None]:
         moving = moving_model(model, passive)
-        problem = make_problem(moving, runs, mask, passive, events)
-        if runs.variants is None:
-            problem = problem.with_transferred_inertia()
-            check_inertia(problem, prescribe="prescribe its motion (`prescribed`)")
+        problem = checked_problem(moving, runs, mask, passive, events)
         return problem, None if moving is not model else generated_step(problem, method, places, pivots(problem, rows),
                                                                                 single)
     problem, step = cached_scenario(model, key, build)
@@ -113,6 +110,16 @@ def moving_model(model: Model, passive: bool) -> Model:
 def pivots(problem: InitialValueProblem, rows: Pivots) -> Pivots:
     """Return the independent constraint equations for generated code: none where couplings are eliminated."""
     return rows if problem.solves_constraints else ()
+
+
+def checked_problem(model: Model, runs: RolloutInputs, mask: np.ndarray, passive: bool,
+                    events: Events | None) -> InitialValueProblem:
+    """Return `make_problem`, in which each torque moves an inertia; that of variants is not checked."""
+    problem = make_problem(model, runs, mask, passive, events)
+    if runs.variants is None:
+        problem = problem.with_transferred_inertia()
+        check_inertia(problem, prescribe="prescribe its motion (`prescribed`)")
+    return problem
 
 
 def make_problem(model: Model, runs: RolloutInputs, mask: np.ndarray, passive: bool, events: Events | None,

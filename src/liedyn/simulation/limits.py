@@ -60,7 +60,7 @@ def limits_exceeded(model: Model, t: Array, q: Array, v: Array, tau: Array) -> t
     for k in range(model.nv):
         unit = model.v_units[k]
         rows = [("velocity", unit + "/s", v[:, k], -speed[k], speed[k]),
-                ("effort", "N m" if unit == "rad" else "N", tau[:, k], -effort[k], effort[k])]
+                ("effort", model.tau_units[k], tau[:, k], -effort[k], effort[k])]
         if k in q_of_v:
             rows.append(("position", unit, q[:, q_of_v[k]], model.lower[k], model.upper[k]))
         violations += [excess for row in rows if (excess := _limit_violation(t, model.v_names[k], *row))]

@@ -114,7 +114,7 @@ def opencl_rollout_text(step: GeneratedProgram, values: Sequence[float], forces:
     It writes the states before each step and after the last, in Fortran order, (n, steps + 1, coordinates). After a step that
     fails, they are NaN.
 
-    step      a `BatchStep.step` without curves and events
+    step      a `BatchStep.step` without curves and events, which does not depend on the time
     values    its array `values`, of which the first `forces` numbers are those of tau in each step
     tau_step  distance in tau between steps, 0 for the same forces in all
     quaternions  their first numbers in q; runs with one that is not of unit norm are NaN
@@ -126,7 +126,7 @@ def opencl_rollout_text(step: GeneratedProgram, values: Sequence[float], forces:
         kernel.read(array, size)
     kernel.lines += [f"    values[{k}] = {constant(x)};" for k, x in enumerate(values)]
     kernel.lines += [f"    work[{k}] = 0;" for k in range(sizes["work"])]
-    kernel.lines.append("    code = 0;")
+    kernel.lines += ["    clock[0] = dt;", *(f"    clock[{k}] = 0;" for k in range(1, sizes["clock"])), "    code = 0;"]
     bound = constant(single_bound(QUATERNION_TOLERANCE) if dtype == "float32" else QUATERNION_TOLERANCE)
     for first in quaternions:
         square = " + ".join(f"q[{k}] * q[{k}]" for k in range(first, first + 4))
@@ -137,8 +137,6 @@ def opencl_rollout_text(step: GeneratedProgram, values: Sequence[float], forces:
                          for k in range(size)]
     kernel.lines += ["    if (s == steps) break;", "    if (code) continue;"]
     kernel.read("tau", forces, "values", " + s * tau_step")
-    kernel.lines += ["    clock[0] = dt;", "    clock[1] = s * dt;", f"    clock[2] = (s + {constant(0.5)}) * dt;",
-                     "    clock[3] = (s + 1) * dt;"]
     kernel.compute()
     kernel.lines.append("    }")
     return kernel.text("rollout", ("const long steps", f"const {kernel.number} dt", "const long tau_step"), (*state, "tau"),

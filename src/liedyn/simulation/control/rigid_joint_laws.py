@@ -92,11 +92,10 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
     missing = np.where(undriven, np.abs(force) / scales, 0.0)
     worst = int(np.argmax(missing))
     if missing[worst] > _EQUILIBRIUM_TOLERANCE * max(1.0, size.max()):
-        unit = "N m" if model.v_units[worst] == "rad" else "N"
         context.compiler.warnings.add(
             "setpoint-not-at-rest",
-            f"the setpoint is not an equilibrium: {model.v_names[worst]} requires {force[worst]:.4g} {unit}, which the "
-            "law does not supply", place=control.place.at("setpoint"))
+            f"the setpoint is not an equilibrium: {model.v_names[worst]} requires {force[worst]:.4g} "
+            f"{model.tau_units[worst]}, which the law does not supply", place=control.place.at("setpoint"))
     setpoint_values = np.empty(len(rows))
     setpoint_values[~is_thrust], setpoint_values[is_thrust] = force[rows[~is_thrust]], thrusts[drives] - context.thrusts[drives]
     _warn_of_thrust_limits(context, laws, drives, thrusts[drives])
