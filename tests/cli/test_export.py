@@ -15,6 +15,7 @@ from liedyn.codegen.targets.c99 import comment, identifier
 from liedyn.codegen.tracer import NotTraceableError
 from liedyn.interop import c_files, scenario_step, traced_functions
 from liedyn.interop.c_files import write_export, write_step_export
+from liedyn.interop.wasm_files import write_wasm_step_export
 from other_units import in_units
 from zoo import model_of
 
@@ -257,6 +258,12 @@ def test_files_of_casadi_are_functions(tmp_path):
     q = ld.random_configuration(model, np.random.default_rng(0))
     expected = ld.gravity_force(model.with_changes(gravity=[*model.gravity[:2], -2]), q)
     assert np.abs(f(q, [-2.0]).full().ravel() - expected).max() < 1e-13 and export.size == f.n_instructions()
+
+
+@pytest.mark.parametrize(("write", "ending"), [(write_step_export, ".c"), (write_wasm_step_export, ".wasm")])
+def test_a_step_with_switches_of_the_state_warns_in_python(write, ending, tmp_path):
+    with pytest.warns(ld.LiedynWarning, match="switches-in-steps"):
+        write(ROOT / "configs/panda_computed_torque.yaml", tmp_path / f"step{ending}", overrides=[RK4])
 
 
 def test_a_step_with_switches_of_the_state_warns_and_names_its_values(tmp_path, monkeypatch):

@@ -139,3 +139,9 @@ def test_a_scenario_with_rigid_friction_is_an_error():
     scenario = {"robot": "robots/double_pendulum.yaml", "duration": 1, "friction": {"elbow": {"model": "rigid", "level": 0.5}}}
     with pytest.raises(ld.ScenarioError, match="cannot contain rigid friction"):
         ld.casadi_right_hand_side(scenario)
+
+
+def test_warnings_of_a_scenario_are_issued():
+    push = {"link": "tip", "wrench": [0, 0, 0, 0, 0, 1], "from": 2, "until": 3}
+    with pytest.warns(ld.LiedynWarning, match="after the end of the run"):
+        ld.casadi_right_hand_side({"robot": "robots/double_pendulum.yaml", "duration": 1, "external_forces": [push]})

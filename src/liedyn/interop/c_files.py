@@ -14,7 +14,7 @@ from liedyn.codegen.targets.c99 import RESERVED, CFunction, identifier
 from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.dynamics.manifold import random_configuration
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ScenarioError, UsageError
+from liedyn.errors import ScenarioError, UsageError, warn
 from liedyn.interop.c_step import CStep
 from liedyn.interop.scenario_step import scenario_step
 from liedyn.interop.traced_functions import FunctionTrace, trace_function
@@ -168,6 +168,7 @@ def write_step_export(scenario: str | os.PathLike[str] | Mapping[str, Any], path
     files: dict[Path, str | bytes] = {path: c_step.source, path.with_suffix(".h"): c_step.header}
     if with_test:
         files[path.with_name(f"{path.stem}_test.c")] = _step_test_program(scenario, texts, c_step)
+    warn(c_step.warnings)
     return c_step, write_all(files, force=force)
 
 

@@ -27,7 +27,7 @@ from liedyn.codegen.scenario_inputs import ScenarioTables
 from liedyn.codegen.targets.target import Expressions
 from liedyn.codegen.trace import VARYING
 from liedyn.codegen.tracer import NotTraceableError
-from liedyn.errors import NameLookupError, ScenarioError, UsageError, list_names, nearest
+from liedyn.errors import NameLookupError, ScenarioError, UsageError, list_names, nearest, warn
 from liedyn.interop.robot_parameters import RobotParameters
 from liedyn.interop.scenario_step import common_obstacles, piece_tables, raise_for_obstacles, value_names
 from liedyn.interop.traced_functions import trace_function
@@ -156,6 +156,7 @@ def casadi_right_hand_side(scenario: str | os.PathLike[str] | Mapping[str, Any],
         trace = trace_rhs(tables, libm=True)
     except NotTraceableError:
         raise ScenarioError("a function of CasADi cannot contain a law or signal that branches on the state") from None
+    warn(run.warnings)
     t, q, v, z, chosen = (casadi.SX.sym(name, size) for name, size in (
         ("t", 1), ("q", problem.model.nq), ("v", nv), ("z", tables.law_states), ("inputs", len(inputs))))
     values = casadi.SX(tables.scenario_values)

@@ -16,7 +16,7 @@ from liedyn.arrays import Frame
 from liedyn.codegen.scenario_inputs import ScenarioTables
 from liedyn.codegen.targets.wasm import WasmModule
 from liedyn.codegen.trace import GeneratedProgram, single_call
-from liedyn.errors import LiedynWarning, ScenarioError
+from liedyn.errors import LiedynWarning, ScenarioError, warn
 from liedyn.integrators.run_state import MIN_STEP_SPACINGS
 from liedyn.interop.c_files import code_file, write_all
 from liedyn.interop.scenario_step import STEP_REASONS, ScenarioStep, piece_tables, scenario_step
@@ -162,6 +162,7 @@ export {{ Simulation }};
 """
     export = WasmExport(path.stem, module.content, script, head + _STEP_TYPES.replace("NAME", path.stem), step.step.size,
                         step.warnings)
+    warn(step.warnings)
     return export, export.write(path, force=force)
 
 
