@@ -79,13 +79,17 @@ CASES = [("d-optimal", ()), ("d-optimal", ("h*",)), ("condition", ())]
 
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients_of_criteria_and_of_limits(name):
-    """Differences of the criteria are right to 1e-6: rounding of log det relative to the step, times the condition number."""
+    """Differences of the criteria are right to 1e-6: rounding relative to the step, times the condition number.
+
+    The logarithm of the condition number is rounded more and curved less than log det, and needs a longer step.
+    """
     model = MODELS[name]()
     for criterion, parameters in CASES[:2] if name == "couplings" else CASES:       # with couplings, it is infinite at random
         e, x = experiment(model, criterion, parameters)
         dx = np.random.default_rng(2).standard_normal(x.shape) * e.unit
         value, gradient = e.criterion(x)
-        expected = fourth_order(lambda h, e=e, x=x, dx=dx: e.criterion(x + h * dx)[0], 1e-5)
+        expected = fourth_order(lambda h, e=e, x=x, dx=dx: e.criterion(x + h * dx)[0],
+                                1e-4 if criterion == "condition" else 1e-5)
         assert np.isfinite(value)
         assert abs((gradient * dx).sum() - expected) < 1e-5 * np.linalg.norm(gradient * dx)
     _, _, change_of = e.limit_terms(x, e.samples, *np.ones((2, 2 * 4 * len(e.samples.q) * model.nv)))
