@@ -82,14 +82,20 @@ def moved(model, s):
 
 
 def reaching(model, s, link):
-    """Towards the pose of a link in a neighbouring configuration. Near a singular one, q is known to the root of rounding."""
+    """Towards the pose of a link in a neighbouring configuration of the couplings.
+
+    Near a singular one, q is known to the root of rounding.
+    """
     length = model_scales(model).length
     unit = np.where(np.array(model.v_units) == "m", length, 1.0)
     J = ld.jacobian(model, s.q, link) * unit / np.repeat([1.0, length], 3)[:, None]
+    if model.constraints:
+        coupled = model.elimination()
+        J = (J + J[:, coupled.follower] @ (coupled.ratios * unit / unit[coupled.follower, None]))[:, coupled.independent]
     sizes = np.linalg.svd(J[:, (J != 0.0).any(axis=0)], compute_uv=False)
     if not len(sizes) or sizes[-1] < REGULAR * sizes[0]:
         return np.zeros(model.nv)
-    target = ld.link_pose(model, ld.integrate(model, s.q, 0.02 * s.step), link)
+    target = ld.link_pose(model, follow_couplings(model, ld.integrate(model, s.q, 0.02 * s.step))[0], link)
     # by default, an error of 1e-10 ends the search, which amplifies to 1e-8 in q
     solution = ld.inverse_kinematics(model, {link: target}, s.q, restarts=0, limits=False, tolerance=1e-12)
     assert solution.reached
