@@ -1,7 +1,6 @@
 // A simulation of a scenario: its steps in WebAssembly, with the signals, sample times and events between them.
 
-const AT_EVENT = 33;                                        // code of a step that contains an event
-const EVENT_TIME = 1e-10;                                   // s: to which events are located
+const EVENT_TIME = 1e-7;                                    // of a step: to which events are located
 
 // Taylor coefficients of curves at t. first: index of the first piece of each curve, with the end
 function setCurves({ first, breaks, coefficients, order, count }, t, out) {
@@ -114,7 +113,7 @@ class Simulation {
       if (Math.abs(h - step) < tiny) h = step;
       each(this, h);
       const code = this.step(h);
-      if (code === AT_EVENT) this.approach(h);
+      if (code === this.data.event) this.approach(h);
       else if (code) this.ended = this.data.reasons[code] ?? `the step cannot be computed (code ${code})`;
     }
     if (!this.ended && ends.some((t) => this.t >= t - tiny)) this.ended = "stopped by an event";
@@ -126,7 +125,7 @@ class Simulation {
     const { t } = this, state = [this.q, this.v, this.work, this.z], start = state.map((x) => x.slice());
     const back = () => { state.forEach((x, k) => x.set(start[k])); this.t = t; };
     let [low, high] = [0, h];
-    while (high - low > EVENT_TIME) {
+    while (high - low > EVENT_TIME * h) {
       const middle = (low + high) / 2;
       if (this.step(middle)) high = middle; else { low = middle; back(); }
     }

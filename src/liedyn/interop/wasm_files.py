@@ -24,6 +24,7 @@ from liedyn.interop.traced_functions import FunctionTrace, trace_function
 from liedyn.io.atomic_output import stem_of
 from liedyn.io.yaml_values import Overrides, override_texts
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
+from liedyn.kernels.simulation.right_hand_side import AT_EVENT
 from liedyn.kernels.simulation.signals import ORDER
 from liedyn.model.model import Model
 from liedyn.public_calls import explained
@@ -230,7 +231,7 @@ def simulation_data(step: ScenarioStep, module: WasmModule) -> dict[str, Any]:
         initial["law_values"] = sampler.tables.scenario_values.tolist()
     return {"step": step.regular_step, "places": {name: [module.places[name], size] for name, size in module.sizes.items()},
             "initial": initial, "breaks": np.column_stack([breaks, near]).tolist(), "pieces": _pieces(step.tables),
-            "ends": list(step.end_times), "reasons": STEP_REASONS,
+            "ends": list(step.end_times), "event": AT_EVENT, "reasons": STEP_REASONS,
             "sampler": sampler and {"interval": sampler.interval, "delay": sampler.delay, "pieces": _pieces(sampler.tables),
                                     "torques": [[int(place), int(k)] for place, k in zip(sampler.torques, sampler.inputs,
                                                                                          strict=True)]}}
