@@ -172,6 +172,7 @@ EXAMPLES = {
     "Symbolic": lambda p: ld.symbolic(model_of(p), "mass_matrix"),
     "Task": lambda p: ld.Task(link="tip", position=[1.0, 0.0, 0.0]),
     "SplitDerivatives": lambda p: EXAMPLES["HybridDerivatives"](p).split(),
+    "StateBlocks": lambda p: (ld.StateBlocks.of(np.ones((5, 2))), ld.StateBlocks.of(np.ones((20, 2, 3)), "float32")),
     "Stepper": lambda p: (ld.Stepper(model_of(p), 1e-3), ld.Stepper(ld.Variants([model_of(p)] * 2), 1e-3)),
     "Trajectory": lambda p: ld.trajectory_of(model_of(p), [0.0, 0.1], [Q, Q]),
     "TrajectoryError": lambda p: raised(lambda: ld.motion_of(model_of(p), ld.Trajectory({}, [0.0], {"q.two": [0.0]}, {}))),

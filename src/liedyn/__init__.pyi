@@ -17,6 +17,7 @@ from liedyn.analysis.recorded_motion import (
     trajectory_of as trajectory_of,
 )
 from liedyn.analysis.trajectory_regulator import TimeVaryingGain as TimeVaryingGain, tvlqr as tvlqr
+from liedyn.dynamics.batching.state_blocks import StateBlocks as StateBlocks
 from liedyn.dynamics.closed_form import closed_form as closed_form
 from liedyn.dynamics.constraints.assembly import (
     assemblies as assemblies,

@@ -30,6 +30,7 @@ from benchmarks import (
     mimic,
     rollouts,
     single_precision,
+    state_blocks,
     work_precision,
 )
 from benchmarks.history import FILE, History
@@ -132,6 +133,7 @@ def main(quick: bool = False, history: Path = FILE) -> int:
     long_runs.report(line, quick)
     rollouts.report(line, quick)
     single_precision.report(line, quick)
+    state_blocks.report(line, quick)
     batches.report(line, quick)
     higher_order.report(line, quick)
     if not quick:

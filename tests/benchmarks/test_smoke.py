@@ -19,6 +19,7 @@ from benchmarks import (
     mimic,
     rollouts,
     single_precision,
+    state_blocks,
     work_precision,
 )
 from benchmarks.peer_motions import MujocoMotion, PinocchioMotion
@@ -86,6 +87,12 @@ def test_single_precision_is_told(monkeypatch):
     assert [row[1] for row in rows] == list(single_precision.FUNCTIONS)
     rows += single_precision.rollouts(("double_pendulum",), 8, 2, repeats=1)
     assert len(rows) == 5 and all(row[4] < 1e-4 and row[5].ratio > 0 for row in rows)
+
+
+def test_blocks_of_states_are_compared_with_rows(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    rows = list(state_blocks.batches(("double_pendulum",), 300, repeats=1))
+    assert len(rows) == 2 * len(state_blocks.FUNCTIONS) and all(row[5].ratio > 0 for row in rows)
 
 
 def test_second_derivatives_agree_with_differences_of_pinocchios():

@@ -27,7 +27,15 @@ from liedyn.codegen.targets.llvm_ir import (
     program_workspace_size,
     workspace_size,
 )
-from liedyn.codegen.trace import BatchArray, GeneratedProgram, Specialization, Trace, folded_constants, make_trace
+from liedyn.codegen.trace import (
+    BatchArray,
+    GeneratedProgram,
+    Specialization,
+    Trace,
+    folded_constants,
+    make_trace,
+    single_call,
+)
 from liedyn.codegen.tracer import NotTraceableError
 from liedyn.errors import UsageError
 from liedyn.numba_tools import compile_cache
@@ -100,10 +108,12 @@ class ObjectCode:
 
 
 def data_address(x: np.ndarray) -> int:
-    """Return the address of the numbers of a writable, C-contiguous array that is not empty.
+    """Return the address of the numbers of a C-contiguous array that is not empty.
 
-    x.ctypes.data takes three times as long.
+    x.ctypes.data takes three times as long, but a read-only array has no other way.
     """
+    if not x.flags.writeable:
+        return x.ctypes.data
     return ctypes.addressof(ctypes.c_char.from_buffer(x))           # type: ignore[arg-type]  # stubs of NumPy for 3.11
 
 
@@ -118,7 +128,7 @@ class GeneratedBatchFunction:
             self.address)
 
     def run(self, arrays, workspace: np.ndarray, first: int, last: int) -> bool:
-        """Compute states first … last - 1 and return whether the results are valid. arrays: (N, n), C-contiguous."""
+        """Compute states first … last - 1 and return whether the results are valid. arrays: (N, n), C-contiguous, or blocks."""
         return self.bind(arrays, workspace)(first, last) == OK
 
     def bind(self, arrays, workspace: np.ndarray) -> Callable[[int, int], int]:
@@ -147,20 +157,24 @@ class GeneratedFunctionKey:
     shapes   of the arrays of one state; None: a function for batches
     content  of the specialization
     single   whether numbers have single precision
+    blocks   whether arrays are blocks, see `program_text`
     """
 
     shapes: tuple[tuple[int, ...], ...] | None
     content: tuple
     single: bool = False
+    blocks: bool = False
 
 
-def generated_batch_function(model, specialization: Specialization, single: bool = False) -> GeneratedBatchFunction | None:
+def generated_batch_function(model, specialization: Specialization, single: bool = False,
+                             blocks: bool = False) -> GeneratedBatchFunction | None:
     """Return the generated function for batches, or None if generic kernels are to be used: see `plan`.
 
-    single: of arrays of float32, with `STATUS` as last one
+    single  of arrays of float32, with `STATUS` as last one
+    blocks  of blocks of states (N / width, n, width) in place of rows (N, n)
     """
-    return _cached_function(model, GeneratedFunctionKey(None, specialization.content, single), GeneratedBatchFunction,
-                            specialization, simd_width(single), single=single)
+    return _cached_function(model, GeneratedFunctionKey(None, specialization.content, single, blocks), GeneratedBatchFunction,
+                            specialization, simd_width(single))
 
 
 def generated_function(model, specialization: Specialization, shapes: list[tuple[int, ...]]) -> GeneratedFunction | None:
@@ -209,13 +223,16 @@ def read_constants() -> tuple[int, ...]:
     return _read_constants.get()
 
 
-def _cached_function(model, key: GeneratedFunctionKey, construct, specialization, simd_width, shapes=None, single=False):
+def _cached_function(model, key: GeneratedFunctionKey, construct, specialization, simd_width, shapes=None):
+    def make():
+        trace = make_trace(model, specialization, single=key.single)
+        return build(single_call(trace, own_precision=True) if trace is not None and key.blocks else trace, simd_width, shapes)
+
     def load():
         name = compile_cache.digest(model.index.tobytes(), folded_constants(model, specialization.varying),
-                                    repr((specialization.size, specialization.content, simd_width, shapes, single,
+                                    repr((specialization.size, specialization.content, simd_width, shapes, key.single, key.blocks,
                                           processor())).encode())
-        built = compile_cache.load_or_build(cache_folder(specialization.entry_point), name,
-                                            lambda: build(make_trace(model, specialization, single=single), simd_width, shapes))
+        built = compile_cache.load_or_build(cache_folder(specialization.entry_point), name, make)
         return construct(built) if built.code else None
     return model.cached(key, load)
 

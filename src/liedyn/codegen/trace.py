@@ -357,6 +357,7 @@ class GeneratedProgram:
     calls           traces, each with new names of its arrays in the program; arrays of new names are passed on by the program
     repeated        calls that follow these, `repetitions` times
     per_repetition  names of arrays of the caller that have `size` numbers for each repetition
+    own_precision   whether arrays of the caller have the precision of the traces; otherwise they are of float64
     """
 
     arrays: tuple[Array, ...]
@@ -364,6 +365,7 @@ class GeneratedProgram:
     repeated: tuple[tuple[Trace, dict[str, str]], ...] = ()
     repetitions: int = 1
     per_repetition: frozenset[str] = frozenset()
+    own_precision: bool = False
 
     @property
     def all_calls(self) -> tuple[tuple[Trace, dict[str, str]], ...]:
@@ -382,9 +384,9 @@ class GeneratedProgram:
         return sum(trace.size for trace in self.traces)
 
 
-def single_call(trace: Trace) -> GeneratedProgram:
+def single_call(trace: Trace, own_precision: bool = False) -> GeneratedProgram:
     """Return a program that consists of one trace."""
-    return GeneratedProgram(trace.arrays, ((trace, {}),))
+    return GeneratedProgram(trace.arrays, ((trace, {}),), own_precision=own_precision)
 
 
 class BatchArray(NamedTuple):

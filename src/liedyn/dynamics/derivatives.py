@@ -2,15 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Mask, Matrices, OnError, Precision, Wrenches
 from liedyn.dynamics.batching.arrays import NONE, as_mask
+from liedyn.dynamics.batching.block_calls import BlockOptions, with_blocks
 from liedyn.dynamics.batching.calls import EntryPoint, call_generated, evaluate
 from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.dynamics.batching.single_precision import with_number_type
+from liedyn.dynamics.batching.state_blocks import BlockMatrices, StateBlocks, States
 from liedyn.dynamics.constraints.couplings import closed_motion, reduced_model
 from liedyn.dynamics.dynamics import no_prescribed_mask
 from liedyn.dynamics.force_elements import check_without_elements
@@ -151,9 +153,17 @@ class SplitDerivatives(NamedTuple):
 
 # first derivatives ------------------------------------------------------------------------------------------------------
 
+@overload
+def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = ...,
+                                 passive: bool = ..., on_error: OnError = ..., dtype: Precision = ...,
+                                 out: Matrices | None = ...) -> InverseDerivatives: ...
+@overload
+def inverse_dynamics_derivatives(model: Model, q: StateBlocks, v: StateBlocks, a: StateBlocks,
+                                 **options: Unpack[BlockOptions]) -> BlockMatrices: ...
 def inverse_dynamics_derivatives(  # noqa: PLR0913 - independent options of a public call
-        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None, passive: bool = True,
-        on_error: OnError = "raise", dtype: Precision = "float64", out: Matrices | None = None) -> InverseDerivatives:
+        model: Model, q: States, v: States, a: States, *, f_ext: Wrenches | StateBlocks | None = None, passive: bool = True,
+        on_error: OnError = "raise", dtype: Precision = "float64",
+        out: Matrices | None = None) -> InverseDerivatives | BlockMatrices:
     """Derivatives of `inverse_dynamics` with respect to q, v and a: O(n depth).
 
     Parameters
@@ -187,6 +197,8 @@ def inverse_dynamics_derivatives(  # noqa: PLR0913 - independent options of a pu
     array([[18.938,  4.367],
            [ 4.88 ,  5.371]])
     """
+    if isinstance(q, StateBlocks):
+        return with_blocks(inverse_dynamics_derivatives, locals())
     if dtype != "float64":
         return with_number_type(inverse_dynamics_derivatives, locals())
     if on_error != "raise":
@@ -206,9 +218,17 @@ def inverse_dynamics_derivatives(  # noqa: PLR0913 - independent options of a pu
     return derivatives
 
 
+@overload
+def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = ...,
+                                 passive: bool = ..., on_error: OnError = ..., dtype: Precision = ...,
+                                 out: Matrices | None = ...) -> ForwardDerivatives: ...
+@overload
+def forward_dynamics_derivatives(model: Model, q: StateBlocks, v: StateBlocks, tau: StateBlocks,
+                                 **options: Unpack[BlockOptions]) -> BlockMatrices: ...
 def forward_dynamics_derivatives(  # noqa: PLR0913 - independent options of a public call
-        model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None, passive: bool =
-        True, on_error: OnError = "raise", dtype: Precision = "float64", out: Matrices | None = None) -> ForwardDerivatives:
+        model: Model, q: States, v: States, tau: States, *, f_ext: Wrenches | StateBlocks | None = None, passive: bool = True,
+        on_error: OnError = "raise", dtype: Precision = "float64",
+        out: Matrices | None = None) -> ForwardDerivatives | BlockMatrices:
     """Derivatives of `forward_dynamics` with respect to q, v and tau.
 
     Parameters
@@ -243,6 +263,8 @@ def forward_dynamics_derivatives(  # noqa: PLR0913 - independent options of a pu
     array([[-11.227,  10.552],
            [ 13.09 , -39.625]])
     """
+    if isinstance(q, StateBlocks):
+        return with_blocks(forward_dynamics_derivatives, locals())
     if dtype != "float64":
         return with_number_type(forward_dynamics_derivatives, locals())
     if on_error != "raise":
@@ -257,10 +279,17 @@ def forward_dynamics_derivatives(  # noqa: PLR0913 - independent options of a pu
     return ForwardDerivatives(*matrices)
 
 
+@overload
+def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                                f_ext: Wrenches | None = ..., passive: bool = ..., on_error: OnError = ...,
+                                dtype: Precision = ..., out: Matrices | None = ...) -> HybridDerivatives: ...
+@overload
+def hybrid_dynamics_derivatives(model: Model, q: StateBlocks, v: StateBlocks, a: StateBlocks, tau: StateBlocks,
+                                prescribed: ArrayLike, **options: Unpack[BlockOptions]) -> BlockMatrices: ...
 def hybrid_dynamics_derivatives(  # noqa: PLR0913 - independent options of a public call
-        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
-        f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise", dtype: Precision = "float64",
-        out: Matrices | None = None) -> HybridDerivatives:
+        model: Model, q: States, v: States, a: States, tau: States, prescribed: ArrayLike, *,
+        f_ext: Wrenches | StateBlocks | None = None, passive: bool = True, on_error: OnError = "raise",
+        dtype: Precision = "float64", out: Matrices | None = None) -> HybridDerivatives | BlockMatrices:
     """Derivatives of `hybrid_dynamics` with respect to q, v and the inputs.
 
     Parameters
@@ -294,6 +323,8 @@ def hybrid_dynamics_derivatives(  # noqa: PLR0913 - independent options of a pub
     array([[                      6.885,  -8.963],
            [-14.637, -16.107]])
     """
+    if isinstance(q, StateBlocks):
+        return with_blocks(hybrid_dynamics_derivatives, locals())
     if dtype != "float64":
         return with_number_type(hybrid_dynamics_derivatives, locals())
     if on_error != "raise":

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, Unpack, overload
 
 import numpy as np
 
@@ -18,9 +18,11 @@ from liedyn.dynamics.batching.arrays import (
     wrenches,
     wrenches_in_frame,
 )
+from liedyn.dynamics.batching.block_calls import BlockOptions, with_blocks
 from liedyn.dynamics.batching.calls import evaluate, evaluate_hybrid
 from liedyn.dynamics.batching.failed_states import handle_failed_states
 from liedyn.dynamics.batching.single_precision import with_number_type
+from liedyn.dynamics.batching.state_blocks import StateBlocks, States
 from liedyn.dynamics.constraints.constraints import constraint_wrenches
 from liedyn.dynamics.constraints.couplings import reduced_model
 from liedyn.dynamics.force_elements import element_wrenches
@@ -39,9 +41,15 @@ from liedyn.model.spatial import adjoint, symmetric_matrix
 _INVERSE_CALLS = {False: "inverse_dynamics, passive=False", True: "inverse_dynamics"}
 
 
+@overload
+def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = ...,
+                     passive: bool = ..., on_error: OnError = ..., dtype: Precision = ..., out: Array | None = ...) -> Array: ...
+@overload
+def inverse_dynamics(model: Model, q: StateBlocks, v: StateBlocks, a: StateBlocks,
+                     **options: Unpack[BlockOptions]) -> StateBlocks: ...
 def inverse_dynamics(  # noqa: PLR0913 - independent options of a public call
-        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None, passive: bool = True,
-        on_error: OnError = "raise", dtype: Precision = "float64", out: Array | None = None) -> Array:
+        model: Model, q: States, v: States, a: States, *, f_ext: Wrenches | StateBlocks | None = None, passive: bool = True,
+        on_error: OnError = "raise", dtype: Precision = "float64", out: Array | None = None) -> Array | StateBlocks:
     """Generalized forces that produce the accelerations ``a``: recursive Newton-Euler, O(n).
 
     Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``tau``.
@@ -52,7 +60,8 @@ def inverse_dynamics(  # noqa: PLR0913 - independent options of a public call
     q : (..., nq) array
         Configuration [rad | m]; ball and free joints have unit quaternions x y z w.
     v, a : (..., nv) arrays
-        Joint velocity [rad/s | m/s] and acceleration; a free joint's is its body twist [w; v] and its rate.
+        Joint velocity [rad/s | m/s] and acceleration; a free joint's is its body twist [w; v] and its rate. All arrays of states
+        may be `StateBlocks`; then the result is one, too.
     f_ext : (..., n_links, 6) array or {link name: (..., 6) array}, optional
         External wrench [m; f] [N m | N] on each link, in its "local" frame: link axes, about the link's origin.
     passive : bool
@@ -88,6 +97,8 @@ def inverse_dynamics(  # noqa: PLR0913 - independent options of a public call
     >>> ld.inverse_dynamics(model, q, v, [0.0, 1.0]).round(3)
     array([5.786, 0.724])
     """
+    if isinstance(q, StateBlocks):
+        return with_blocks(inverse_dynamics, locals())
     if dtype != "float64":
         return with_number_type(inverse_dynamics, locals())
     if f_ext is None and on_error == "raise":
@@ -264,9 +275,15 @@ _NO_PRESCRIBED_MASK = ModelValue("mask without prescribed coordinates")
 _FORWARD_CALLS = {False: "forward_dynamics, passive=False", True: "forward_dynamics"}
 
 
+@overload
+def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = ...,
+                     passive: bool = ..., on_error: OnError = ..., dtype: Precision = ..., out: Array | None = ...) -> Array: ...
+@overload
+def forward_dynamics(model: Model, q: StateBlocks, v: StateBlocks, tau: StateBlocks,
+                     **options: Unpack[BlockOptions]) -> StateBlocks: ...
 def forward_dynamics(  # noqa: PLR0913 - independent options of a public call
-        model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None, passive: bool =
-        True, on_error: OnError = "raise", dtype: Precision = "float64", out: Array | None = None) -> Array:
+        model: Model, q: States, v: States, tau: States, *, f_ext: Wrenches | StateBlocks | None = None, passive: bool = True,
+        on_error: OnError = "raise", dtype: Precision = "float64", out: Array | None = None) -> Array | StateBlocks:
     """Accelerations that the generalized forces ``tau`` produce: articulated bodies, O(n).
 
     Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``a``.
@@ -313,6 +330,8 @@ def forward_dynamics(  # noqa: PLR0913 - independent options of a public call
     >>> ld.forward_dynamics(model, q, v, tau=[0.0, 0.5], f_ext={"tip": [0, 0, 0, 1, 0, 0]}).round(3)
     array([-7.735, 16.433])
     """
+    if isinstance(q, StateBlocks):
+        return with_blocks(forward_dynamics, locals())
     if dtype != "float64":
         return with_number_type(forward_dynamics, locals())
     if f_ext is None and on_error == "raise":
@@ -334,10 +353,18 @@ def forward_dynamics(  # noqa: PLR0913 - independent options of a public call
     return copy_to_out(_evaluate_hybrid(model, _FORWARD_CALLS[bool(passive)], inputs, mask, passive, out)[0], out)
 
 
+@overload
+def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                    f_ext: Wrenches | None = ..., passive: bool = ..., on_error: OnError = ..., dtype: Precision = ...,
+                    out: tuple[Array, Array] | None = ...) -> tuple[Array, Array]: ...
+@overload
+def hybrid_dynamics(model: Model, q: StateBlocks, v: StateBlocks, a: StateBlocks, tau: StateBlocks, prescribed: ArrayLike,
+                    **options: Unpack[BlockOptions]) -> tuple[StateBlocks, StateBlocks]: ...
 def hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
-        model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
-        f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise", dtype: Precision = "float64",
-        out: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
+        model: Model, q: States, v: States, a: States, tau: States, prescribed: ArrayLike, *,
+        f_ext: Wrenches | StateBlocks | None = None, passive: bool = True, on_error: OnError = "raise",
+        dtype: Precision = "float64", out: tuple[Array, Array] | None = None) -> tuple[Array, Array] | tuple[StateBlocks,
+        StateBlocks]:
     """All accelerations and generalized forces, given one of the two for each coordinate.
 
     Parameters
@@ -380,6 +407,8 @@ def hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
     >>> a.round(3), tau.round(3)
     (array([0.   , 0.329]), array([5.233, 0.5  ]))
     """
+    if isinstance(q, StateBlocks):
+        return with_blocks(hybrid_dynamics, locals())
     if dtype != "float64":
         return with_number_type(hybrid_dynamics, locals())
     if on_error != "raise":
@@ -414,8 +443,13 @@ def _evaluate_hybrid(model: Model, key: Hashable, inputs: dict[str, Any], prescr
 
 # The mass matrix and its inverse ----------------------------------------------------------------------------------------
 
-def mass_matrix(model: Model, q: ArrayLike, *,
-                on_error: OnError = "raise", dtype: Precision = "float64", out: Array | None = None) -> Array:
+@overload
+def mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = ..., dtype: Precision = ...,
+                out: Array | None = ...) -> Array: ...
+@overload
+def mass_matrix(model: Model, q: StateBlocks, *, on_error: OnError = ..., dtype: Precision = ...) -> StateBlocks: ...
+def mass_matrix(model: Model, q: States, *,
+                on_error: OnError = "raise", dtype: Precision = "float64", out: Array | None = None) -> Array | StateBlocks:
     """Mass matrix ``M(q)``, armature on its diagonal: composite bodies, O(n depth).
 
     For a robot with loops it is the M of ``M a + b = tau + A^T lambda``, that of the open tree.
@@ -444,6 +478,8 @@ def mass_matrix(model: Model, q: ArrayLike, *,
     array([[2.647, 0.823],
            [0.823, 0.333]])
     """
+    if isinstance(q, StateBlocks):
+        return with_blocks(mass_matrix, locals())
     if dtype != "float64":
         return with_number_type(mass_matrix, locals())
     if on_error != "raise":
@@ -452,8 +488,14 @@ def mass_matrix(model: Model, q: ArrayLike, *,
     return evaluate(model, "mass_matrix", mass_matrices, mass_matrices_workspace_size, {"q": q}, (nv, nv), out=out)
 
 
-def inverse_mass_matrix(model: Model, q: ArrayLike, *,
-                        on_error: OnError = "raise", dtype: Precision = "float64", out: Array | None = None) -> Array:
+@overload
+def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = ..., dtype: Precision = ...,
+                        out: Array | None = ...) -> Array: ...
+@overload
+def inverse_mass_matrix(model: Model, q: StateBlocks, *, on_error: OnError = ..., dtype: Precision = ...) -> StateBlocks: ...
+def inverse_mass_matrix(model: Model, q: States, *,
+                        on_error: OnError = "raise", dtype: Precision = "float64",
+                        out: Array | None = None) -> Array | StateBlocks:
     """``M(q)^-1`` without forming M: O(n) a column, by articulated bodies (K1 Table 3).
 
     Parameters
@@ -481,6 +523,8 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, *,
     array([[ 1.631, -4.027],
            [-4.027, 12.945]])
     """
+    if isinstance(q, StateBlocks):
+        return with_blocks(inverse_mass_matrix, locals())
     if dtype != "float64":
         return with_number_type(inverse_mass_matrix, locals())
     if on_error != "raise":

@@ -11,7 +11,6 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.codegen.specialize import generated_batch_function, is_enabled, simd_width, specialization_of
 from liedyn.dynamics import coriolis, derivatives, dynamics, kinematics
-from liedyn.dynamics.batching.arrays import state_blocks
 from liedyn.dynamics.batching.calls import (
     Arguments,
     EntryPoint,
@@ -21,6 +20,7 @@ from liedyn.dynamics.batching.calls import (
     run_generated_batch,
     simd_thread_workspace,
 )
+from liedyn.dynamics.batching.state_blocks import state_blocks
 from liedyn.dynamics.variant_constants import (
     check_inertias,
     constants_of_robots,

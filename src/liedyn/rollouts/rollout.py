@@ -17,7 +17,7 @@ from liedyn.codegen.batch_step import DEPENDENT_EQUATIONS, METHODS, NONFINITE_EV
 from liedyn.codegen.specialize import simd_width
 from liedyn.dynamics.batching.arrays import as_array, check_out, copy_to_out
 from liedyn.dynamics.batching.calls import thread_workspace
-from liedyn.dynamics.batching.single_precision import is_single
+from liedyn.dynamics.batching.state_blocks import is_single
 from liedyn.dynamics.batching.threads import run_on_threads
 from liedyn.dynamics.manifold import coordinate_gradient, tangent_gradient
 from liedyn.dynamics.model_parameters import parameter_tangent, tangent_sizes

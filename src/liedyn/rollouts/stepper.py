@@ -10,7 +10,7 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, Mask, Method, Precision
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.batching.calls import check_configuration
-from liedyn.dynamics.batching.single_precision import is_single
+from liedyn.dynamics.batching.state_blocks import is_single
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ComputationError, LiedynWarning, ShapeError, UsageError, counted, warn
 from liedyn.immutable import same

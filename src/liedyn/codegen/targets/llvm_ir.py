@@ -545,17 +545,19 @@ def program_text(program: GeneratedProgram, simd_width: int) -> str:
 
     i64 @batch(arrays …, workspace, first, last): states first … last - 1, both multiples of `simd_width`. Arrays (N / width,
     count, width), except those with one row for all, and the workspace (`program_workspace_size` float64) are aligned to cache
-    lines. Arrays are of float64 in each precision. Those for each repetition have the numbers of the first one, then those of the
-    next. Returns OUT_OF_BOUNDS if the last trace does for some states, which does not stop the others, else OK.
+    lines. Arrays are of float64 in each precision, unless the program has `own_precision`. Those for each repetition have the
+    numbers of the first one, then those of the next. Returns OUT_OF_BOUNDS if the last trace does for some states, which does not
+    stop the others, else OK.
     """
     lines, arguments = program.traces, ", ".join(f"ptr %{x.name}" for x in program.arrays)
-    vector, memory = Vector(simd_width, lines[0].ops.single), Vector(simd_width)
+    vector = Vector(simd_width, lines[0].ops.single)
+    memory, converts = vector if program.own_precision else Vector(simd_width), vector.single and not program.own_precision
     text = _declarations(vector)
     parts = [segments(trace, late=True) for trace in lines]
     for number, trace in enumerate(lines):
         text += [x for x in _libm_declarations(trace) if x not in text]
         text += _in_place_functions(number, trace, parts[number], vector._replace(
-            converts=_converted_blocks(program, trace) if vector.single else frozenset()))
+            converts=_converted_blocks(program, trace) if converts else frozenset()))
     shared = [array for array in program.arrays if array.shared]
     for array in shared:
         text += read_row(array.name, array.size, memory, True)

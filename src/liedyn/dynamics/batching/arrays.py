@@ -10,7 +10,8 @@ from weakref import ref
 
 import numpy as np
 
-from liedyn.arrays import Array, ArrayLike, Mask, Wrenches, cache_aligned
+from liedyn.arrays import Array, ArrayLike, Mask, Wrenches
+from liedyn.dynamics.batching.state_blocks import StateBlocks
 from liedyn.errors import NameLookupError, ShapeError
 from liedyn.kernels import kinematics as kernels
 from liedyn.model.constraint_arrays import ModelConstraint
@@ -80,7 +81,8 @@ def _as_numbers(x: ArrayLike, name: str) -> Array:
         array = None
     if array is None or array.dtype.kind not in "fiub":   # strings would be parsed, imaginary parts dropped
         of = f" of {x.dtype}" if isinstance(x, np.ndarray) else ""
-        raise ShapeError(f"{name} is not an array of numbers: got {type(x).__name__}{of}")
+        hint = " (use rows: blocks.rows(); dynamics take blocks if q has them, too)" if isinstance(x, StateBlocks) else ""
+        raise ShapeError(f"{name} is not an array of numbers: got {type(x).__name__}{of}{hint}")
     values: Array = np.asarray(array, dtype=number_type(), order="C")
     return values
 
@@ -139,18 +141,6 @@ def broadcast_arrays(*named: tuple[str, Array, int]) -> tuple[tuple[int, ...], l
         rows = array if array.shape == lead + state else copied(np.broadcast_to(array, lead + state))      # writable
         out.append(np.ascontiguousarray(rows).reshape(count, prod(state)))
     return lead, out
-
-
-def state_blocks(rows: Array, width: int) -> Array:
-    """Return rows (N, n) as blocks (N / width, n, width), aligned to cache lines. The last row fills the last block."""
-    (count, n), whole = rows.shape, len(rows) // width
-    shape = -(-count // width), n, width
-    blocks: Array = cache_aligned(prod(shape), make=np.empty).reshape(shape)
-    blocks[:whole] = rows[:whole * width].reshape(whole, width, n).transpose(0, 2, 1)
-    if whole < len(blocks):
-        blocks[whole] = rows[-1][:, None]
-        blocks[whole, :, :count % width] = rows[whole * width:].T
-    return blocks
 
 
 def common_leading_axes(*named: tuple[str, Array, int], axes: str = "leading axes") -> tuple[int, ...]:

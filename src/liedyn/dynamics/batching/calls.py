@@ -270,12 +270,13 @@ def have_state_rows(rows: Sequence[Array], count: int) -> bool:
     return all(x.ndim == 2 and len(x) >= count for x in rows)
 
 
-def run_generated_batch(generated: GeneratedBatchFunction, model: Model, rows: Sequence[Array], count: int) -> bool:
+def run_generated_batch(generated: GeneratedBatchFunction, model: Model, rows: Sequence[Array], count: int,
+                        unit: int = 8) -> bool:
     """Run a generated function over a batch, on all cores. Return whether the results are valid.
 
-    rows: the arrays that are not empty.
+    rows: the arrays that are not empty, or blocks of `unit` states.
     """
-    edges = chunks(count, model.n_bodies)
+    edges = chunks(count, model.n_bodies, unit)
 
     def part(first: int, last: int) -> bool:
         return generated.run(rows, thread_workspace(generated.workspace_size), first, last)

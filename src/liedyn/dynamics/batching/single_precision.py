@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.arrays import Array, Integers, Mask, Precision
+from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.trace import SINGLE_UNIT
 from liedyn.dynamics.batching.arrays import Result, copy_to_out, single_precision, with_arrays
 from liedyn.dynamics.batching.calls import Shape, is_intercepted
 from liedyn.dynamics.batching.failed_states import STATE_ERRORS, fields, leading_axes, map_state_arrays, trailing_shape
-from liedyn.errors import ArgumentError, LiedynWarning, ModelError, warn
+from liedyn.dynamics.batching.state_blocks import is_single
+from liedyn.errors import LiedynWarning, ModelError, warn
 from liedyn.model.model import Model
 
 _Inputs = dict[str, Any]
@@ -58,17 +59,6 @@ def _with_failures(function: Callable[..., Result], model: Model, inputs: _Input
         return function(model, **double)
     _compute_again(function, model, double, result, lead, failed)
     return result
-
-
-def is_single(dtype: Precision, name: str) -> bool:
-    """Return whether the argument `dtype` of a function is float32. Raises ArgumentError if it is not float64 either."""
-    try:
-        number_type = np.dtype(dtype)
-    except TypeError:
-        number_type = np.dtype(object)
-    if number_type not in (np.float64, np.float32):
-        raise ArgumentError(f"{name}: dtype must be float64 or float32, got {dtype!r}")
-    return number_type == np.float32
 
 
 def _share_memory(out: Any, inputs: _Inputs) -> bool:

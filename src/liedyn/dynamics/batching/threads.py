@@ -119,10 +119,10 @@ def limit_threads(threads: int | None) -> Iterator[None]:
         _thread_local.max_threads = previous
 
 
-def chunks(count: int, bodies: int) -> list[int]:
-    """Return the borders of the chunks for threads. The size of each chunk but the last is a multiple of eight."""
+def chunks(count: int, bodies: int, unit: int = 8) -> list[int]:
+    """Return the borders of the chunks for threads. The size of each chunk but the last is a multiple of `unit`."""
     parts = max(1, min(cores(), getattr(_thread_local, "max_threads", None) or cores(), count * bodies // _MIN_WORK_PER_THREAD))
-    step = max(1, -(-count // (8 * parts))) * 8
+    step = max(1, -(-count // (unit * parts))) * unit
     return [*range(0, count, step), count]
 
 
