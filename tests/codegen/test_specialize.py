@@ -129,7 +129,7 @@ def by_lines(monkeypatch):
 def test_batches_go_in_parts_and_shapes(by_lines, monkeypatch):
     model = fresh("every kind")
     q, v, _, tau, _ = given(model, 101)
-    monkeypatch.setattr("liedyn.dynamics.batching.calls.chunks", lambda count, bodies: [0, 40, 80, count])
+    monkeypatch.setattr("liedyn.dynamics.batching.calls.chunks", lambda count, *_: [0, 40, 80, count])
     found = ld.forward_dynamics(model, q, v, tau)
     folded = ld.forward_dynamics(model, *(x[:100].reshape(4, 25, -1) for x in (q, v, tau)))
     each = np.array([ld.forward_dynamics(model, *(x[k] for x in (q, v, tau))) for k in range(101)])

@@ -226,7 +226,7 @@ def test_other_numbers_of_other_constants_use_other_code(names):
 def test_threads_and_remainders(monkeypatch):
     """Gravity forces are linear in gravity. Three threads compute blocks of eight of 1003 robots."""
     monkeypatch.setenv("LIEDYN_CODE", "auto")
-    monkeypatch.setattr(calls, "chunks", lambda count, bodies: [0, 8, 504, count])
+    monkeypatch.setattr(calls, "chunks", lambda count, *_: [0, 8, 504, count])
     model, (q, *_) = model_of("universal"), state(model_of("universal"), 2, (1003,))
     g = np.linspace(1.0, 2.0, len(q))
     robots = [model.with_changes(gravity=[0.0, 0.0, x]) for x in g]
