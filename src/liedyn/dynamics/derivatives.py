@@ -197,7 +197,7 @@ def inverse_dynamics_derivatives(  # noqa: PLR0913 - independent options of a pu
     array([[18.938,  4.367],
            [ 4.88 ,  5.371]])
     """
-    if isinstance(q, StateBlocks):
+    if type(q) is StateBlocks:
         return with_blocks(inverse_dynamics_derivatives, locals())
     if dtype != "float64":
         return with_number_type(inverse_dynamics_derivatives, locals())
@@ -263,7 +263,7 @@ def forward_dynamics_derivatives(  # noqa: PLR0913 - independent options of a pu
     array([[-11.227,  10.552],
            [ 13.09 , -39.625]])
     """
-    if isinstance(q, StateBlocks):
+    if type(q) is StateBlocks:
         return with_blocks(forward_dynamics_derivatives, locals())
     if dtype != "float64":
         return with_number_type(forward_dynamics_derivatives, locals())
@@ -323,7 +323,7 @@ def hybrid_dynamics_derivatives(  # noqa: PLR0913 - independent options of a pub
     array([[                      6.885,  -8.963],
            [-14.637, -16.107]])
     """
-    if isinstance(q, StateBlocks):
+    if type(q) is StateBlocks:
         return with_blocks(hybrid_dynamics_derivatives, locals())
     if dtype != "float64":
         return with_number_type(hybrid_dynamics_derivatives, locals())

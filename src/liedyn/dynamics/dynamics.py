@@ -97,7 +97,7 @@ def inverse_dynamics(  # noqa: PLR0913 - independent options of a public call
     >>> ld.inverse_dynamics(model, q, v, [0.0, 1.0]).round(3)
     array([5.786, 0.724])
     """
-    if isinstance(q, StateBlocks):
+    if type(q) is StateBlocks:
         return with_blocks(inverse_dynamics, locals())
     if dtype != "float64":
         return with_number_type(inverse_dynamics, locals())
@@ -330,7 +330,7 @@ def forward_dynamics(  # noqa: PLR0913 - independent options of a public call
     >>> ld.forward_dynamics(model, q, v, tau=[0.0, 0.5], f_ext={"tip": [0, 0, 0, 1, 0, 0]}).round(3)
     array([-7.735, 16.433])
     """
-    if isinstance(q, StateBlocks):
+    if type(q) is StateBlocks:
         return with_blocks(forward_dynamics, locals())
     if dtype != "float64":
         return with_number_type(forward_dynamics, locals())
@@ -407,7 +407,7 @@ def hybrid_dynamics(  # noqa: PLR0913 - independent options of a public call
     >>> a.round(3), tau.round(3)
     (array([0.   , 0.329]), array([5.233, 0.5  ]))
     """
-    if isinstance(q, StateBlocks):
+    if type(q) is StateBlocks:
         return with_blocks(hybrid_dynamics, locals())
     if dtype != "float64":
         return with_number_type(hybrid_dynamics, locals())
@@ -478,7 +478,7 @@ def mass_matrix(model: Model, q: States, *,
     array([[2.647, 0.823],
            [0.823, 0.333]])
     """
-    if isinstance(q, StateBlocks):
+    if type(q) is StateBlocks:
         return with_blocks(mass_matrix, locals())
     if dtype != "float64":
         return with_number_type(mass_matrix, locals())
@@ -523,7 +523,7 @@ def inverse_mass_matrix(model: Model, q: States, *,
     array([[ 1.631, -4.027],
            [-4.027, 12.945]])
     """
-    if isinstance(q, StateBlocks):
+    if type(q) is StateBlocks:
         return with_blocks(inverse_mass_matrix, locals())
     if dtype != "float64":
         return with_number_type(inverse_mass_matrix, locals())

@@ -11,7 +11,7 @@ from liedyn.arrays import Array, Method
 from liedyn.codegen.batch_step import trace_step
 from liedyn.codegen.targets.device_kernels import DeviceResult
 from liedyn.codegen.trace import GeneratedProgram
-from liedyn.dynamics.batching.single_precision import is_single
+from liedyn.dynamics.batching.state_blocks import is_single
 from liedyn.dynamics.constraints.couplings import follow_couplings_unchecked, reduced_model
 from liedyn.errors import ShapeError, UsageError
 from liedyn.interop.device_drivers import CudaDriver, DeviceInput, Driver, OpenClDriver

@@ -44,8 +44,8 @@ class BlockOptions(TypedDict, total=False):
 def with_blocks(function: Callable[..., _Result], inputs: _Inputs) -> _Result:
     """Return the result of a function of `StateBlocks` as blocks; several results in a tuple.
 
-    inputs: all arguments by name, that is its locals() at its first line. Robots with couplings and batches with states that
-    do not pass the checks of generated code are computed by rows, which also raises the errors.
+    inputs: all arguments by name, that is its locals() at its first line. Robots with loops or couplings
+    and batches with states that do not pass the checks of generated code are computed by rows, which also raises the errors.
     """
     model, name, out = inputs["model"], function.__name__, inputs.get("out")
     inputs = {key: x for key, x in inputs.items() if key not in ("model", "out")}
