@@ -10,13 +10,14 @@ import pytest
 
 import liedyn as ld
 from command_line import run
-from liedyn.cli.robot_commands import FORMULAS, FUNCTIONS
+from liedyn.cli.robot_commands import FUNCTIONS
 from liedyn.codegen.targets.c99 import comment, identifier
 from liedyn.codegen.tracer import NotTraceableError
-from liedyn.interop import c_files, scenario_step, traced_functions
+from liedyn.interop import scenario_step, traced_functions
 from liedyn.interop.c_files import write_export, write_step_export
 from liedyn.interop.wasm_files import write_wasm_step_export
 from other_units import in_units
+from traced_cases import function_options
 from zoo import model_of
 
 ROOT = Path(__file__).parents[2]
@@ -37,8 +38,10 @@ def ran(folder: Path, name: str) -> subprocess.CompletedProcess:
 
 
 SHORT_FUNCTIONS = ("bias_force", "gravity_force", "link_pose", "jacobian")    # of one robot with every kind of joint
+OF_ALL_KINDS = (*SHORT_FUNCTIONS, "inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix",
+                "inverse_dynamics_derivatives", "forward_dynamics_derivatives")
 CASES = [(name, function, single) for single in (False, True) for name in (KINDS_AS_FLOAT if single else KINDS)
-         for function in FUNCTIONS if (function not in SHORT_FUNCTIONS or name == KINDS[-1])
+         for function in OF_ALL_KINDS if (function not in SHORT_FUNCTIONS or name == KINDS[-1])
          and not (single and name == KINDS[-1] and "derivatives" in function)]           # long: those of small robots do
 
 
@@ -47,7 +50,7 @@ def test_compiled_functions_give_what_liedyn_gives(name, function, single, tmp_p
     """The program's bound, 1e-9 or 1e-3 of the maximum, is loose, since robots may be badly conditioned."""
     model = model_of(name)
     of_link = {"link": model.link_names[-1]} if function in ("link_pose", "jacobian") else {}
-    write_export(model, function, tmp_path / "f.c", single=single, with_test=True, **of_link)
+    write_export(model, function, tmp_path / "f.c", dtype="float32" if single else "float64", with_test=True, **of_link)
     done = ran(tmp_path, "f")
     assert done.returncode == 0, done.stdout
     error = float(done.stdout.rpartition(":")[2])
@@ -55,6 +58,18 @@ def test_compiled_functions_give_what_liedyn_gives(name, function, single, tmp_p
     twice = "derivatives" in function                          # conditioned by M twice, whose number is 4e3 for `screws`
     bound = (1e-3 if twice else 1e-4) if single else 1e-11 if twice else 1e-12
     assert worst(what, error, name) < bound
+
+
+@pytest.mark.parametrize("function", ["hybrid_dynamics", "hybrid_dynamics_derivatives", "regressor", "energy", "integrate",
+                                      "link_acceleration", "constraint_jacobian", "constraint_bias"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_other_functions_of_small_robots(function, dtype, tmp_path, worst):
+    model = ld.load(ROOT / f"robots/{'four_bar' if 'constraint' in function else 'double_pendulum'}.yaml")
+    write_export(model, function, tmp_path / "f.c", dtype=dtype, with_test=True, **function_options(model, function))
+    done = ran(tmp_path, "f")
+    assert done.returncode == 0, done.stdout
+    assert worst(f"C, {dtype}: other functions", float(done.stdout.rpartition(":")[2]), function) < (
+        1e-13 if dtype == "float64" else 1e-5)
 
 
 @pytest.mark.parametrize("frame", ["local", "local_world_aligned", "world"])
@@ -72,14 +87,22 @@ def test_a_jacobian_of_a_loop_is_that_of_python(frame, tmp_path, monkeypatch):
 
 def test_gravity_and_pose_take_the_configuration_only(tmp_path):
     model = model_of("ball")
-    for function, link, output in (("gravity_force", None, f"tau[{model.nv}]"), ("link_pose", model.link_names[0], "T[16]")):
+    for function, link, output in (("gravity_force", None, f"g[{model.nv}]"), ("link_pose", model.link_names[0], "T[16]")):
         write_export(model, function, tmp_path / "f.c", link=link, force=True)
         assert f"int f(const double q[{model.nq}], double {output});" in (tmp_path / "f.h").read_text()
 
 
+def test_options_are_those_of_the_function(tmp_path):
+    model = model_of("ball")
+    for options, error, message in (({"passive": "no"}, ld.ArgumentError, "passive must be True or False, got 'no'"),
+                                    ({"dtype": "int8"}, ld.ArgumentError, "dtype must be float64 or float32, got 'int8'"),
+                                    ({"linc": "a"}, ld.UsageError, "forward_dynamics has no option linc")):
+        with pytest.raises(error, match=message):
+            write_export(model, "forward_dynamics", tmp_path / "f.c", **options)
+
+
 def test_the_command_offers_what_can_be_written():
-    assert set(FUNCTIONS) == set(c_files.FUNCTIONS)
-    assert {*FUNCTIONS, *FORMULAS} == traced_functions.FUNCTIONS.keys() - {"hybrid_dynamics", "integrate", "difference"}
+    assert list(FUNCTIONS) == list(traced_functions.FUNCTIONS)
 
 
 def test_a_robot_without_moving_joint_has_no_function(tmp_path, monkeypatch):
@@ -141,7 +164,15 @@ def test_export_names_files_and_says_what_they_hold(tmp_path, monkeypatch):
     (["robots/panda.yaml", "-o", "7-arm.c"], 2, "7-arm.c is not the name of a C file"),
     (["robots/panda.yaml", "--function", "energies"], 2, "'energies' is not one of"),
     (["robots/four_bar.yaml"], 3, "forward_dynamics does not account for the constraints of robot four_bar"),
-    (["robots/panda.yaml", "-o", "double.c"], 2, "the function would have the name double, which C uses"),
+    (["robots/panda.yaml", "-o", "double.c"], 2, "the function would have the name double, which C or an array uses"),
+    (["robots/panda.yaml", "-o", "tau.c"], 2, "the function would have the name tau, which C or an array uses"),
+    (["robots/panda.yaml", "--function", "hybrid_dynamics"], 2, "hybrid_dynamics needs prescribed"),
+    (["robots/panda.yaml", "--function", "hybrid_dynamics", "-p", "panda_joint9"], 2,
+     "no moving joint matches 'panda_joint9'"),
+    (["robots/panda.yaml", "-p", "panda_joint1"], 2, "forward_dynamics has no option prescribed"),
+    (["robots/panda.yaml", "--function", "constraint_jacobian"], 3, "no constraints"),
+    (["robots/panda.yaml", "--to", "ptx", "--gpu", "hopper"], 2,
+     "expected the name of an architecture such as sm_80, got 'hopper'"),
     (["robots/panda.yaml", "--function", "jacobian"], 2, "jacobian needs the name of a link"),
     (["robots/panda.yaml", "--function", "jacobian", "--link", "panda_hnd"], 3, "no link 'panda_hnd'; did you mean 'panda_hand'"),
     (["robots/panda.yaml", "--function", "link_pose", "--link", "panda_hand", "--frame", "world"], 2,
@@ -185,6 +216,21 @@ def test_compiled_steps_equal_a_run_of_the_scenario(name, tmp_path, worst):
     assert worst("C: 1,000 steps of a scenario", float(done.stdout.rpartition(":")[2]), name) < 1e-12
 
 
+@pytest.mark.parametrize("name", ["arm with pd", "hybrid panda", "sampled controller"])
+def test_compiled_steps_in_single_precision(name, tmp_path, worst):
+    """Over 1,000 steps. Curves, a controller that samples with a delay, and switching times, which stay on their side.
+
+    A controller rounds measured positions that differ in the seventh digit to other multiples of a resolution.
+    """
+    scenario, overrides = SCENARIOS[name]
+    write_step_export(ROOT / scenario, tmp_path / "f.c", overrides=overrides, with_test=True, dtype="float32")
+    assert "const float" in (tmp_path / "f.h").read_text() and "double q[" not in (tmp_path / "f.c").read_text()
+    done = ran(tmp_path, "f")
+    assert done.returncode == 0, done.stdout
+    assert worst("C, float: 1,000 steps of a scenario", float(done.stdout.rpartition(":")[2]), name) < (
+        1e-3 if name == "sampled controller" else 1e-5)
+
+
 @pytest.mark.parametrize("scenario, overrides, message", [
     ("double_pendulum_dop853", (), "cannot contain the integrator DOP853"),
     ("stick_slip", (RK4,), "cannot contain rigid friction of"),
@@ -220,16 +266,18 @@ def test_a_law_that_cannot_be_traced_is_an_error(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("arguments, message", [
     (["configs/panda_hybrid.yaml", "--function", "jacobian"], "--function applies to functions of a robot file"),
-    (["configs/panda_hybrid.yaml", "--float"], "--float applies to functions of a robot file"),
+    (["configs/panda_hybrid.yaml", "-p", "panda_joint1"], "--prescribed applies to functions of a robot file"),
     (["robots/panda.yaml", "-S", "duration=1"], "-S applies to scenarios, and this is a robot file"),
-    (["robots/panda.yaml", "--to", "wasm", "--float"], "--float applies to C"),
+    (["robots/panda.yaml", "--to", "casadi", "--dtype", "float32"], "--dtype float32 applies to C, WebAssembly, OpenCL, PTX"),
+    (["robots/panda.yaml", "--to", "opencl", "--gpu", "sm_90"], "--gpu applies to PTX"),
+    (["robots/panda.yaml", "--dtype", "float16"], "'float16' is not one of 'float64', 'float32'"),
+    (["robots/panda.yaml", "--to", "opencl", "-o", "fd.c"], "fd.c is not the name of a kernel file"),
     (["configs/panda_hybrid.yaml", "--to", "wasm", "--with-test"], "--with-test applies to C"),
     (["robots/panda.yaml", "--to", "wasm", "-o", "fd.c"], "fd.c is not the name of a WebAssembly file"),
-    (["robots/panda.yaml", "--to", "lua"], "'lua' is not one of 'c', 'wasm', 'latex', 'casadi'"),
-    (["robots/panda.yaml", "--to", "latex", "--float"], "--float applies to C"),
+    (["robots/panda.yaml", "--to", "lua"], "'lua' is not one of 'c', 'wasm', 'opencl', 'ptx', 'casadi', 'latex'"),
+    (["configs/panda_hybrid.yaml", "--to", "ptx"], "--to ptx applies to functions of a robot file"),
     (["configs/panda_hybrid.yaml", "--to", "latex"], "--to latex applies to functions of a robot file"),
-    (["robots/panda.yaml", "--function", "energy"], "--function energy applies to LaTeX and CasADi"),
-    (["robots/panda.yaml", "--to", "wasm", "--parameter", "mass.panda_hand"], "--parameter applies to LaTeX and CasADi"),
+    (["robots/panda.yaml", "--to", "wasm", "--parameter", "mass.panda_hand"], "--parameter applies to CasADi, LaTeX"),
     (["robots/panda.yaml", "--to", "latex", "-o", "f.c"], "f.c is not the name of a LaTeX file"),
     (["robots/panda.yaml", "--to", "casadi", "--parameter", "mass.panda_hand=m"], "expected the name alone"),
 ])

@@ -6,8 +6,8 @@ import pytest
 
 import liedyn as ld
 from command_line import script_of
-from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.interop.traced_functions import FUNCTIONS
+from traced_cases import expected_of, function_options, inputs_of, robot_of
 from zoo import model_of, state
 
 casadi = pytest.importorskip("casadi")
@@ -21,26 +21,14 @@ def robot(name):
     return ld.load(ROBOTS[name]) if name in ROBOTS else model_of(name)
 
 
-def function_options(model, name) -> dict:
-    options = {"link": model.link_names[-1], "frame": "world", "prescribed": np.arange(model.nv) % 2 == 0}
-    return {option: options[option] for option in FUNCTIONS[name].options if option in options}
-
-
 @pytest.mark.parametrize(("name", "function"), CASES)
 def test_values_are_those_of_the_package(name, function, worst):
-    model, traced = robot(name), FUNCTIONS[function]
-    q, v, a, tau = (x[0] for x in state(model, 2, (1,)))
-    if model.nc:
-        q, v, a = follow_couplings(model, q, v, a)
-    inputs = [{"q": q, "v": v, "a": a, "tau": tau, "x": v, "q0": q, "q1": ld.integrate(model, q, v)}[name]
-              for name in traced.inputs]
-    options = function_options(model, function)
+    model, traced = robot(name) if name in ROBOTS else robot_of(function, name), FUNCTIONS[function]
+    inputs, options = inputs_of(model, function), function_options(model, function)
     f = ld.casadi_function(model, function, **options)
     assert f.name_in() == [*traced.inputs] and f.name_out() == [result.name for result in traced.results]
-    arguments = [options.pop("prescribed")] if "prescribed" in options else []
-    expected = traced.compute(model, *inputs, *arguments, **options)
-    expected = expected if isinstance(expected, tuple) else (expected,)
-    for found, x in zip(f.call([casadi.DM(x) for x in inputs]), expected, strict=True):
+    expected = expected_of(model, function, inputs, options)
+    for found, x in zip(f.call([casadi.DM(x) for x in inputs.values()]), expected, strict=True):
         x = np.asarray(x)
         shape = (len(x), x.size // len(x)) if x.ndim else (1, 1)
         assert found.shape == shape

@@ -9,6 +9,7 @@ from liedyn.interop.robot_parameters import RobotParameters
 from liedyn.interop.traced_functions import FUNCTIONS
 from liedyn.interop.trigonometric_polynomials import TrigonometricPolynomial, UnsupportedOperationError, fraction
 from liedyn.joints.joint_model import tree_views
+from traced_cases import OF_LOOPS
 from zoo import model_of, state
 
 sympy = pytest.importorskip("sympy")
@@ -16,7 +17,7 @@ sympy = pytest.importorskip("sympy")
 ARM = {"mass.upper": "m1", "mass.lower": "m2", "com.upper.z": "-c1", "com.lower.z": "-c2", "inertia.upper.yy": "J1",
        "inertia.lower.yy": "J2", "origin.elbow.vz": "1 - l1", "gravity.z": "-g"}
 QUOTIENTS = ("forward_dynamics", "hybrid_dynamics", "inverse_mass_matrix", "forward_dynamics_derivatives", "centre_of_mass",
-             "difference")
+             "difference", "hybrid_dynamics_derivatives", *OF_LOOPS)
 
 
 @pytest.fixture(scope="module")

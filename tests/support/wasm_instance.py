@@ -13,10 +13,10 @@ class WasmInstance:
     """Arrays of a module by name, and its functions as methods: run(name) -> code."""
 
     def __init__(self, module):
-        self.module, self._store = module, wasmtime.Store()
+        self.module, self._store, self._dtype = module, wasmtime.Store(), np.dtype(f"f{module.number_type.size}")
         compiled = wasmtime.Module(self._store.engine, module.content)
-        f64 = wasmtime.ValType.f64()
-        imports = [wasmtime.Func(self._store, wasmtime.FuncType([f64] * (2 if each.name in TWO else 1), [f64]),
+        number = wasmtime.ValType.f64() if module.number_type.size == 8 else wasmtime.ValType.f32()
+        imports = [wasmtime.Func(self._store, wasmtime.FuncType([number] * (2 if each.name in TWO else 1), [number]),
                                  getattr(math, each.name)) for each in compiled.imports]
         self._exports = wasmtime.Instance(self._store, compiled, imports).exports(self._store)
         self._memory = self._exports[MEMORY]
@@ -25,8 +25,8 @@ class WasmInstance:
         return self._exports[name](self._store)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        at, size = self.module.places[name], 8 * self.module.sizes[name]
-        return np.frombuffer(self._memory.read(self._store, at, at + size))
+        at, size = self.module.places[name], self.module.number_type.size * self.module.sizes[name]
+        return np.frombuffer(self._memory.read(self._store, at, at + size), self._dtype)
 
     def __setitem__(self, name: str, values) -> None:
-        self._memory.write(self._store, np.asarray(values, dtype=float).tobytes(), self.module.places[name])
+        self._memory.write(self._store, np.asarray(values, dtype=self._dtype).tobytes(), self.module.places[name])

@@ -273,46 +273,56 @@ def _convert_trajectory(source: str, output: str, robot: str | None, columns: st
 
 # export -----------------------------------------------------------------------------------------------------------------
 
-# the names of `interop.c_files.FUNCTIONS`, whose module imports Numba
-FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "bias_force", "gravity_force",
-             "link_pose", "jacobian", "inverse_dynamics_derivatives", "forward_dynamics_derivatives")
-# of `interop.traced_functions.FUNCTIONS`, without those that need a mask or two configurations
-FORMULAS = ("coriolis_matrix", "christoffel_symbols", "regressor", "energy", "centre_of_mass", "jacobian_derivative")
+# the names of `interop.traced_functions.FUNCTIONS`, whose module imports Numba
+FUNCTIONS = (
+    "inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "mass_matrix", "inverse_mass_matrix", "bias_force",
+    "gravity_force", "coriolis_matrix", "christoffel_symbols", "slotine_li_inverse_dynamics", "regressor",
+    "slotine_li_regressor", "energy",
+    "momentum", "centre_of_mass", "integrate", "difference", "d_integrate", "d_difference", "link_pose", "link_twist",
+    "link_acceleration", "jacobian", "jacobian_derivative", "inverse_dynamics_derivatives", "forward_dynamics_derivatives",
+    "hybrid_dynamics_derivatives", "constraint_residual", "constraint_velocity", "constraint_bias", "constraint_jacobian")
+_TARGETS = {"c": "C", "wasm": "WebAssembly", "opencl": "OpenCL", "ptx": "PTX", "casadi": "CasADi", "latex": "LaTeX"}
+_FORMULAS, _STEPS, _KERNELS = ("casadi", "latex"), ("c", "wasm"), ("opencl", "ptx")
 
 
 @click.command(short_help="Write dynamics of a robot as code or formulas, or a step of a scenario as code.")
 @click.argument("robot", metavar="ROBOT_OR_SCENARIO", type=FILE)
-@click.option("--function", type=click.Choice((*FUNCTIONS, *FORMULAS)), metavar="NAME",
-              help=f"Function of a robot to write: {', '.join(FUNCTIONS)}; as formulas also {', '.join(FORMULAS)}.  "
-              "[default: forward_dynamics]")
-@click.option("--to", "target", type=click.Choice(["c", "wasm", "latex", "casadi"]), default="c", show_default=True,
-              help="c: C99 and a header. wasm: a WebAssembly module, a wrapper in JavaScript and its types. latex: equations. "
-              "casadi: a file for casadi.Function.load.")
+@click.option("--function", type=click.Choice(FUNCTIONS), metavar="NAME",
+              help=f"Function of a robot to write: {', '.join(FUNCTIONS)}.  [default: forward_dynamics]")
+@click.option("--to", "target", type=click.Choice([*_TARGETS]), default="c", show_default=True,
+              help="c: C99 and a header. wasm: a WebAssembly module, a wrapper in JavaScript and its types. opencl: a kernel in "
+              "OpenCL C. ptx: a kernel for GPUs by NVIDIA. casadi: a file for casadi.Function.load. latex: equations.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE",
-              help="FILE.c, FILE.wasm, FILE.tex or FILE.casadi to write; other files are next to it. Default: ROBOT_FUNCTION or "
+              help="FILE.c, .wasm, .cl, .ptx, .casadi or .tex to write; other files are next to it. Default: ROBOT_FUNCTION or "
               "SCENARIO in the current folder.")
+@click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True,
+              help="Numbers of C, WebAssembly, OpenCL and PTX. float32: single precision.")
 @click.option("--parameter", "parameters", multiple=True, metavar="NAME[=EXPRESSION]",
               help="Parameter of the robot that is a symbol, such as mass.upper=m1; for latex and casadi. Repeatable.")
-@click.option("--link", metavar="LINK", help="Link for link_pose and jacobian.")
+@click.option("--link", metavar="LINK", help="Link whose pose, twist, acceleration or Jacobian is computed.")
 @click.option("--frame", type=click.Choice(["local", "local_world_aligned", "world"]),
-              help="Frame for jacobian, as in ld.jacobian.  [default: local]")
+              help="Frame of twists, accelerations and Jacobians, as in ld.jacobian.  [default: local]")
+@click.option("-p", "--prescribed", multiple=True, metavar="PATTERN",
+              help="For hybrid dynamics: joints whose acceleration is prescribed, a name or a pattern; may be repeated.")
 @click.option("--no-passive", is_flag=True, help="Omit joint springs, damping and friction.")
-@click.option("--float", "single", is_flag=True, help="Use single precision.")
+@click.option("--gpu", "processor", metavar="ARCHITECTURE", help="For ptx: the oldest GPU that runs the kernel, such as sm_90.  "
+              "[default: sm_80]")
 @click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state, or 1,000 steps, with "
               "liedyn's result.")
 @override_option()
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
-def export(robot: str, function: str | None, target: str, output: str | None, link: str | None,       # noqa: PLR0913
-           parameters: tuple[str, ...], frame: Frame | None, no_passive: bool, single: bool, with_test: bool,
-           overrides: tuple[str, ...], base: Base | None, ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool,
-           as_json: bool, console: Console) -> None:
-    """Write a function of a robot's dynamics or kinematics, or a whole step of a scenario, as C99 or WebAssembly.
+def export(robot: str, function: str | None, target: str, output: str | None, dtype: Any, link: str | None,       # noqa: PLR0913
+           parameters: tuple[str, ...], frame: Frame | None, prescribed: tuple[str, ...], no_passive: bool,
+           processor: str | None, with_test: bool, overrides: tuple[str, ...], base: Base | None, ignore_mimic: bool,
+           reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
+    """Write a function of a robot's dynamics or kinematics, or a whole step of a scenario, as code.
 
-    Functions are also written as formulas in LaTeX, and for CasADi.
+    Functions are C99, WebAssembly, kernels for GPUs in OpenCL C or PTX, functions of CasADi, or equations in LaTeX. Steps are C99
+    or WebAssembly.
 
     In C, a function has no loops, allocates no memory, and needs only <math.h>. A step contains the integrator rk4, contacts,
     constraints, motors, control laws and signals of the scenario; a sampled controller is a separate function. Comments list the
-    order and the units of the arrays.
+    order and the units of the arrays, and how kernels are launched.
 
     \b
     Examples:
@@ -321,8 +331,14 @@ def export(robot: str, function: str | None, target: str, output: str | None, li
           # writes panda_fd.c, panda_fd.h
       liedyn export robots/panda.yaml --function jacobian \\
           --link panda_hand --frame local_world_aligned
-      liedyn export robots/ur5.yaml --function inverse_dynamics --float \\
-          --with-test
+      liedyn export robots/ur5.yaml --function inverse_dynamics \\
+          --dtype float32 --with-test
+      liedyn export robots/panda.yaml --function hybrid_dynamics \\
+          --prescribed 'panda_joint[1-4]'
+      liedyn export robots/panda.yaml --to opencl --dtype float32
+          # writes panda_forward_dynamics.cl
+      liedyn export robots/panda.yaml --to ptx --gpu sm_90
+          # writes panda_forward_dynamics.ptx
       liedyn export configs/panda_hybrid.yaml --with-test
           # writes panda_hybrid.c, panda_hybrid.h, panda_hybrid_test.c
       liedyn export configs/panda_hybrid.yaml --to wasm
@@ -333,40 +349,43 @@ def export(robot: str, function: str | None, target: str, output: str | None, li
     from liedyn.io.scenarios.scenario_file import describes_robot
 
     of_robot = describes_robot(robot)
-    of_functions = (("--function", function), ("--link", link), ("--frame", frame), ("--no-passive", no_passive),
-                    ("--float", single), ("--parameter", parameters))
+    of_functions = (("--function", function), ("--link", link), ("--frame", frame), ("--prescribed", prescribed),
+                    ("--no-passive", no_passive), ("--parameter", parameters))
     if option := next((option for option, value in of_functions if value and not of_robot), None):
         raise click.UsageError(f"{option} applies to functions of a robot file, and this is a scenario.")
-    as_formulas = target in ("latex", "casadi")
-    _check_target(target, (("--float", single, ("c",)), ("--with-test", with_test, ("c",)),
-                           ("--parameter", parameters, ("latex", "casadi")),
-                           (f"--function {function}", function in FORMULAS, ("latex", "casadi"))))
-    if as_formulas and not of_robot:
+    _check_target(target, (("--dtype float32", dtype == "float32", (*_STEPS, *_KERNELS)), ("--with-test", with_test, ("c",)),
+                           ("--parameter", parameters, _FORMULAS), ("--gpu", processor, ("ptx",))))
+    if target not in _STEPS and not of_robot:
         raise click.UsageError(f"--to {target} applies to functions of a robot file, and this is a scenario.")
     if of_robot and overrides:
         raise click.UsageError("-S applies to scenarios, and this is a robot file.")
     from liedyn.interop.c_files import write_export, write_step_export
+    from liedyn.interop.device_files import write_device_export
     from liedyn.interop.formula_files import write_formulas
     from liedyn.interop.wasm_files import write_wasm_export, write_wasm_step_export
     from liedyn.robot_files import read_model
+    from liedyn.simulation.name_binding import joint_coordinates
 
     path, in_c = Path(output) if output else None, target == "c"
     written: Any
     if of_robot:
         model = read_model(robot, base=base, strict=strict, ignore_mimic=ignore_mimic, **reading)
         console.robot(model)
-        write: Any = (partial(write_export, single=single, with_test=with_test) if in_c else
-                      partial(write_formulas, to=target, parameters=parameters) if as_formulas else write_wasm_export)
+        write: Any = (partial(write_export, dtype=dtype, with_test=with_test) if in_c else
+                      partial(write_formulas, to=target, parameters=parameters) if target in _FORMULAS else
+                      partial(write_device_export, to=target, dtype=dtype, processor=processor) if target in _KERNELS else
+                      partial(write_wasm_export, dtype=dtype))
+        options = {"link": link, "frame": frame, "passive": False if no_passive else None,
+                   "prescribed": joint_coordinates(model, prescribed) if prescribed else None}
         with console.progress.stage("writing the function"):
-            written, paths = write(model, function or "forward_dynamics", path, link=link, frame=frame,
-                                   passive=False if no_passive else None, force=force)
+            written, paths = write(model, function or "forward_dynamics", path, force=force, **options)
         report = {"function": written.name, "equations" if target == "latex" else "operations": written.size}
     else:
         overrides = (*overrides, *reading_overrides(reading), *((IGNORE_MIMIC,) if ignore_mimic else ()),
                      *((f"base={base}",) if base else ()))
         write = partial(write_step_export, with_test=with_test) if in_c else write_wasm_step_export
         with console.progress.stage("writing the step"):
-            written, paths = write(robot, path, overrides=overrides, strict=strict, force=force)
+            written, paths = write(robot, path, overrides=overrides, dtype=dtype, strict=strict, force=force)
         console.warn(*written.warnings)
         report = {"function": f"{written.name}_step", "operations": written.size,
                   "warnings": [warning.to_dict() for warning in written.warnings]}
@@ -377,10 +396,9 @@ def export(robot: str, function: str | None, target: str, output: str | None, li
 
 def _check_target(target: str, options: Iterable[tuple[str, Any, tuple[str, ...]]]) -> None:
     """Raise UsageError for an option that does not belong to the target. options: name, value, targets."""
-    labels = {"c": "C", "latex": "LaTeX", "casadi": "CasADi"}
     for option, value, targets in options:
         if value and target not in targets:
-            raise click.UsageError(f"{option} applies to {' and '.join(labels[x] for x in targets)}.")
+            raise click.UsageError(f"{option} applies to {', '.join(_TARGETS[x] for x in targets)}.")
 
 
 # move -------------------------------------------------------------------------------------------------------------------

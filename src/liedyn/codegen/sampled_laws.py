@@ -13,9 +13,6 @@ from liedyn.codegen.tracer import absolute, object_array, where_less, zeros
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
 from liedyn.kernels.simulation.signals import TORQUE
 
-_ROUND = 1.5 * 2.0**52                    # x + _ROUND - _ROUND is the whole number nearest to x
-_EPS = np.finfo(float).eps
-
 
 def trace_sample(tables: ScenarioTables, controlled: np.ndarray, limit: np.ndarray, resolution: tuple[np.ndarray, ...],
                  interval: float) -> Trace:
@@ -91,4 +88,6 @@ def quantized(x, resolution: float):
     """Return x rounded to a multiple of the resolution, or x where that is 0 or less than the spacing of floats."""
     if not resolution or isinstance(x, float):
         return x
-    return where_less(absolute(x) * _EPS, resolution, (x / resolution + _ROUND - _ROUND) * resolution, x)
+    eps = float(np.finfo(np.float32 if x.ops.single else np.float64).eps)
+    up = 1.5 / eps                                         # x + up - up is the whole number nearest to x
+    return where_less(absolute(x) * eps, resolution, (x / resolution + up - up) * resolution, x)

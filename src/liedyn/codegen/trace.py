@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import math
 import types
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -511,6 +512,12 @@ STATUS = "status"                       # array with one number for each state: 
 def single_bound(bound: float) -> float:
     """Return a bound of a trace for single precision."""
     return SINGLE_NORMAL if 0.0 < bound < SINGLE_NORMAL else max(bound, SINGLE_UNIT)
+
+
+def single_constant(x: float) -> float:
+    """Return a constant rounded to float32. Thresholds next to zero stay positive."""
+    with np.errstate(over="ignore"):
+        return math.copysign(max(abs(float(np.float32(x))), SINGLE_NORMAL if x else 0.0), x)
 
 
 def _with_status(trace: Trace) -> Trace:

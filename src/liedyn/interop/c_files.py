@@ -3,69 +3,48 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from liedyn.arrays import Array, Frame
+from liedyn.arrays import Array, Precision
 from liedyn.codegen.targets.c99 import RESERVED, CFunction, identifier
+from liedyn.dynamics.batching.single_precision import is_single
 from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.dynamics.manifold import random_configuration
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ScenarioError, UsageError, warn
 from liedyn.interop.c_step import CStep
+from liedyn.interop.function_comments import QUANTITIES, array_comments, function_comment
 from liedyn.interop.scenario_step import scenario_step
 from liedyn.interop.traced_functions import FunctionTrace, trace_function
 from liedyn.io.atomic_output import check_output, open_output, path_part, stem_of
 from liedyn.io.yaml_values import Overrides, override_texts
+from liedyn.model.constraint_arrays import residual_weights
 from liedyn.model.model import Model
 from liedyn.public_calls import explained
 from liedyn.simulation.preparation import prepare
 from liedyn.simulation.run import SilentProgress, simulate_prepared
 
-Units = dict[str, Array]                     # characteristic sizes of q, v, a, tau and of twists
-
-
-def _sizes_of(quantity: str, *variables: str) -> Callable[[Units], tuple[Array, ...]]:
-    """Return the function that gives sizes of a quantity, or of its derivatives with respect to variables."""
-    if not variables:
-        return lambda units: (units[quantity],)
-    return lambda units: tuple(units[quantity][:, None] / units[x] for x in variables)
-
-
-# functions that are written, and characteristic sizes of their results
-FUNCTIONS: dict[str, Callable[[Units], tuple[Array, ...]]] = {
-    "inverse_dynamics": _sizes_of("tau"), "forward_dynamics": _sizes_of("a"),
-    "mass_matrix": _sizes_of("tau", "a"), "inverse_mass_matrix": _sizes_of("a", "tau"),
-    "bias_force": _sizes_of("tau"), "gravity_force": _sizes_of("tau"),
-    "link_pose": _sizes_of("pose"), "jacobian": _sizes_of("twist", "v"),
-    "inverse_dynamics_derivatives": _sizes_of("tau", "q", "v", "a"),
-    "forward_dynamics_derivatives": _sizes_of("a", "q", "v", "tau"),
-}
-
 
 @explained
-def write_export(model: Model, function: str, path: Path | None = None, *, link: str | None = None,     # noqa: PLR0913
-                 frame: Frame | None = None, passive: bool | None = None, single: bool = False, with_test: bool = False,
-                 force: bool = False) -> tuple[CFunction, list[Path]]:
+def write_export(model: Model, function: str, path: Path | None = None, *, dtype: Precision = "float64", with_test: bool = False,
+                 force: bool = False, **options: Any) -> tuple[CFunction, list[Path]]:
     """Write a function of a robot as C code with a header and, optionally, a test program. The function has the file's name.
 
     Parameters
     ----------
     function : str
-        One of `FUNCTIONS`.
+        One of `traced_functions.FUNCTIONS`.
     path : Path, optional
         With the ending .c; default: ROBOT_FUNCTION.c or ROBOT_LINK_FUNCTION.c in the current folder.
-    link : str, optional
-        For link_pose and jacobian.
-    frame : "local", "local_world_aligned" or "world", optional
-        For jacobian, as in `liedyn.jacobian`; default: "local".
-    passive : bool, optional
-        For dynamics: whether joint springs, damping and friction act; default: True.
-    single : bool
-        `float` in place of `double`.
+    dtype : "float64" or "float32"
+        `double` or `float`.
+    options
+        Of the function: link, frame, passive, prescribed.
 
     Raises
     ------
@@ -74,13 +53,19 @@ def write_export(model: Model, function: str, path: Path | None = None, *, link:
     ModelError
         For the dynamics of a robot with loops, or for a robot without a moving joint.
     """
-    traced = trace_function(model, function, {"link": link, "frame": frame, "passive": passive})
-    path = code_file(path, "_".join(name for name in (model.name, link, function) if name))
-    c_function = CFunction(traced.model, function, traced.trace, path.stem, traced.options, single=single)
+    single = is_single(dtype, "write_export")
+    traced = trace_function(model, function, options, single=single)
+    path = code_file(path, default_name(model, function, options), names=(*traced.inputs, *traced.shapes))
+    c_function = CFunction(traced.trace, path.stem, [*function_comment(traced), *array_comments(traced)], single=single)
     texts: dict[Path, str | bytes] = {path: c_function.source, path.with_suffix(".h"): c_function.header}
     if with_test:
         texts[path.with_name(f"{path.stem}_test.c")] = _test_program(model, traced, c_function)
     return c_function, write_all(texts, force=force)
+
+
+def default_name(model: Model, function: str, options: Mapping[str, Any]) -> str:
+    """Return the name of the files of a function."""
+    return "_".join(name for name in (model.name, options.get("link"), function) if name)
 
 
 def write_all(texts: Mapping[Path, str | bytes], *, force: bool) -> list[Path]:
@@ -96,43 +81,77 @@ def write_all(texts: Mapping[Path, str | bytes], *, force: bool) -> list[Path]:
     return list(texts)
 
 
-_FORMATS = {".c": "C", ".wasm": "WebAssembly", ".tex": "LaTeX", ".casadi": "CasADi"}
+_FORMATS = {".c": "C", ".wasm": "WebAssembly", ".tex": "LaTeX", ".casadi": "CasADi", ".cl": "kernel", ".ptx": "kernel"}
 
 
-def code_file(path: Path | None, default: str, ending: str = ".c") -> Path:
-    """Return the file of exported code, whose name without the ending is that of its functions. Raises UsageError."""
+def code_file(path: Path | None, default: str, ending: str = ".c", names: Collection[str] = ()) -> Path:
+    """Return the file of exported code, whose name without the ending is that of its functions. Raises UsageError.
+
+    names   of its arrays
+    """
+    names = {*names, *RESERVED}
     if path is None:
         name = identifier(default)
-        return Path(path_part(f"{name}_" if name in RESERVED else name) + ending)
+        return Path(path_part(f"{name}_" if name in names else name) + ending)
     if path.suffix != ending or not path.stem.isidentifier() or not path.stem.isascii():
         raise UsageError(f"{path} is not the name of a {_FORMATS[ending]} file: expected a name of letters, digits and _, "
                          f"and the ending {ending}")
-    if path.stem in RESERVED and ending == ".c":
-        raise UsageError(f"{path}: the function would have the name {path.stem}, which C uses: expected another name")
+    if path.stem in names and ending in (".c", ".cl"):
+        raise UsageError(f"{path}: the function would have the name {path.stem}, which C or an array uses: expected another name")
     return path
 
 
 def _test_program(model: Model, traced: FunctionTrace, function: CFunction) -> str:
+    state = random_inputs(model, traced)
+    expected = public_results(model, traced, state)
+    return function.test(state, expected, {result.name: _result_sizes(model, result.quantity, expected[result.name])
+                                           for result in traced.function.results})
+
+
+def random_inputs(model: Model, traced: FunctionTrace) -> dict[str, Array]:
+    """Return a state for a function: random rates and forces in characteristic units, which satisfy couplings."""
     rng, units = np.random.default_rng(0), _units(model)
-    compute, rate_names = traced.function.compute, traced.function.inputs[1:]
-    sizes = np.reshape([units[name] for name in rate_names], (-1, model.nv))
-    rates = rng.standard_normal(sizes.shape) * sizes
-    state = {"q": random_configuration(model, rng), **dict(zip(rate_names, rates, strict=True))}
-    state |= dict(zip("qva", follow_couplings(model, *(state[name] for name in "qva" if name in state)), strict=False))
-    result = compute(model, *state.values(), **traced.options)
-    results = result if isinstance(result, tuple) else (result,)
-    sizes_of_results = FUNCTIONS[traced.name](units)
-    return function.test(state, *(dict(zip(function.outputs, arrays, strict=True)) for arrays in (results, sizes_of_results)))
+    state = {name: random_configuration(model, rng) if name.startswith("q") else
+             rng.standard_normal(model.nv) * units[QUANTITIES.get(name, name)] for name in traced.inputs}
+    state |= zip("qva", follow_couplings(model, *(state[name] for name in "qva" if name in state)), strict=False)
+    return state
 
 
-def _units(model: Model) -> Units:
-    """Return characteristic sizes of coordinates, their rates, forces, and of the entries of twists and poses."""
+def public_results(model: Model, traced: FunctionTrace, state: Mapping[str, Array]) -> dict[str, Array]:
+    """Return what the public function returns, by the names of the results."""
+    options = dict(traced.options)
+    positional = [options.pop("prescribed")] if "prescribed" in options else []
+    result = traced.function.compute(model, *state.values(), *positional, **options)
+    return dict(zip(traced.shapes, result if isinstance(result, tuple) else (result,), strict=True))
+
+
+def _result_sizes(model: Model, quantity: str, expected: Array) -> Array:
+    """Return characteristic sizes of a quantity, which may be a derivative."""
+    units = _units(model)
+    of, *by = quantity.split("/")
+    if "parameter" in by:                                  # a column of a regressor
+        columns = np.abs(expected / units[of][:, None]).max(axis=0)
+        return units[of][:, None] * np.where(columns > 0.0, columns, 1.0)
+    if of == "y" or "u" in by:                             # of a mixed vector of accelerations and forces
+        return np.broadcast_to(np.maximum(np.abs(expected).max(axis=1, keepdims=True), 1e-300), expected.shape)
+    return reduce(lambda sizes, x: sizes[..., None] / units[x], by, units[of])
+
+
+def _units(model: Model) -> dict[str, Array]:
+    """Return characteristic sizes of quantities of `traced_functions.Result`."""
     scales = model_scales(model)
     reach = scales.unit_scales(model.v_units)
     pose = np.ones((4, 4))
     pose[:3, 3] = scales.length
-    return {"q": reach, "v": reach / scales.time, "a": reach / scales.time**2, "tau": scales.force_scales(model.v_units),
-            "twist": np.repeat([1.0, scales.length], 3) / scales.time, "pose": pose}
+    twist, force = np.repeat([1.0, scales.length], 3), scales.force_scales(("m",))[0]
+    closure = 1.0 / residual_weights(model.constraints)
+    sizes = {"q": scales.unit_scales(tuple(unit or "rad" for unit in model.q_units)), "x": reach, "v": reach, "a": reach,
+             "tau": scales.force_scales(model.v_units), "twist": twist, "acceleration": twist, "pose": pose,
+             "length": np.full(3, scales.length), "energy": np.array(force * scales.length),
+             "momentum": np.repeat([force * scales.length, force], 3) * scales.time, "constraint": closure,
+             "constraint rate": closure, "constraint acceleration": closure}
+    orders = {"v": 1, "a": 2, "twist": 1, "acceleration": 2, "constraint rate": 1, "constraint acceleration": 2}
+    return {name: x / scales.time**orders.get(name, 0) for name, x in sizes.items()}
 
 
 # steps ------------------------------------------------------------------------------------------------------------------
@@ -142,8 +161,8 @@ _TEST_STEPS = 1000         # maximum number of steps of the test program
 
 @explained
 def write_step_export(scenario: str | os.PathLike[str] | Mapping[str, Any], path: Path | None = None, *,
-                      overrides: Overrides = (), with_test: bool = False, strict: bool = False,
-                      force: bool = False) -> tuple[CStep, list[Path]]:
+                      overrides: Overrides = (), dtype: Precision = "float64", with_test: bool = False,
+                      strict: bool = False, force: bool = False) -> tuple[CStep, list[Path]]:
     """Write a whole step of a scenario as C code with a header and, optionally, a test program.
 
     Parameters
@@ -153,6 +172,8 @@ def write_step_export(scenario: str | os.PathLike[str] | Mapping[str, Any], path
     path : Path, optional
         With the ending .c; default: NAME.c in the current folder. Its functions are NAME_reset, NAME_step, NAME_outputs, and
         NAME_sample of a sampled controller.
+    dtype : "float64" or "float32"
+        `double` or `float`; times are `double`.
 
     Raises
     ------
@@ -162,7 +183,7 @@ def write_step_export(scenario: str | os.PathLike[str] | Mapping[str, Any], path
         If a file exists and `force` is false, or a file cannot be written.
     """
     texts = override_texts(overrides, ScenarioError)
-    step = scenario_step(prepare(scenario, texts, strict))
+    step = scenario_step(prepare(scenario, texts, strict), single=is_single(dtype, "write_step_export"))
     path = code_file(path, "scenario" if isinstance(scenario, Mapping) else stem_of(scenario))
     c_step = CStep(step, path.stem)
     files: dict[Path, str | bytes] = {path: c_step.source, path.with_suffix(".h"): c_step.header}
@@ -185,6 +206,5 @@ def _step_test_program(scenario: str | os.PathLike[str] | Mapping[str, Any], ove
                                trials=False)
     if result.t[-1] < end:                                     # an event has ended the run
         raise ScenarioError(f"the run ends at t = {result.t[-1]:g} s, before the {steps} steps of the test program")
-    model = step.problem.model
-    sizes = model_scales(model).unit_scales(tuple(unit or "rad" for unit in model.q_units))        # of quaternions: 1
-    return c_step.test(steps, {"q": result.q[-1], "v": result.v[-1]}, {"q": sizes, "v": _units(model)["v"]})
+    units = _units(step.problem.model)
+    return c_step.test(steps, {"q": result.q[-1], "v": result.v[-1]}, {name: units[name] for name in "qv"})

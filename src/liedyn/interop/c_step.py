@@ -11,8 +11,8 @@ import numpy as np
 from liedyn import __version__
 from liedyn.arrays import Array
 from liedyn.codegen.scenario_inputs import ScenarioTables
-from liedyn.codegen.targets.c99 import QUADRANT_FUNCTION, comment, literals, program_functions
-from liedyn.codegen.trace import single_call
+from liedyn.codegen.targets.c99 import CExpressions, comment, literals, program_functions, quadrant_function
+from liedyn.codegen.trace import GeneratedProgram, single_call
 from liedyn.errors import LiedynWarning
 from liedyn.integrators.run_state import MIN_STEP_SPACINGS
 from liedyn.interop.scenario_step import STEP_REASONS, ScenarioStep, piece_tables
@@ -20,7 +20,8 @@ from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
 from liedyn.kernels.simulation.signals import ORDER
 from liedyn.simulation.control.thrusts import input_name
 
-TOLERANCE = 1e-9              # of the maximum expected number, at least a characteristic unit: in the test program
+# of the maximum expected number, at least a characteristic unit: in the test program
+TOLERANCE, SINGLE_TOLERANCE = 1e-9, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +66,18 @@ class CStep:
                 "values": len(step.tables.scenario_values), "a": model.nv, "tau": model.nv, "wrench": problem.wrench_size,
                 **sampler}
 
+    @property
+    def _number(self) -> str:
+        return "float" if self.step.tables.single else "double"
+
+    @property
+    def _f(self) -> str:
+        """Suffix of constants and of functions of the C library."""
+        return "f" if self.step.tables.single else ""
+
+    def _programs(self, program: GeneratedProgram, name: str) -> Iterator[str]:
+        yield from program_functions(program, name, lambda: CExpressions(self._f), self._number)
+
     def _signatures(self) -> dict[str, str]:
         sampled = ("torque", "integral", "law_values") if self.step.sampler else ()
         functions = {"reset": ("void", "", (), ("q", "v", "work", "z", "values", *sampled)),
@@ -78,7 +91,7 @@ class CStep:
 
     def _arguments(self, read: Iterable[str], written: Iterable[str]) -> Iterator[str]:
         for prefix, names in (("const ", read), ("", written)):
-            yield from (f"{prefix}double {name}[{self._sizes[name]}]" for name in names if self._sizes[name])
+            yield from (f"{prefix}{self._number} {name}[{self._sizes[name]}]" for name in names if self._sizes[name])
 
     # header -------------------------------------------------------------------------------------------------------------
     def _comment_lines(self) -> Iterator[str]:
@@ -98,6 +111,8 @@ class CStep:
             if step.sampler.delay:
                 yield from text(f"Torques act {step.sampler.delay:g} s after their sample, except those of t = 0, which act at "
                                 f"once: {self.name}_step takes those that act.")
+        if step.tables.single:
+            yield from text("Numbers are of single precision, except times. Errors of about 1e-7 a step add up.")
         yield from text("They return 0, or another number and leave the state as it was: "
                         f"{'; '.join(f'{code} {reason}' for code, reason in STEP_REASONS.items())}.")
         if self._sizes["z"]:
@@ -116,22 +131,22 @@ class CStep:
             initial |= {name: np.zeros(self._sizes[name]) for name in ("torque", "integral")}
             initial["law_values"] = sampler.tables.scenario_values
         yield from ("#include <math.h>", "#include <stdint.h>", "#include <string.h>", f'#include "{self.name}.h"',
-                    QUADRANT_FUNCTION)
-        yield from program_functions(step.step, "advance")
-        yield from program_functions(step.outputs, "forces")
-        yield from _curve_function("curves_at", step.tables)
+                    quadrant_function(self._number))
+        yield from self._programs(step.step, "advance")
+        yield from self._programs(step.outputs, "forces")
+        yield from _curve_function("curves_at", step.tables, self._number)
         yield from ("", self._signatures()["reset"], "{")
         for name, x in initial.items():
             if len(x):
-                yield f"    static const double {name}_0[] = {{{literals(x)}}};"
+                yield f"    static const {self._number} {name}_0[] = {{{literals(x, self._f)}}};"
         yield from (f"    memcpy({name}, {name}_0, sizeof {name}_0);" for name, x in initial.items() if len(x))
         yield "}"
         yield from self._step_function()
         yield from self._outputs_function()
         if sampler is not None:
-            yield from program_functions(single_call(sampler.trace), "laws")
-            yield from _curve_function("law_curves_at", sampler.tables)
-            yield from ("", self._signatures()["sample"], "{", *_laws_clock(len(sampler.tables.curves)),
+            yield from self._programs(single_call(sampler.trace), "laws")
+            yield from _curve_function("law_curves_at", sampler.tables, self._number)
+            yield from ("", self._signatures()["sample"], "{", *_laws_clock(len(sampler.tables.curves), self._number),
                         f"    return laws({self._passed('now', 'law_values', 'q', 'v', 'integral', 'torque')});", "}")
 
     def _passed(self, *names: str) -> str:
@@ -143,7 +158,7 @@ class CStep:
         sampler = self.step.sampler
         if sampler is not None:
             size = self._sizes["values"]
-            yield from (f"    double values_1[{size}];", f"    memcpy(values_1, values, {size} * sizeof(double));")
+            yield from (f"    {self._number} values_1[{size}];", f"    memcpy(values_1, values, {size} * sizeof *values);")
             yield from (f"    values_1[{place}] = torque[{k}];" for place, k in zip(sampler.torques, sampler.inputs, strict=True))
 
     def _step_function(self) -> Iterator[str]:
@@ -151,23 +166,29 @@ class CStep:
         curves, breaks = len(self.step.tables.curves), self.step.breaks
         values = "values_1" if self.step.sampler else "values"
         declared = ", ".join(f"{name}_1[{self._sizes[name]}]" for name in state)
-        sizes = {name: f"{self._sizes[name]} * sizeof(double)" for name in state}
+        sizes = {name: f"{self._sizes[name]} * sizeof({self._number})" for name in state}
         yield from ("", self._signatures()["step"], "{")
         if len(breaks):
             near = breaks[:, 0] - MIN_STEP_SPACINGS * np.spacing(breaks[:, 0])
             for name, x in (("breaks", breaks[:, 0]), ("before", breaks[:, 1]), ("near", near)):
                 yield f"    static const double {name}[] = {{{literals(x)}}};"
-        coefficients = [f"    double c[{3 * CURVE_COEFFICIENTS * curves}];"] if curves else []
-        yield from (f"    double end = t + h, {declared}, clock[4];", *coefficients, "    int code;", *self._values())
+        coefficients = [f"    {self._number} c[{3 * CURVE_COEFFICIENTS * curves}];"] if curves else []
+        yield from ("    const double end = t + h;", f"    {self._number} {declared}, clock[4];", *coefficients, "    int code;",
+                    *self._values())
         yield from (f"    memcpy({name}_1, {name}, {size});" for name, size in sizes.items())
-        yield from ("    while (t < end) {", "        double goal = end, latest = end;")
+        yield from ("    while (t < end) {", "        double goal = end, latest = end, times[3];")
         if len(breaks):
             yield from (f"        for (int i = 0; i < {len(breaks)}; i++)",
                         "            if (t < breaks[i] && near[i] <= end) { goal = breaks[i]; latest = before[i]; break; }")
-        yield from ("        clock[0] = goal == t + h ? h : goal - t;", "        clock[1] = t;",
-                    "        clock[2] = fmin(t + 0.5 * clock[0], latest);", "        clock[3] = fmin(goal, latest);")
+        yield from ("        times[0] = t;", "        times[1] = fmin(t + 0.5 * (goal == t + h ? h : goal - t), latest);",
+                    "        times[2] = fmin(goal, latest);",
+                    f"        clock[0] = ({self._number})(goal == t + h ? h : goal - t);",
+                    f"        for (int i = 0; i < 3; i++) clock[1 + i] = ({self._number})times[i];")
+        if self.step.tables.single and len(breaks):        # times before a switching time stay before it
+            yield ("        if (latest < goal) for (int i = 1; i < 3; i++) clock[1 + i] = fminf(clock[1 + i], "
+                   "nextafterf((float)goal, 0));")
         if curves:
-            yield f"        for (int i = 0; i < 3; i++) curves_at(clock[1 + i], c + {CURVE_COEFFICIENTS * curves} * i);"
+            yield f"        for (int i = 0; i < 3; i++) curves_at(times[i], c + {CURVE_COEFFICIENTS * curves} * i);"
         passed = self._passed("clock", *(["c"] if curves else []), values, "q_1", "v_1", "work_1", "z_1")
         yield from (f"        code = advance({passed});", "        if (code) return code;", "        h -= goal - t;",
                     "        t = goal;", "    }")
@@ -176,10 +197,12 @@ class CStep:
 
     def _outputs_function(self) -> Iterator[str]:
         curves, values = len(self.step.tables.curves), "values_1" if self.step.sampler else "values"
-        yield from ("", self._signatures()["outputs"], "{", "    const double clock[4] = {0, t, t, t};",
-                    f"    double work[{self._sizes['work']}] = {{0}};")
+        number = self._number
+        clock = ", ".join([f"({number})t"] * 3)
+        yield from ("", self._signatures()["outputs"], "{", f"    const {number} clock[4] = {{0, {clock}}};",
+                    f"    {number} work[{self._sizes['work']}] = {{0}};")
         if curves:
-            yield f"    double c[{3 * CURVE_COEFFICIENTS * curves}];"
+            yield f"    {number} c[{3 * CURVE_COEFFICIENTS * curves}];"
         yield from self._values()
         if curves:
             yield f"    for (int i = 0; i < 3; i++) curves_at(t, c + {CURVE_COEFFICIENTS * curves} * i);"
@@ -200,14 +223,15 @@ class CStep:
             yield f"    static const double unit_{name}[] = {{{literals(units[name])}}};"
         names = [name for name in ("q", "v", "work", "z", "values", *(("torque", "integral", "law_values") if sampler else ()))
                  if self._sizes[name]]
-        yield from (f"    static double {name}[{self._sizes[name]}];" for name in names)
+        yield from (f"    static {self._number} {name}[{self._sizes[name]}];" for name in names)
         yield from ("    double largest, worst = 0;", "    int k, i;", f"    {self.name}_reset({', '.join(names)});",
                     f"    for (k = 0; k < {steps}; k++) {{")
         if sampler is not None:
             every, late = round(sampler.interval / h), round(sampler.delay / h)
-            size, places = f"{self._sizes['torque']} * sizeof(double)", late // every + 2
+            size, places = f"{self._sizes['torque']} * sizeof *torque", late // every + 2
             arguments = self._passed("q", "v", "law_values", "integral", "torque")
-            yield from (f"        static double samples[{places}][{self._sizes['torque']}];", f"        if (k % {every} == 0) {{",
+            yield from (f"        static {self._number} samples[{places}][{self._sizes['torque']}];",
+                        f"        if (k % {every} == 0) {{",
                         f"            if ({self.name}_sample(k * {h!r}, {arguments})) {{ puts(\"refused\"); return 1; }}",
                         f"            memcpy(samples[k / {every} % {places}], torque, {size});", "        }",
                         f"        memcpy(torque, samples[(k < {late} ? 0 : (k - {late}) / {every}) % {places}], {size});")
@@ -220,21 +244,21 @@ class CStep:
                         f"    for (i = 0; i < {count}; i++)",
                         f"        worst = fmax(worst, fabs(({name}[i] - expected_{name}[i]) / unit_{name}[i]) / largest);")
         yield from (f'    printf("maximum relative difference from liedyn after {steps} steps: %g\\n", worst);',
-                    f"    return !(worst <= {TOLERANCE!r});", "}")
+                    f"    return !(worst <= {(SINGLE_TOLERANCE if self.step.tables.single else TOLERANCE)!r});", "}")
 
 
-def _laws_clock(curves: int) -> Iterator[str]:
-    yield f"    double now[{1 + CURVE_COEFFICIENTS * curves}] = {{t}};"
+def _laws_clock(curves: int, number: str) -> Iterator[str]:
+    yield f"    {number} now[{1 + CURVE_COEFFICIENTS * curves}] = {{({number})t}};"
     if curves:
         yield "    law_curves_at(t, now + 1);"
 
 
-def _curve_function(name: str, tables: ScenarioTables) -> Iterator[str]:
-    """Yield a function that writes the Taylor coefficients of all curves at t."""
+def _curve_function(name: str, tables: ScenarioTables, number: str) -> Iterator[str]:
+    """Yield a function that writes the Taylor coefficients of all curves at t, which it computes in double precision."""
     if not len(tables.curves):
         return
     first, breaks, coefficients = piece_tables(tables)
-    yield from ("", f"static void {name}(double t, double *c)", "{",
+    yield from ("", f"static void {name}(double t, {number} *c)", "{",
                 f"    static const int first[] = {{{', '.join(map(str, first))}}};",
                 f"    static const double breaks[] = {{{literals(breaks)}}};",
                 f"    static const double coefficients[] = {{{literals(coefficients.reshape(-1))}}};",
@@ -243,4 +267,4 @@ def _curve_function(name: str, tables: ScenarioTables) -> Iterator[str]:
                 "        s = t - breaks[k];", f"        memcpy(x, coefficients + {ORDER} * k, sizeof x);",
                 f"        for (int r = 0; r < {CURVE_COEFFICIENTS}; r++) {{",
                 f"            for (int j = {ORDER - 2}; j >= r; j--) x[j] += s * x[j + 1];",
-                f"            c[{CURVE_COEFFICIENTS} * i + r] = x[r];", "        }", "    }", "}")
+                f"            c[{CURVE_COEFFICIENTS} * i + r] = ({number})x[r];", "        }", "    }", "}")

@@ -53,17 +53,17 @@ def casadi_function(model: Model, function: str, *, link: str | None = None, fra
     ----------
     model : Model
     function : str
-        inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, inverse_mass_matrix, bias_force, gravity_force,
-        coriolis_matrix, christoffel_symbols, regressor, energy, centre_of_mass, integrate, difference, link_pose,
-        jacobian, jacobian_derivative, inverse_dynamics_derivatives or forward_dynamics_derivatives.
+        One of those that `liedyn export --help` lists: dynamics and their derivatives, matrices, kinematics, regressors,
+        constraints.
     link : str, optional
-        For link_pose, jacobian and jacobian_derivative.
+        For link_pose, link_twist, link_acceleration, jacobian and jacobian_derivative.
     frame : "local", "local_world_aligned" or "world", optional
-        For jacobian and jacobian_derivative; default: "local".
+        For twists, accelerations and Jacobians of links; default: "local".
     passive : bool, optional
         For dynamics, regressor and energy: whether joint springs, damping and friction act; default: True.
     prescribed : (nv,) array of bool
-        For hybrid_dynamics: coordinates with prescribed acceleration. It has the outputs a_all and tau_all.
+        For hybrid_dynamics and its derivatives: coordinates with prescribed acceleration. hybrid_dynamics has the outputs a_all
+        and tau_all.
     parameters : sequence of str
         Names of `parameter_names` that become another input, `parameters`: masses, centres of mass, inertias, gravity, positions
         of joints, springs, damping, friction, armature.
@@ -94,7 +94,7 @@ def casadi_function(model: Model, function: str, *, link: str | None = None, fra
     of_robot = RobotParameters(model, parameters) if parameters else None
     traced = trace_function(model, function, {"link": link, "frame": frame, "passive": passive, "prescribed": prescribed},
                             of_robot)
-    symbols = {name: casadi.SX.sym(name, traced.input_size(name)) for name in traced.function.inputs}
+    symbols = {name: casadi.SX.sym(name, size) for name, size in traced.inputs.items()}
     arrays = dict(symbols)
     if of_robot is not None:
         symbols["parameters"] = casadi.SX.sym("parameters", len(of_robot.names))

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from liedyn.arrays import Array
-from liedyn.codegen.targets.device_kernels import DeviceResult, opencl_rollout_text, opencl_text, ptx
-from liedyn.codegen.trace import GeneratedProgram, single_call
+from liedyn.codegen.targets.device_kernels import opencl_rollout_text, opencl_text, ptx
+from liedyn.codegen.trace import GeneratedProgram
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.errors import UsageError
 from liedyn.interop.traced_functions import FunctionTrace
@@ -43,8 +43,8 @@ class Driver(Protocol):
 
     libm: bool
 
-    def kernel(self, traced: FunctionTrace, results: Mapping[str, DeviceResult]) -> Any:
-        """Return the kernel of a function, compiled."""
+    def kernel(self, traced: FunctionTrace, results: Mapping[str, Sequence[int]]) -> Any:
+        """Return the kernel of a function, compiled. results: places of their numbers, see `opencl_text`."""
 
     def rollout_kernel(self, step: GeneratedProgram, values: Array, forces: int, quaternions: Sequence[int]) -> Any:
         """Return the kernel of rollouts, compiled; see `opencl_rollout_text`."""
@@ -77,11 +77,10 @@ class OpenClDriver:
         if dtype == "float64" and not queue.device.double_fp_config:
             raise UsageError(f"{queue.device.name} does not compute with float64; use dtype='float32'")
 
-    def kernel(self, traced: FunctionTrace, results: Mapping[str, DeviceResult]) -> Any:
+    def kernel(self, traced: FunctionTrace, results: Mapping[str, Sequence[int]]) -> Any:
         """Return the kernel of a function, compiled."""
-        inputs = {name: traced.input_size(name) for name in traced.function.inputs}
-        text = opencl_text(single_call(traced.trace), traced.name, inputs, results, self._dtype.name)
-        return self._compile(text, traced.name, (), len(inputs), len(results))
+        text = opencl_text(traced.trace, traced.name, traced.inputs, results, self._dtype.name)
+        return self._compile(text, traced.name, (), len(traced.inputs), len(results))
 
     def rollout_kernel(self, step: GeneratedProgram, values: Array, forces: int, quaternions: Sequence[int]) -> Any:
         """Return the kernel of rollouts, compiled."""
@@ -118,6 +117,11 @@ class OpenClDriver:
 # CUDA -----------------------------------------------------------------------------------------------------------------------
 
 _DEFAULT_STREAMS = 1, 2                                    # as `__cuda_array_interface__` names them
+
+
+def column_places(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the place of each number of a result, by rows, among the numbers in Fortran order."""
+    return tuple(np.arange(prod(shape)).reshape(shape, order="F").ravel().tolist())
 
 
 def column_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -190,11 +194,10 @@ class CudaDriver:
             self._call("cuMemcpyDtoH", x.ctypes.data, pointer, x.nbytes)
 
     # of `Driver` --------------------------------------------------------------------------------------------------------
-    def kernel(self, traced: FunctionTrace, results: Mapping[str, DeviceResult]) -> Any:
+    def kernel(self, traced: FunctionTrace, results: Mapping[str, Sequence[int]]) -> Any:
         """Return the kernel of a function, compiled."""
-        inputs = {name: traced.input_size(name) for name in traced.function.inputs}
         self._call("cuCtxSetCurrent", self._context)
-        text = ptx(traced.trace, traced.name, inputs, results, self.processor)
+        text = ptx(traced.trace, traced.name, traced.inputs, results, self.processor)
         module = self._call("cuModuleLoadData", text.encode())
         return self._call("cuModuleGetFunction", module, traced.name.encode())
 

@@ -9,12 +9,11 @@ import numpy as np
 
 from liedyn.arrays import Array, Method
 from liedyn.codegen.batch_step import trace_step
-from liedyn.codegen.targets.device_kernels import DeviceResult
 from liedyn.codegen.trace import GeneratedProgram
 from liedyn.dynamics.batching.state_blocks import is_single
 from liedyn.dynamics.constraints.couplings import follow_couplings_unchecked, reduced_model
 from liedyn.errors import ShapeError, UsageError
-from liedyn.interop.device_drivers import CudaDriver, DeviceInput, Driver, OpenClDriver
+from liedyn.interop.device_drivers import CudaDriver, DeviceInput, Driver, OpenClDriver, column_places
 from liedyn.interop.traced_functions import FUNCTIONS, FunctionTrace, trace_function
 from liedyn.model.model import Model
 from liedyn.public_calls import explained
@@ -38,13 +37,9 @@ class DeviceFunction:
     """
 
     def __init__(self, traced: FunctionTrace, driver: Driver):
-        self._driver, self._sizes = driver, {name: traced.input_size(name) for name in traced.function.inputs}
-        self.inputs = tuple(self._sizes)
-        self._shapes = {result.name: traced.shape(result) for result in traced.function.results}
-        self.results = tuple(self._shapes)
-        self._kernel = driver.kernel(traced, {
-            result.name: DeviceResult(result.array, result.first, _places(self._shapes[result.name]))
-            for result in traced.function.results})
+        self._driver, self._sizes, self._shapes = driver, traced.inputs, traced.shapes
+        self.inputs, self.results = tuple(self._sizes), tuple(self._shapes)
+        self._kernel = driver.kernel(traced, {name: column_places(shape) for name, shape in self._shapes.items()})
 
     def __call__(self, *arrays: Any) -> Any:
         """Return the results for arrays of states."""
@@ -60,11 +55,6 @@ class DeviceFunction:
             self._driver.launch(self._kernel, n, [*(y for x in arguments for y in x.place),
                                                   *(self._driver.buffer(x) for x in results)])
         return results[0] if len(results) == 1 else tuple(results)
-
-
-def _places(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the place of each number of a result, by rows, among the numbers in Fortran order."""
-    return tuple(np.arange(prod(shape)).reshape(shape, order="F").ravel().tolist())
 
 
 class _Argument(NamedTuple):

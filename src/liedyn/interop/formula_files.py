@@ -4,12 +4,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from liedyn import __version__
-from liedyn.arrays import Frame
 from liedyn.errors import UsageError
-from liedyn.interop.c_files import code_file, write_all
+from liedyn.interop.c_files import code_file, default_name, write_all
 from liedyn.interop.casadi import casadi_function
 from liedyn.interop.sympy import symbolic
 from liedyn.model.model import Model
@@ -26,14 +25,13 @@ class FormulaExport(NamedTuple):
 
 
 @explained
-def write_formulas(model: Model, function: str, path: Path | None = None, *, to: str,      # noqa: PLR0913
-                   link: str | None = None, frame: Frame | None = None, passive: bool | None = None,
-                   parameters: Sequence[str] = (), force: bool = False) -> tuple[FormulaExport, list[Path]]:
+def write_formulas(model: Model, function: str, path: Path | None = None, *, to: str, parameters: Sequence[str] = (),
+                   force: bool = False, **options: Any) -> tuple[FormulaExport, list[Path]]:
     """Write a function of a robot as equations in LaTeX, or as a function that `casadi.Function.load` reads.
 
     Parameters
     ----------
-    function, link, frame, passive
+    function, options
         As for `symbolic` and `casadi_function`.
     path : Path, optional
         With the ending .tex or .casadi; default: ROBOT_FUNCTION in the current folder.
@@ -49,18 +47,17 @@ def write_formulas(model: Model, function: str, path: Path | None = None, *, to:
     ModelError
         For the dynamics of a robot with loops, or for a robot without a moving joint.
     """
-    path = code_file(path, "_".join(name for name in (model.name, link, function) if name), ENDINGS[to])
+    path = code_file(path, default_name(model, function, options), ENDINGS[to])
     symbols = dict(text.partition("=")[::2] for text in parameters)
     if to == "casadi":
         if text := next((text for text in parameters if "=" in text), None):
             raise UsageError(f"{text}: parameters of a function of CasADi are its inputs: expected the name alone")
-        f = casadi_function(model, function, link=link, frame=frame, passive=passive, parameters=[*symbols])
+        f = casadi_function(model, function, **options, parameters=[*symbols])
         with TemporaryDirectory() as folder:                # CasADi writes to paths only
             f.save(str(file := Path(folder) / path.name))
             content = file.read_bytes()
         return FormulaExport(path.stem, f.n_instructions()), write_all({path: content}, force=force)
-    formulas = symbolic(model, function, symbols, link=link, frame=frame,
-                        passive=passive)
+    formulas = symbolic(model, function, symbols, **options)
     equations = formulas.latex().splitlines()
     names = [("q", model.q_names), ("v", model.v_names), ("a", model.a_names), ("tau", model.tau_names)]
     comments = [f"{function.replace('_', ' ')} of the robot {model.name}. Written by liedyn {__version__}.",

@@ -143,16 +143,17 @@ class ScenarioStep:
         return tuple(t for event in self.run.scenario.events if _ends(event) for t in event.at)
 
 
-def scenario_step(run: PreparedRun, varying: tuple[int, ...] = ()) -> ScenarioStep:
+def scenario_step(run: PreparedRun, varying: tuple[int, ...] = (), *, single: bool = False) -> ScenarioStep:
     """Return the step of a scenario for other languages.
 
     varying   indices in the constants of the robot that are inputs of the step, not parts of it
+    single    whether it computes in single precision
 
     Raises ScenarioError, which names what the step of another language cannot contain.
     """
     raise_for_obstacles("a step in another language", _obstacles(run))
     problem, pivots = run.problem, _pivots(run.problem)
-    tables = problem.tables()._replace(varying=())
+    tables = problem.tables()._replace(varying=(), single=single)
     try:
         step, outputs = (make(tables, METHOD, varying, pivots, problem.directions) for make in (trace_step, trace_outputs))
         sampler = None if problem.sampled is None else _sampler(run, tables, problem.sampled)
@@ -262,7 +263,7 @@ def value_names(problem: InitialValueProblem, tables: ScenarioTables) -> Iterato
 def _sampler(run: PreparedRun, motion: ScenarioTables, sampled: SampledLaws) -> Sampler:
     sampling = run.scenario.sampling
     assert sampling is not None
-    tables = sampled.law.tables()._replace(varying=())
+    tables = sampled.law.tables()._replace(varying=(), single=motion.single)
     inputs = np.flatnonzero(sampled.signal >= 0)
     torques = motion.places_of_constants(sampled.signal[inputs])
     trace = trace_sample(tables, sampled.controlled, sampled.limit, sampled.resolution, sampling.interval)

@@ -25,7 +25,7 @@ class Simulation {
   constructor(exports, data) {
     Object.assign(this, { exports, data, arrays: {} });
     for (const [name, [at, size]] of Object.entries(data.places)) {
-      this.arrays[name] = new Float64Array(exports.memory.buffer, at, size);
+      this.arrays[name] = new globalThis[data.numbers](exports.memory.buffer, at, size);
     }
     for (const name of ["q", "v", "work", "z", "values", "varying", "a", "tau", "wrench", "torque", "integral", "law_values"]) {
       this[name] = this.arrays[name] ?? new Float64Array(0);
@@ -53,9 +53,15 @@ class Simulation {
     while (this.t < until) {
       const next = breaks.find(([time, , near]) => this.t < time && near <= until), [goal, latest] = next ?? [until, until];
       const length = this.t === start && goal === until ? h : goal - this.t;
-      clock.set([length, this.t, Math.min(this.t + 0.5 * length, latest), Math.min(goal, latest)]);
+      const times = [this.t, Math.min(this.t + 0.5 * length, latest), Math.min(goal, latest)];
+      clock.set([length, ...times]);
+      if (latest < goal && clock instanceof Float32Array) {   // times before a switching time stay before it
+        const last = new Float32Array([goal]);
+        new Int32Array(last.buffer)[0] -= 1;
+        for (const i of [2, 3]) clock[i] = Math.min(clock[i], last[0]);
+      }
       const count = pieces.count * (pieces.first.length - 1);
-      for (let i = 0; count && i < 3; i++) setCurves(pieces, clock[1 + i], curves.subarray(count * i, count * (i + 1)));
+      for (let i = 0; count && i < 3; i++) setCurves(pieces, times[i], curves.subarray(count * i, count * (i + 1)));
       const code = this.exports.advance();
       if (code) {
         state.forEach((x, k) => x.set(before[k]));

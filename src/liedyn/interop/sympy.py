@@ -139,7 +139,7 @@ def symbolic(model: Model, function: str, parameters: Mapping[str, Any] | Sequen
     traced = trace_function(model, function, {"link": link, "frame": frame, "passive": passive, "prescribed": prescribed},
                             of_robot)
     inputs = {name: tuple(sympy.Symbol(f"{name}{'_' * name[-1].isdigit()}{k + 1}", real=True)
-                          for k in range(traced.input_size(name))) for name in traced.function.inputs}
+                          for k in range(size)) for name, size in traced.inputs.items()}
     of_inputs = {symbol for array in inputs.values() for symbol in array}
     for name, x in expressions.items():
         if same := x.free_symbols & of_inputs:

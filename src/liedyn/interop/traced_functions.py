@@ -11,13 +11,26 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.codegen.targets.target import Expressions
-from liedyn.codegen.trace import STATUS, Trace, make_trace
+from liedyn.codegen.trace import STATUS, VARYING, Trace, make_trace
 from liedyn.codegen.trace import Array as TraceArray
-from liedyn.dynamics.batching.arrays import as_mask
+from liedyn.codegen.tracer import Tracer, object_array
+from liedyn.dynamics.batching.arrays import accelerations_in_frame, as_mask, twists_in_frame
 from liedyn.dynamics.batching.calls import intercepted_specialization
+from liedyn.dynamics.constraints.constraints import (
+    constraint_bias,
+    constraint_jacobian,
+    constraint_residual,
+    constraint_velocity,
+)
 from liedyn.dynamics.constraints.couplings import follow_couplings_unchecked, reduced_model
-from liedyn.dynamics.coriolis import christoffel_symbols, coriolis_matrix
-from liedyn.dynamics.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
+from liedyn.dynamics.coriolis import christoffel_symbols, coriolis_matrix, slotine_li_inverse_dynamics
+from liedyn.dynamics.derivatives import (
+    d_difference,
+    d_integrate,
+    forward_dynamics_derivatives,
+    hybrid_dynamics_derivatives,
+    inverse_dynamics_derivatives,
+)
 from liedyn.dynamics.dynamics import (
     bias_force,
     forward_dynamics,
@@ -27,24 +40,40 @@ from liedyn.dynamics.dynamics import (
     inverse_mass_matrix,
     mass_matrix,
 )
-from liedyn.dynamics.inertial_parameters import regressor
-from liedyn.dynamics.kinematics import centre_of_mass, energy, jacobian, jacobian_derivative, link_pose
+from liedyn.dynamics.inertial_parameters import regressor, slotine_li_regressor
+from liedyn.dynamics.kinematics import (
+    centre_of_mass,
+    energy,
+    jacobian,
+    jacobian_derivative,
+    link_acceleration,
+    link_pose,
+    link_twist,
+    momentum,
+)
 from liedyn.dynamics.manifold import difference, integrate
-from liedyn.errors import ModelError, NameLookupError, UsageError, nearest
+from liedyn.errors import ModelError, NameLookupError, UsageError, checked_flag, nearest
 from liedyn.interop.robot_parameters import RobotParameters
 from liedyn.model.model import Model
 
 
 class Result(NamedTuple):
-    """A result: its name, the array of the kernel, its axes and its first number in the array.
+    """A result: its name, axes, quantity, the array of the kernel, and its first number in the array.
 
-    axes  "q" for nq, "v" for nv, a digit for its number, "p" for all that are left; "" for a number
+    axes      "q" for nq, "v" for nv, "c" for the number of constraint equations, a digit for its number, "p" for all that are
+              left; "" for a number
+    quantity  such as "tau", or "tau/v" for its derivative with respect to v; "x": of the tangent coordinates of q
+    array     of the kernel, or of `TracedFunction.derived`; default: that of its name
     """
 
     name: str
-    array: str
     axes: str
+    quantity: str
+    array: str = ""
     first: int = 0
+
+
+Values = dict[str, Array]                       # numbers of the arrays of a trace, flat
 
 
 class TracedFunction(NamedTuple):
@@ -55,7 +84,8 @@ class TracedFunction(NamedTuple):
     results     what it returns
     zero        arrays of the kernel that are zero
     options     its other arguments
-    of_tree     whether its results are those of the open tree: they do not depend on loops and couplings
+    of_tree     whether it supports robots with loops, since its results are those of the open tree or of the constraints
+    derived     (numbers of the kernel's arrays, index of the link, options) -> other arrays that results are part of
     """
 
     compute: Callable[..., Any]
@@ -64,36 +94,88 @@ class TracedFunction(NamedTuple):
     zero: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     of_tree: bool = False
+    derived: Callable[[Values, int, Mapping[str, Any]], Values] | None = None
 
 
+def _hybrid_derivatives(model: Model, q: Any, v: Any, a: Any, tau: Any, prescribed: Any, *,
+                        passive: bool = True) -> tuple[Array, Array, Array]:
+    """Return the matrices of `hybrid_dynamics_derivatives`."""
+    derivatives = hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, passive=passive)
+    return derivatives.dy_dq, derivatives.dy_dv, derivatives.dy_du
+
+
+def _pose(values: Values, link: int) -> Array:
+    """Return the pose (4, 4) of a link: the kernel writes R by rows, then p."""
+    T = values["T"][12 * link:12 * link + 12]
+    return np.vstack([np.hstack([T[:9].reshape(3, 3), T[9:, None]]), object_array([0.0, 0.0, 0.0, 1.0])[None]])
+
+
+def _twist(values: Values, link: int, options: Mapping[str, Any]) -> Values:
+    return {"twist": twists_in_frame(options["frame"], _pose(values, link), values["V"][6 * link:6 * link + 6])}
+
+
+def _acceleration(values: Values, link: int, options: Mapping[str, Any]) -> Values:
+    V, dV = (values[name][6 * link:6 * link + 6] for name in ("V", "dV"))
+    return {"acceleration": accelerations_in_frame(options["frame"], _pose(values, link), V, dV)}
+
+
+_OF_LINK = "link", "frame"
 FUNCTIONS: dict[str, TracedFunction] = {
-    "inverse_dynamics": TracedFunction(inverse_dynamics, ("q", "v", "a"), (Result("tau", "tau", "v"),), options=("passive",)),
-    "forward_dynamics": TracedFunction(forward_dynamics, ("q", "v", "tau"), (Result("a", "a", "v"),), options=("passive",)),
-    "hybrid_dynamics": TracedFunction(hybrid_dynamics, ("q", "v", "a", "tau"), (Result("a_all", "a", "v"),
-                                                                               Result("tau_all", "tau", "v")),
+    "inverse_dynamics": TracedFunction(inverse_dynamics, ("q", "v", "a"), (Result("tau", "v", "tau"),), options=("passive",)),
+    "forward_dynamics": TracedFunction(forward_dynamics, ("q", "v", "tau"), (Result("a", "v", "a"),), options=("passive",)),
+    "hybrid_dynamics": TracedFunction(hybrid_dynamics, ("q", "v", "a", "tau"), (Result("a_all", "v", "a", "a"),
+                                                                               Result("tau_all", "v", "tau", "tau")),
                                       options=("prescribed", "passive")),
-    "mass_matrix": TracedFunction(mass_matrix, ("q",), (Result("M", "M", "vv"),)),
-    "inverse_mass_matrix": TracedFunction(inverse_mass_matrix, ("q",), (Result("M_inverse", "out", "vv"),)),
-    "bias_force": TracedFunction(bias_force, ("q", "v"), (Result("b", "tau", "v"),), zero=("a",), of_tree=True),
-    "gravity_force": TracedFunction(gravity_force, ("q",), (Result("g", "tau", "v"),), zero=("v", "a"), of_tree=True),
-    "coriolis_matrix": TracedFunction(coriolis_matrix, ("q", "v"), (Result("C", "C", "vv"),)),
-    "christoffel_symbols": TracedFunction(christoffel_symbols, ("q",), (Result("Gamma", "out", "vvv"),)),
-    "regressor": TracedFunction(regressor, ("q", "v", "a"), (Result("Y", "Y", "vp"),), options=("passive",)),
-    "energy": TracedFunction(energy, ("q", "v"), (Result("kinetic", "out", ""), Result("potential", "out", "", 1)),
-                             options=("passive",)),
-    "centre_of_mass": TracedFunction(centre_of_mass, ("q",), (Result("c", "out", "3", 8),), zero=("v",), of_tree=True),
-    "integrate": TracedFunction(integrate, ("q", "x"), (Result("q_next", "out", "q"),), of_tree=True),
-    "difference": TracedFunction(difference, ("q0", "q1"), (Result("dv", "out", "v"),), of_tree=True),
-    "link_pose": TracedFunction(link_pose, ("q",), (Result("T", "T", "44"),), options=("link",), of_tree=True),
-    "jacobian": TracedFunction(jacobian, ("q",), (Result("J", "J", "6v"),), options=("link", "frame"), of_tree=True),
-    "jacobian_derivative": TracedFunction(jacobian_derivative, ("q", "v"), (Result("dJ", "dJ", "6v"),),
-                                          options=("link", "frame"), of_tree=True),
+    "mass_matrix": TracedFunction(mass_matrix, ("q",), (Result("M", "vv", "tau/a"),)),
+    "inverse_mass_matrix": TracedFunction(inverse_mass_matrix, ("q",), (Result("M_inverse", "vv", "a/tau", "out"),)),
+    "bias_force": TracedFunction(bias_force, ("q", "v"), (Result("b", "v", "tau", "tau"),), zero=("a",), of_tree=True),
+    "gravity_force": TracedFunction(gravity_force, ("q",), (Result("g", "v", "tau", "tau"),), zero=("v", "a"), of_tree=True),
+    "coriolis_matrix": TracedFunction(coriolis_matrix, ("q", "v"), (Result("C", "vv", "tau/v"),)),
+    "christoffel_symbols": TracedFunction(christoffel_symbols, ("q",), (Result("Gamma", "vvv", "tau/v/v", "out"),)),
+    "slotine_li_inverse_dynamics": TracedFunction(slotine_li_inverse_dynamics, ("q", "v", "v_r", "a_r"),
+                                                  (Result("tau", "v", "tau"),), options=("passive",)),
+    "regressor": TracedFunction(regressor, ("q", "v", "a"), (Result("Y", "vp", "tau/parameter"),), options=("passive",)),
+    "slotine_li_regressor": TracedFunction(slotine_li_regressor, ("q", "v", "v_r", "a_r"), (Result("Y", "vp", "tau/parameter"),),
+                                           options=("passive",)),
+    "energy": TracedFunction(energy, ("q", "v"), (Result("kinetic", "", "energy", "out"),
+                                                  Result("potential", "", "energy", "out", 1)), options=("passive",)),
+    "momentum": TracedFunction(momentum, ("q", "v"), (Result("h", "6", "momentum", "out", 2),), of_tree=True),
+    "centre_of_mass": TracedFunction(centre_of_mass, ("q",), (Result("c", "3", "length", "out", 8),), zero=("v",), of_tree=True),
+    "integrate": TracedFunction(integrate, ("q", "x"), (Result("q_next", "q", "q", "out"),), of_tree=True),
+    "difference": TracedFunction(difference, ("q0", "q1"), (Result("dv", "v", "x", "out"),), of_tree=True),
+    "d_integrate": TracedFunction(d_integrate, ("q", "x"), (Result("by_q", "vv", "x/x", "wrt_q"),
+                                                            Result("by_x", "vv", "x/x", "wrt_x")), of_tree=True),
+    "d_difference": TracedFunction(d_difference, ("q0", "q1"), (Result("by_q0", "vv", "x/x", "wrt_q0"),
+                                                                Result("by_q1", "vv", "x/x", "wrt_q1")), of_tree=True),
+    "link_pose": TracedFunction(link_pose, ("q",), (Result("T", "44", "pose", "pose"),), options=("link",), of_tree=True,
+                                derived=lambda values, link, _: {"pose": _pose(values, link)}),
+    "link_twist": TracedFunction(link_twist, ("q", "v"), (Result("V", "6", "twist", "twist"),), options=_OF_LINK, of_tree=True,
+                                 derived=_twist),
+    "link_acceleration": TracedFunction(link_acceleration, ("q", "v", "a"), (Result("dV", "6", "acceleration", "acceleration"),),
+                                        options=_OF_LINK, of_tree=True, derived=_acceleration),
+    "jacobian": TracedFunction(jacobian, ("q",), (Result("J", "6v", "twist/v"),), options=_OF_LINK, of_tree=True),
+    "jacobian_derivative": TracedFunction(jacobian_derivative, ("q", "v"), (Result("dJ", "6v", "acceleration/v"),),
+                                          options=_OF_LINK, of_tree=True),
     "inverse_dynamics_derivatives": TracedFunction(
         inverse_dynamics_derivatives, ("q", "v", "a"),
-        (Result("dtau_dq", "Dq", "vv"), Result("dtau_dv", "Dv", "vv"), Result("M", "M", "vv")), options=("passive",)),
+        (Result("dtau_dq", "vv", "tau/x", "Dq"), Result("dtau_dv", "vv", "tau/v", "Dv"), Result("M", "vv", "tau/a")),
+        options=("passive",)),
     "forward_dynamics_derivatives": TracedFunction(
         forward_dynamics_derivatives, ("q", "v", "tau"),
-        (Result("da_dq", "Dq", "vv"), Result("da_dv", "Dv", "vv"), Result("da_dtau", "Du", "vv")), options=("passive",)),
+        (Result("da_dq", "vv", "a/x", "Dq"), Result("da_dv", "vv", "a/v", "Dv"), Result("da_dtau", "vv", "a/tau", "Du")),
+        options=("passive",)),
+    "hybrid_dynamics_derivatives": TracedFunction(
+        _hybrid_derivatives, ("q", "v", "a", "tau"),
+        (Result("dy_dq", "vv", "y/x", "Dq"), Result("dy_dv", "vv", "y/v", "Dv"), Result("dy_du", "vv", "y/u", "Du")),
+        options=("prescribed", "passive")),
+    "constraint_residual": TracedFunction(constraint_residual, ("q",), (Result("residual", "c", "constraint", "out"),),
+                                          zero=("v",), of_tree=True),
+    "constraint_velocity": TracedFunction(constraint_velocity, ("q", "v"), (Result("rate", "c", "constraint rate", "out"),),
+                                          of_tree=True),
+    "constraint_bias": TracedFunction(constraint_bias, ("q", "v"), (Result("bias", "c", "constraint acceleration", "out"),),
+                                      of_tree=True),
+    "constraint_jacobian": TracedFunction(constraint_jacobian, ("q",), (Result("J", "cv", "constraint rate/v", "out"),),
+                                          zero=("v",), of_tree=True),
 }
 
 
@@ -103,7 +185,7 @@ class FunctionTrace(NamedTuple):
     name      of the public function
     function  its entry in `FUNCTIONS`
     model     the model of the trace, in which couplings are eliminated
-    trace     of the kernel
+    trace     with an array for each input and each result
     options   of the function: link, frame, passive, prescribed
     """
 
@@ -113,46 +195,33 @@ class FunctionTrace(NamedTuple):
     trace: Trace
     options: dict[str, Any]
 
-    def input_size(self, name: str) -> int:
-        """Return the number of numbers of an input."""
-        return self.model.nq if name.startswith("q") else self.model.nv
+    @property
+    def inputs(self) -> dict[str, int]:
+        """Names of the inputs, and how many numbers they have."""
+        return {name: self.model.nq if name.startswith("q") else self.model.nv for name in self.function.inputs}
 
-    def shape(self, result: Result) -> tuple[int, ...]:
-        """Return the shape of a result."""
-        shape = _shape(self.model, result)
-        size = next(array.size for array in self.trace.arrays if array.name == result.array)
-        return tuple(-size // prod(shape) if n < 0 else n for n in shape)
-
-    def results(self, values: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the results by name, in their shapes. values: of the arrays of the trace, flat."""
-        return {result.name: values[result.array][_part(self.model, result, len(values[result.array]))].reshape(
-            _shape(self.model, result)) for result in self.function.results}
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names of the results, and their shapes."""
+        sizes = {array.name: array.size for array in self.trace.arrays}
+        return {result.name: _shape(self.model, result, sizes[result.name]) for result in self.function.results}
 
     def evaluate(self, expressions: Expressions) -> dict[str, Array]:
         """Return the results by name, in their shapes: arrays of expressions."""
-        arrays, sizes = {}, {x.name: x.size for x in self.trace.arrays}
-        unwritten = {result.array: [None] * sizes[result.array] for result in self.function.results}
-        for name, written in (unwritten | expressions.results(self.trace)).items():
-            unchanged = expressions.arrays.get(name)           # accelerations and torques that hybrid dynamics does not write
-            arrays[name] = np.empty(len(written), object)
-            arrays[name][:] = [unchanged[i] if x is None and unchanged is not None else x for i, x in enumerate(written)]
-        return self.results(arrays)
+        values = expressions.results(self.trace)
+        return {name: object_array(values[name]).reshape(shape) for name, shape in self.shapes.items()}
 
 
-def _shape(model: Model, result: Result) -> list[int]:
-    sizes = {"q": model.nq, "v": model.nv, "p": -1}
-    return [sizes[axis] if axis in sizes else int(axis) for axis in result.axes]
-
-
-def _part(model: Model, result: Result, size: int) -> slice:
-    """Return the place of a result in an array of this size."""
-    shape = _shape(model, result)
-    return slice(result.first, size if -1 in shape else result.first + prod(shape))
+def _shape(model: Model, result: Result, size: int) -> tuple[int, ...]:
+    """Return the shape of a result. size: numbers of it, or of all that are left in its array."""
+    sizes = {"q": model.nq, "v": model.nv, "c": model.nc, "p": -1}
+    shape = [sizes[axis] if axis in sizes else int(axis) for axis in result.axes]
+    return tuple(-size // prod(shape) if n < 0 else n for n in shape)
 
 
 def trace_function(model: Model, name: str, options: Mapping[str, Any],
                    parameters: RobotParameters | None = None, *, libm: bool = True, single: bool = False) -> FunctionTrace:
-    """Return the trace of a public function.
+    """Return the trace of a public function. It has an array for each input and each result.
 
     Parameters
     ----------
@@ -200,11 +269,7 @@ def trace_function(model: Model, name: str, options: Mapping[str, Any],
     if trace is None:
         raise ModelError(f"{name} of the robot {model.name} cannot be traced"
                          f"{': it has no moving joint' if not model.nv else ''}")
-    if name == "link_pose":
-        trace = _pose_of_link(trace, model.link_index(options["link"]))
-    returned = [(array, _returned(traced, array, function.results)) for array in trace.arrays]
-    trace = replace(trace, arrays=tuple(part for array, part in returned if part.results or not array.results))
-    return FunctionTrace(name, function, traced, trace, options)
+    return FunctionTrace(name, function, traced, _with_results(traced, function, trace, options), options)
 
 
 def _function_options(model: Model, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,6 +280,8 @@ def _function_options(model: Model, name: str, values: Mapping[str, Any]) -> dic
     parameters = inspect.signature(FUNCTIONS[name].compute).parameters
     options: dict[str, Any] = {option: parameters[option].default if values.get(option) is None else values[option]
                                for option in names}
+    if "passive" in names:
+        options["passive"] = checked_flag(name, "passive", options["passive"])
     if "link" in names and values.get("link") is None:
         raise UsageError(f"{name} needs the name of a link")
     if "prescribed" in names:
@@ -224,20 +291,18 @@ def _function_options(model: Model, name: str, values: Mapping[str, Any]) -> dic
     return options
 
 
-def _pose_of_link(trace: Trace, index: int) -> Trace:
-    """Return the trace with the pose of one link as a matrix (4, 4), in place of the poses (n_links, 12) of all."""
-    T = next(array for array in trace.arrays if array.name == "T")
-    R, p = T.new_values[12 * index:12 * index + 9], T.new_values[12 * index + 9:12 * index + 12]
-    rows = [(*R[3 * k:3 * k + 3], p[k]) for k in range(3)]
-    values = tuple(x for row in (*rows, (0.0, 0.0, 0.0, 1.0)) for x in row)
-    pose = replace(T, size=16, new_values=values)
-    return replace(trace, arrays=tuple(pose if array is T else array for array in trace.arrays))
-
-
-def _returned(model: Model, array: TraceArray, results: tuple[Result, ...]) -> TraceArray:
-    """Return an array of a trace without the numbers that belong to no result, and are no status."""
-    returned = np.full(array.size, array.name == STATUS)
-    for result in results:
-        if result.array == array.name:
-            returned[_part(model, result, array.size)] = True
-    return replace(array, new_values=tuple(x if used else None for x, used in zip(array.new_values, returned, strict=True)))
+def _with_results(model: Model, function: TracedFunction, trace: Trace, options: Mapping[str, Any]) -> Trace:
+    """Return the trace with an array for each result, in place of the kernel's arrays, of which inputs are only read."""
+    ops, values = trace.ops, Values()
+    for array in trace.arrays:                             # hybrid dynamics does not write what is prescribed
+        values[array.name] = object_array([ops.emit("input", array.name, k) if x is None else x
+                                           for k, x in enumerate(array.new_values)])
+    if function.derived:
+        values |= function.derived(values, model.link_index(options["link"]), options)
+    inputs = [replace(x, new_values=(None,) * x.size) for x in trace.arrays if x.name in (*function.inputs, VARYING)]
+    results = []
+    for result in function.results:
+        remaining = values[result.array or result.name].ravel()[result.first:]
+        part = remaining[:prod(_shape(model, result, len(remaining)))]
+        results.append(TraceArray(result.name, len(part), tuple(x if isinstance(x, Tracer) else float(x) for x in part)))
+    return replace(trace, arrays=(*inputs, *results, *(x for x in trace.arrays if x.name == STATUS)))

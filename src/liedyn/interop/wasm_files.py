@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from liedyn import __version__
-from liedyn.arrays import Frame
+from liedyn.arrays import Precision
 from liedyn.codegen.scenario_inputs import ScenarioTables
 from liedyn.codegen.targets.wasm import WasmModule
 from liedyn.codegen.trace import GeneratedProgram, single_call
+from liedyn.dynamics.batching.single_precision import is_single
 from liedyn.errors import LiedynWarning, ScenarioError, warn
 from liedyn.integrators.run_state import MIN_STEP_SPACINGS
-from liedyn.interop.c_files import code_file, write_all
+from liedyn.interop.c_files import code_file, default_name, write_all
+from liedyn.interop.function_comments import QUANTITIES, coordinate_names
 from liedyn.interop.scenario_step import STEP_REASONS, ScenarioStep, piece_tables, scenario_step
 from liedyn.interop.traced_functions import FunctionTrace, trace_function
 from liedyn.io.atomic_output import stem_of
@@ -74,15 +76,14 @@ class WasmExport:
 # functions of robots ----------------------------------------------------------------------------------------------------
 
 @explained
-def write_wasm_export(model: Model, function: str, path: Path | None = None, *, link: str | None = None,
-                      frame: Frame | None = None, passive: bool | None = None,
-                      force: bool = False) -> tuple[WasmExport, list[Path]]:
+def write_wasm_export(model: Model, function: str, path: Path | None = None, *, dtype: Precision = "float64",
+                      force: bool = False, **options: Any) -> tuple[WasmExport, list[Path]]:
     """Write a function of a robot as a WebAssembly module with a wrapper in JavaScript and its types.
 
     Arguments and errors are those of `c_files.write_export`; `path` has the ending .wasm.
     """
-    traced = trace_function(model, function, {"link": link, "frame": frame, "passive": passive}, libm=False)
-    path = code_file(path, "_".join(name for name in (model.name, link, function) if name), ".wasm")
+    traced = trace_function(model, function, options, libm=False, single=is_single(dtype, "write_wasm_export"))
+    path = code_file(path, default_name(model, function, options), ".wasm")
     export = _function_export(traced, path.stem)
     return export, export.write(path, force=force)
 
@@ -90,15 +91,14 @@ def write_wasm_export(model: Model, function: str, path: Path | None = None, *, 
 def _function_export(traced: FunctionTrace, name: str) -> WasmExport:
     model, trace = traced.model, traced.trace
     module = WasmModule({"run": single_call(trace)})
-    shaped = traced.results({x.name: np.zeros(x.size) for x in trace.arrays})
-    results = {x.name: f"at.{x.array}.slice({x.first}, {x.first + shaped[x.name].size})" for x in traced.function.results}
-    inputs = [x.name for x in trace.arrays if not x.results]
-    names = {array: list(of) for array, of in (("q", model.q_names), ("v", model.v_names), ("a", model.a_names),
-                                               ("tau", model.tau_names)) if array in (*inputs, *results)}
+    inputs, results = list(traced.inputs), list(traced.shapes)
+    quantities = {x: QUANTITIES.get(x, x) for x in inputs} | {
+        x.name: x.quantity for x in traced.function.results if x.axes in ("q", "v")}
+    names = {array: list(coordinate_names(model, quantity)) for array, quantity in quantities.items()}
     head = (f"// {traced.name.replace('_', ' ')} of the robot {_line(model.name)}: {trace.size} operations. "
             f"Written by liedyn {__version__}.\n")
     places = {array: [module.places[array], size] for array, size in module.sizes.items()}
-    arguments = ", ".join(inputs)
+    arguments, array_class = ", ".join(inputs), _number_array(module)
     script = f"""{head}
 export const names = {_json(names)};
 const PLACES = {_json(places)};
@@ -106,14 +106,14 @@ const PLACES = {_json(places)};
 export async function load(source = new URL("./{name}.wasm", import.meta.url)) {{
   const {{ instance: {{ exports }} }} = await WebAssembly.instantiate(await bytesOf(source), {{ math: Math }});
   const at = Object.fromEntries(Object.entries(PLACES).map(([name, [place, size]]) => (
-    [name, new Float64Array(exports.memory.buffer, place, size)])));
+    [name, new {array_class}(exports.memory.buffer, place, size)])));
   return ({arguments}) => {{
     for (const [name, x] of Object.entries({{ {arguments} }})) {{
       if (x.length !== at[name].length) throw new RangeError(`${{name}} needs ${{at[name].length}} numbers, got ${{x.length}}`);
       at[name].set(x);
     }}
     if (exports.run()) throw new RangeError("the result is not finite, or an argument is invalid");
-    return {{ {", ".join(f"{result}: {text}" for result, text in results.items())} }};
+    return {{ {", ".join(f"{name}: at.{name}.slice()" for name in results)} }};
   }};
 }}
 """
@@ -121,12 +121,16 @@ export async function load(source = new URL("./{name}.wasm", import.meta.url)) {
 /** Names of the numbers of each array. */
 export const names: Readonly<Record<{" | ".join(map(_json, names))}, readonly string[]>>;
 /** Results, matrices by rows. */
-export interface Results {{ {" ".join(f"{result}: Float64Array;" for result in results)} }}
+export interface Results {{ {" ".join(f"{result}: {array_class};" for result in results)} }}
 export type Compute = ({", ".join(f"{array}: ArrayLike<number>" for array in inputs)}) => Results;
 /** Compiles the module: {name}.wasm next to this file, another URL, or its bytes. */
 export function load(source?: URL | string | BufferSource): Promise<Compute>;
 """
     return WasmExport(name, module.content, script, types, trace.size)
+
+
+def _number_array(module: WasmModule) -> str:
+    return f"Float{8 * module.number_type.size}Array"
 
 
 def _json(x: Any) -> str:
@@ -141,12 +145,14 @@ def _line(text: str) -> str:
 
 @explained
 def write_wasm_step_export(scenario: str | os.PathLike[str] | Mapping[str, Any], path: Path | None = None, *,
-                           overrides: Overrides = (), strict: bool = False, force: bool = False) -> tuple[WasmExport, list[Path]]:
+                           overrides: Overrides = (), dtype: Precision = "float64", strict: bool = False,
+                           force: bool = False) -> tuple[WasmExport, list[Path]]:
     """Write the steps of a scenario as a WebAssembly module with a class `Simulation` in JavaScript and its types.
 
     Arguments and errors are those of `c_files.write_step_export`; `path` has the ending .wasm.
     """
-    step = scenario_step(prepare(scenario, override_texts(overrides, ScenarioError), strict))
+    step = scenario_step(prepare(scenario, override_texts(overrides, ScenarioError), strict),
+                         single=is_single(dtype, "write_wasm_step_export"))
     path = code_file(path, "scenario" if isinstance(scenario, Mapping) else stem_of(scenario), ".wasm")
     module, model = step_module(step), step.problem.model
     names = {"q": list(model.q_names), "v": list(model.v_names), "values": step.value_names}
@@ -161,8 +167,8 @@ export const load = async (source = new URL("./{path.stem}.wasm", import.meta.ur
   Simulation.load(await bytesOf(source), DATA));
 export {{ Simulation }};
 """
-    export = WasmExport(path.stem, module.content, script, head + _STEP_TYPES.replace("NAME", path.stem), step.step.size,
-                        step.warnings)
+    types = head + _STEP_TYPES.replace("NAME", path.stem).replace("Float64Array", _number_array(module))
+    export = WasmExport(path.stem, module.content, script, types, step.step.size, step.warnings)
     warn(step.warnings)
     return export, export.write(path, force=force)
 
@@ -229,7 +235,8 @@ def simulation_data(step: ScenarioStep, module: WasmModule) -> dict[str, Any]:
                "varying": problem.model.constants[list(step.varying)].tolist()}
     if sampler is not None:
         initial["law_values"] = sampler.tables.scenario_values.tolist()
-    return {"step": step.regular_step, "places": {name: [module.places[name], size] for name, size in module.sizes.items()},
+    places = {name: [module.places[name], size] for name, size in module.sizes.items()}
+    return {"step": step.regular_step, "numbers": _number_array(module), "places": places,
             "initial": initial, "breaks": np.column_stack([breaks, near]).tolist(), "pieces": _pieces(step.tables),
             "ends": list(step.end_times), "event": AT_EVENT, "reasons": STEP_REASONS,
             "sampler": sampler and {"interval": sampler.interval, "delay": sampler.delay, "pieces": _pieces(sampler.tables),

@@ -14,11 +14,11 @@ from liedyn.codegen.targets.wasm import WasmModule, signed, unsigned
 from liedyn.codegen.trace import Array, Trace, single_call
 from liedyn.codegen.tracer import Operations
 from liedyn.integrators.batch_integrator import curve_coefficients
-from liedyn.interop.c_files import FUNCTIONS
 from liedyn.interop.scenario_step import STEP_REASONS, scenario_step
-from liedyn.interop.traced_functions import trace_function
+from liedyn.interop.traced_functions import FUNCTIONS, trace_function
 from liedyn.interop.wasm_files import simulation_data, step_module, write_wasm_export, write_wasm_step_export
 from liedyn.simulation.preparation import prepare
+from traced_cases import expected_of, function_options, inputs_of, robot_of
 from wasm_instance import WasmInstance
 from zoo import model_of
 
@@ -38,16 +38,18 @@ def test_integers_are_those_of_leb128(n):
     assert all(byte & 128 for byte in unsigned(n)[:-1]) and not unsigned(n)[-1] & 128
 
 
-def test_each_operation_has_its_meaning():
+@pytest.mark.parametrize("single", [False, True])
+def test_each_operation_has_its_meaning(single):
     """Each operation of the table on numbers, among them 0, -0, infinity and NaN."""
+    number, magic = (np.float32, 2.0**23) if single else (np.float64, 2.0**52)
     for name, operation in OPERATIONS.items():
         count = operation.arity or ARITY.get(name, 2)
-        ops = Operations()
+        ops = Operations(single=single)
         x = ops.inputs("x", count)
         module = WasmModule({"f": single_call(Trace(ops, (Array("x", count, (None,) * count),
                                                           Array("y", 1, (ops.emit(name, *(each.k for each in x)),))), (), ()))})
         instance, rng = WasmInstance(module), np.random.default_rng(0)
-        turns = 1.5 * 2.0**52 + np.arange(-5.0, 6.0)
+        turns = 1.5 * magic + np.arange(-5.0, 6.0)
         rows = rng.uniform(0.1, 0.9, (11, count))
         if name.startswith("quadrant"):
             rows[:, 0] = turns
@@ -57,31 +59,35 @@ def test_each_operation_has_its_meaning():
             instance["x"] = row
             assert instance.run("f") == 0
             with np.errstate(all="ignore"):
-                expected = float(operation.meaning(*row))
-            assert instance["y"][0] == pytest.approx(expected, rel=1e-15, nan_ok=True), (name, row)
+                expected = float(operation.meaning(*row.astype(number)))
+            assert instance["y"][0] == pytest.approx(expected, rel=4 * float(np.finfo(number).eps), nan_ok=True), (name, row)
             assert np.signbit(instance["y"][0]) == np.signbit(expected) or np.isnan(expected)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_functions_give_what_liedyn_gives(function, worst):
-    model = model_of("ball" if "derivatives" in function else "every kind, floating")
-    traced = trace_function(model, function, {"link": model.link_names[-1]} if function in ("link_pose", "jacobian") else {},
-                            libm=False)
-    instance, rng = WasmInstance(WasmModule({"run": single_call(traced.trace)})), np.random.default_rng(0)
-    rates = {name: rng.standard_normal(model.nv) for name in traced.function.inputs[1:]}
-    state = {"q": ld.random_configuration(model, rng), **rates}
-    for name, x in state.items():
-        instance[name] = x
+SHORT = "mass_matrix", "inverse_dynamics", "link_pose"       # of a robot with every kind of joint
+CASES = [*((name, "ball", False) for name in FUNCTIONS), *((name, "every kind, floating", False) for name in SHORT),
+         *((name, "ball", True) for name in ("forward_dynamics", "regressor", "link_acceleration", "constraint_jacobian"))]
+
+
+@pytest.mark.parametrize(("function", "name", "single"), CASES)
+def test_functions_give_what_liedyn_gives(function, name, single, worst):
+    model = robot_of(function, name)
+    inputs, options = inputs_of(model, function), function_options(model, function)
+    traced = trace_function(model, function, options, libm=False, single=single)
+    instance = WasmInstance(WasmModule({"run": single_call(traced.trace)}))
+    for array, x in inputs.items():
+        instance[array] = x
     assert instance.run("run") == 0
-    results = traced.function.compute(model, *state.values(), **traced.options)
-    computed = traced.results({x.name: instance[x.name] for x in traced.trace.arrays if x.results})
-    for x, expected in zip(computed.values(), results if isinstance(results, tuple) else (results,), strict=True):
-        error = np.abs(x - expected).max() / max(1.0, np.abs(expected).max())
-        assert worst("WebAssembly: functions", error, function) < 1e-12
+    results = expected_of(model, function, inputs, options)
+    for (result, shape), expected in zip(traced.shapes.items(), results, strict=True):
+        assert np.shape(expected) == shape
+        error = np.abs(instance[result] - np.ravel(expected)).max() / max(1.0, np.abs(expected).max())
+        assert worst(f"WebAssembly, {'float' if single else 'double'}: functions", error, function) < (1e-5 if single else 1e-12)
 
 
-def test_bad_numbers_are_a_code():
-    traced = trace_function(model_of("ball"), "inverse_dynamics", {}, libm=False)
+@pytest.mark.parametrize("single", [False, True])
+def test_bad_numbers_are_a_code(single):
+    traced = trace_function(model_of("ball"), "inverse_dynamics", {}, libm=False, single=single)
     instance = WasmInstance(WasmModule({"run": single_call(traced.trace)}))
     instance["q"] = model_of("ball").neutral()
     assert instance.run("run") == 0
@@ -106,11 +112,11 @@ def ran(folder: Path, script: str):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_steps_equal_a_run_of_the_scenario(name, worst, tmp_path):
+@pytest.mark.parametrize(("name", "dtype"), [*((name, "float64") for name in SCENARIOS), ("hybrid panda", "float32")])
+def test_steps_equal_a_run_of_the_scenario(name, dtype, worst, tmp_path):
     """20 steps; those that a controller samples need the JavaScript."""
     scenario, overrides = SCENARIOS[name]
-    step = scenario_step(prepare(ROOT / f"configs/{scenario}.yaml", overrides))
+    step = scenario_step(prepare(ROOT / f"configs/{scenario}.yaml", overrides), single=dtype == "float32")
     h, until = step.regular_step, 20 * step.regular_step
     run = ld.run_scenario(ROOT / f"configs/{scenario}.yaml", (*overrides, f"duration={until!r}", f"output_step={until!r}"))
     results = []
@@ -118,7 +124,8 @@ def test_steps_equal_a_run_of_the_scenario(name, worst, tmp_path):
         instance, initial = WasmInstance(step_module(step)), simulation_data(step, step_module(step))["initial"]
         for array in ("q", "v", "values", "z") if len(step.initial_states) else ("q", "v", "values"):
             instance[array] = initial[array]
-        breaks = {before: time for time, before in step.breaks}
+        breaks = {np.nextafter(np.float32(time), np.float32(0)) if dtype == "float32" else before: time
+                  for time, before in step.breaks}
         for k in range(20):
             clock = np.array([[h, k * h, (k + 0.5) * h, (k + 1) * h]])
             clock[0, 3] = next((before for before, time in breaks.items() if abs(time - clock[0, 3]) < 1e-9), clock[0, 3])
@@ -127,12 +134,12 @@ def test_steps_equal_a_run_of_the_scenario(name, worst, tmp_path):
             assert instance.run("advance") == 0
         results.append((instance["q"], instance["v"]))
     if shutil.which("node"):
-        write_wasm_step_export(ROOT / f"configs/{scenario}.yaml", tmp_path / "f.wasm", overrides=overrides)
+        write_wasm_step_export(ROOT / f"configs/{scenario}.yaml", tmp_path / "f.wasm", overrides=overrides, dtype=dtype)
         results.append(ran(tmp_path, f"""import {{ load }} from "./f.js";
             const s = await load(); s.run({until!r}); console.log(JSON.stringify([[...s.q], [...s.v]]))"""))
     for q, v in results:
         error = max(np.abs(q - run.q[-1]).max(), np.abs(v - run.v[-1]).max())
-        assert worst("WebAssembly: 20 steps of a scenario", error, name) < 1e-12
+        assert worst(f"WebAssembly, {dtype}: 20 steps of a scenario", error, name) < (1e-12 if dtype == "float64" else 1e-5)
 
 
 @node

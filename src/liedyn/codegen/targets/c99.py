@@ -3,27 +3,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from textwrap import wrap
-from typing import Any
 
 import numpy as np
 
-from liedyn import __version__
 from liedyn.arrays import ArrayLike
 from liedyn.codegen.operations import LIBM, OPERATIONS
 from liedyn.codegen.targets.target import Target
-from liedyn.codegen.trace import Array, GeneratedProgram, Trace, single_bound
+from liedyn.codegen.trace import STATUS, Array, GeneratedProgram, Trace, single_bound, single_constant
 
 # Of the maximum expected number, and of a characteristic unit: robots may be badly conditioned.
 _TOLERANCE, _TOLERANCE_AS_FLOAT = 1e-9, 1e-3
-_UNITS = {"v": "/s", "a": "/s^2", "tau": ""}
-_FORCES = {"rad": "N m", "m": "N"}
-_MATRICES = {"T": "4 x 4 by rows: maps coordinates in the link frame to the world [m]",
-             "J": "6 x {} by rows: twist (angular, then linear) = J v, in the order of v"}
-_FRAMES = {None: "", "local": "; twist along its axes about its origin",
-           "local_world_aligned": "; twist along the axes of the world about the origin of the link",
-           "world": "; twist along the axes of the world about the origin of the world"}
 # names that a function cannot have: of the language, of <math.h> and <stdio.h>, and those in its own code
 _RESERVED = """
     auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
@@ -31,22 +22,27 @@ _RESERVED = """
     alignas alignof and asm bool catch class delete false friend namespace new not operator or private protected public template
     this throw true try typename using virtual xor
     acos asin atan atan2 ceil cos cosh exp fabs floor fma fmax fmin fmod hypot log pow round sin sinh sqrt tan tanh trunc j0 j1 jn
-    y0 y1 yn gamma erf main printf puts remove rename q v a tau T J M finite expected unit largest off worst i
+    y0 y1 yn gamma erf main printf puts remove rename finite expected unit largest off worst i
     """
 RESERVED = frozenset(_RESERVED.split())
 
 
 # for operations quadrant_sine and quadrant_cosine: the last bits of `turns` count quarter turns
 _QUADRANT = "quadrant"
-QUADRANT_FUNCTION = f"""
-static double {_QUADRANT}(double turns, double even, double odd, int64_t shift)
+_QUADRANT_FUNCTION = """
+static {number} {name}({number} turns, {number} even, {number} odd, int64_t shift)
 {{
-    int64_t n;
-    double x;
+    {integer} n;
+    {number} x;
     memcpy(&n, &turns, sizeof n);
     x = n & 1 ? odd : even;
     return (n + shift) & 2 ? -x : x;
 }}"""
+
+
+def quadrant_function(number: str) -> str:
+    """Return the function for the operations quadrant_sine and quadrant_cosine. number: "double" or "float"."""
+    return _QUADRANT_FUNCTION.format(number=number, name=_QUADRANT, integer="int32_t" if number == "float" else "int64_t")
 
 
 class CExpressions(Target):
@@ -63,6 +59,7 @@ class CExpressions(Target):
 
     def constant(self, x: float) -> str:
         """Return a literal."""
+        x = single_constant(x) if self.suffix else x
         text = f"{x!r}{self.suffix}" if math.isfinite(x) else "NAN" if math.isnan(x) else "INFINITY" if x > 0 else "-INFINITY"
         return f"({text})" if x < 0 else text
 
@@ -86,10 +83,10 @@ class CFunction:
     header, source    their texts
     """
 
-    def __init__(self, model, function: str, trace: Trace, name: str, options: Mapping[str, Any], *, single: bool = False):
-        self.model, self.function, self.trace, self.name, self.single = model, function, trace, name, single
-        self._options = options                      # of the function: link, frame, passive
-        self.outputs = {array.name: array.size for array in self.trace.arrays if array.results}
+    def __init__(self, trace: Trace, name: str, comments: Iterable[str], *, single: bool = False):
+        """comments: lines about the function and its arrays."""
+        self.trace, self.name, self.single, self._comments = trace, name, single, list(comments)
+        self.outputs = {array.name: array.size for array in trace.arrays if array.results and array.name != STATUS}
         self._number, self._f = ("float", "f") if single else ("double", "")
         self.header = "\n".join(self._header()) + "\n"
         self.source = "\n".join(self._source()) + "\n"
@@ -102,7 +99,7 @@ class CFunction:
     @property
     def arrays(self) -> list[tuple[str, int]]:
         """Return (name, count), results last."""
-        return sorted(((x.name, x.size) for x in self.trace.arrays), key=lambda x: x[0] in self.outputs)
+        return [(x.name, x.size) for x in self.trace.arrays if x.name != STATUS]
 
     def test(self, inputs: dict[str, np.ndarray], expected: dict[str, np.ndarray], units: dict[str, np.ndarray]) -> str:
         """Return a program that computes one state and returns 0 if the results are as expected.
@@ -114,35 +111,10 @@ class CFunction:
 
     # texts ----------------------------------------------------------------------------------------------------------
     def _comment_lines(self) -> Iterator[str]:
-        m, r = self.model, self.trace
-        yield f"/* {self.function.replace('_', ' ')} of the robot {comment(m.name)}, {m.base} base: {r.size} operations."
-        yield f"   Written by liedyn {__version__}. Gravity {' '.join(f'{g:g}' for g in m.gravity)} m/s^2."
-        if "passive" in self._options:
-            yield f"   Joint springs, damping and friction {'act' if self._options['passive'] else 'do not act'}."
-        if "link" in self._options:
-            yield f"   Link {comment(self._options['link'])}{_FRAMES[self._options.get('frame')]}."
-        for name, count in self.arrays:
-            kind = "result" if name in self.outputs else "input"
-            if name in _MATRICES:
-                yield f"   {name}[{count}]: {kind}, {_MATRICES[name].format(m.nv)}"
-                continue
-            if count == m.nv**2 > m.nv:
-                yield f"   {name}[{count}]: {kind}, {m.nv} x {m.nv} by rows, in the order of v"
-                continue
-            yield f"   {name}[{count}]: {kind}"
-            for k, (coordinate, unit) in enumerate(self._coordinates(name)):
-                yield f"     {k:3d}  {comment(coordinate)}{f' [{unit}]' if unit else ''}"
-        follower = ", a coordinate contradicts the coupling that it follows" if m.nc and "link" not in self._options else ""
-        yield from wrap(f"Returns 0; 1 where an input or the result is not finite, a quaternion is not of unit norm{follower}, "
-                        "or an articulated inertia vanishes: the result is then invalid. */", 118, initial_indent="   ",
-                        subsequent_indent="   ")
-
-    def _coordinates(self, name: str) -> list[tuple[str, str]]:
-        m = self.model
-        if name == "q":
-            return list(zip(m.q_names, m.q_units, strict=True))
-        units = [_FORCES[unit] if name == "tau" else unit + _UNITS.get(name, "") for unit in m.v_units]
-        return list(zip({"a": m.a_names, "tau": m.tau_names}.get(name, m.v_names), units, strict=True))
+        text = ("Returns 0; 1 where an input or the result is not finite, a quaternion is not of unit norm, a coordinate "
+                "contradicts the coupling that it follows, or an articulated inertia vanishes: the result is then invalid.")
+        lines = [line for x in self._comments for line in wrap(comment(x), 118, subsequent_indent=" " * 8)]
+        yield from block_comment([*lines, *wrap(text, 118)])
 
     def _signature(self) -> str:
         arguments = [f"{'const ' * (name not in self.outputs)}{self._number} {name}[{count}]" for name, count in self.arrays]
@@ -160,10 +132,13 @@ class CFunction:
         yield from self._comment_lines()
         yield from ("#include <math.h>", f'#include "{self.name}.h"', "", self._signature(), "{")
         yield f"    {self._number} finite = 0;"
+        if self.single:
+            yield f"    {self._number} {STATUS}[1];"
         yield from statements(r, c, self._number)
         yield from (f"    finite += 0 * {c.value(x.k)};" for x in r.finite)
         bounds = [f"{c.value(x.k)} < {c.constant(c.bound(bound))}" for x, bound in r.bounds]
-        yield f"    return !({' && '.join(['finite == 0', *bounds])});"
+        valid = [f"{STATUS}[0] > 0"] if self.single else []
+        yield f"    return !({' && '.join(['finite == 0', *bounds, *valid])});"
         yield "}"
 
     def _test(self, inputs, expected, units) -> Iterator[str]:
@@ -239,6 +214,12 @@ def identifier(text: str) -> str:
     """Return the text as a name in C."""
     plain = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "robot"
     return plain if not plain[0].isdigit() else f"robot_{plain}"
+
+
+def block_comment(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a comment of C."""
+    first, *rest = lines
+    yield from (f"/* {first}", *(f"   {line}" for line in rest), "*/")
 
 
 def comment(text: str) -> str:

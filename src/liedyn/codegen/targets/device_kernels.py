@@ -7,7 +7,6 @@ valid are NaN: an input or a result is not finite, a quaternion is not of unit n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
@@ -15,23 +14,10 @@ from liedyn.codegen.operations import LIBM, OPERATIONS
 from liedyn.codegen.targets.c99 import CExpressions, program_functions
 from liedyn.codegen.targets.llvm_ir import OK, Vector, pointers_text
 from liedyn.codegen.targets.target import UnsupportedOperationError
-from liedyn.codegen.trace import STATUS, GeneratedProgram, Trace, single_bound
+from liedyn.codegen.trace import STATUS, GeneratedProgram, Trace, single_bound, single_call
 from liedyn.kernels.batch_blocks import QUATERNION_TOLERANCE
 
 NUMBERS = {"float64": "double", "float32": "float"}
-
-
-class DeviceResult(NamedTuple):
-    """A result of a kernel: number k of state i is at `i + n places[k]`.
-
-    array   of the program
-    first   number of the array with which the result begins
-    places  of its numbers
-    """
-
-    array: str
-    first: int
-    places: tuple[int, ...]
 
 
 # OpenCL C -------------------------------------------------------------------------------------------------------------------
@@ -90,20 +76,18 @@ class _Kernel:
                           *declared, *self.lines, "}"]) + "\n"
 
 
-def opencl_text(program: GeneratedProgram, name: str, inputs: Mapping[str, int], results: Mapping[str, DeviceResult],
-                dtype: str) -> str:
+def opencl_text(trace: Trace, name: str, inputs: Mapping[str, int], results: Mapping[str, Sequence[int]], dtype: str) -> str:
     """Return the text of a kernel.
 
-    inputs   arrays of the program that the caller has, and their sizes
-    results  by name
+    inputs   arrays that are read, and their sizes
+    results  arrays that are written, and the places of their numbers: number k of state i is at `i + n places[k]`
     """
-    kernel = _Kernel(program, dtype)
+    kernel = _Kernel(single_call(trace), dtype)
     for array, size in inputs.items():
         kernel.read(array, size)
     kernel.compute()
-    for result, (array, first, places) in results.items():
-        kernel.lines += [f"    {result}_of[i + n * {at}] = {kernel.is_valid} ? {array}[{first + k}] : NAN;"
-                         for k, at in enumerate(places)]
+    for array, places in results.items():
+        kernel.lines += [f"    {array}_of[i + n * {at}] = {kernel.is_valid} ? {array}[{k}] : NAN;" for k, at in enumerate(places)]
     return kernel.text(name, (), inputs, results)
 
 
@@ -153,7 +137,7 @@ _THREAD = ["%i0 = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()", "%i1 = call i32 @l
            "%i5 = zext i32 %i2 to i64", "%i6 = mul i64 %i4, %i5", "%i = add i64 %i6, %i3"]
 
 
-def ptx(trace: Trace, name: str, inputs: Mapping[str, int], results: Mapping[str, DeviceResult], processor: str) -> str:
+def ptx(trace: Trace, name: str, inputs: Mapping[str, int], results: Mapping[str, Sequence[int]], processor: str) -> str:
     """Return a kernel in the assembly language of GPUs by NVIDIA. processor: such as "sm_90".
 
     The trace computes sine and cosine itself; see `opencl_text` for other arguments.
@@ -175,7 +159,7 @@ def ptx(trace: Trace, name: str, inputs: Mapping[str, int], results: Mapping[str
     return assembly
 
 
-def _ptx_kernel(trace: Trace, name: str, inputs: Mapping[str, int], results: Mapping[str, DeviceResult]) -> list[str]:
+def _ptx_kernel(trace: Trace, name: str, inputs: Mapping[str, int], results: Mapping[str, Sequence[int]]) -> list[str]:
     """Return LLVM text of a kernel that calls @one. Once this is inlined, arrays of a state are registers."""
     far, number, align = "ptr addrspace(1)", Vector(1, trace.ops.single).number, Vector(1, trace.ops.single).size
     arrays = {x.name: x.size for x in trace.arrays}
@@ -197,9 +181,9 @@ def _ptx_kernel(trace: Trace, name: str, inputs: Mapping[str, int], results: Map
     lines += [f"%code = call i64 @one({pointers})",
               *([f"%status_of_state = load {number}, ptr %{STATUS}", f"%is_valid = fcmp ogt {number} %status_of_state, 0.0"]
                 if STATUS in arrays else [f"%is_valid = icmp eq i64 %code, {OK}"])]
-    for x, (array, first, places) in results.items():
+    for x, places in results.items():
         for k, place in enumerate(places):
-            lines += [f"%{x}_result{k} = getelementptr {number}, ptr %{array}, i64 {first + k}",
+            lines += [f"%{x}_result{k} = getelementptr {number}, ptr %{x}, i64 {k}",
                       f"%{x}_number{k} = load {number}, ptr %{x}_result{k}, align {align}",
                       f"%{x}_valid{k} = select i1 %is_valid, {number} %{x}_number{k}, {number} {_NAN}",
                       f"%{x}_row{k} = mul i64 %n, {place}", f"%{x}_index{k} = add i64 %{x}_row{k}, %i",

@@ -1,7 +1,6 @@
 """LLVM text of a trace: a function for as many states as a register holds, and its callers, a loop over a batch or Python."""
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,12 +8,10 @@ from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
-import numpy as np
-
 from liedyn.codegen import python_call
 from liedyn.codegen.operations import LIBM, OPERATIONS
 from liedyn.codegen.targets.target import Target
-from liedyn.codegen.trace import SINGLE_NORMAL, GeneratedProgram, Trace
+from liedyn.codegen.trace import GeneratedProgram, Trace, single_constant
 from liedyn.codegen.tracer import Operand, Tracer, operand
 
 # LLVM text, instruction by instruction, over vectors with one number per state ------------------------------------------
@@ -68,8 +65,8 @@ class Vector(NamedTuple):
 
     def constant(self, x: float) -> str:
         """Return a vector of equal constants in hexadecimal digits, exactly or rounded to float32."""
-        if self.single:                                 # thresholds next to zero stay positive
-            x = math.copysign(max(abs(float(np.float32(x))), SINGLE_NORMAL if x else 0.0), x)
+        if self.single:
+            x = single_constant(x)
         return constants(self.number, [f"0x{struct.pack('>d', x).hex().upper()}"] * self.width)
 
 

@@ -1,4 +1,4 @@
-"""WebAssembly of traces, written as bytes: functions over float64 numbers in the memory of a module. It needs no toolchain.
+"""WebAssembly of traces, written as bytes: functions over numbers in the memory of a module. It needs no toolchain.
 
 The binary format is that of the WebAssembly Core Specification 1.0, sections 5.3 to 5.5.
 """
@@ -7,24 +7,49 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from liedyn.codegen.operations import LIBM, OPERATIONS
 from liedyn.codegen.targets.target import Target
-from liedyn.codegen.trace import Array, GeneratedProgram, Trace
+from liedyn.codegen.trace import STATUS, Array, GeneratedProgram, Trace, single_constant
 
-NUMBER = 8                              # bytes
 IMPORTS = "math"                        # module of the functions of the C library that a module imports, such as math.exp
 MEMORY = "memory"                       # name of the exported memory
 _PAGE = 65_536
-_I32, _F64, _NO_RESULT = b"\x7f", b"\x7c", b"\x40"
+_I32 = b"\x7f"
 _GET, _SET, _CALL, _DROP, _SELECT, _END = b"\x20", b"\x21", b"\x10", b"\x1a", b"\x1b", b"\x0b"
-_F64_CONST, _I64_CONST, _I32_CONST, _LOAD, _STORE = b"\x44", b"\x42", b"\x41", b"\x2b\x03", b"\x39\x03"       # aligned to 8 bytes
-_LESS, _EQUAL, _ADD, _MULTIPLY, _I32_AND, _I32_IS_ZERO, _TO_I32 = b"\x63", b"\x61", b"\xa0", b"\xa2", b"\x71", b"\x45", b"\xaa"
-_TO_BITS, _FROM_BITS, _I64_ADD, _I64_AND, _I64_XOR, _I64_SHIFT, _WRAP = (b"\xbd", b"\xbf", b"\x7c", b"\x83", b"\x85", b"\x86",
-                                                                         b"\xa7")
-_OPCODES = {"fadd": b"\xa0", "fsub": b"\xa1", "fmul": b"\xa2", "fdiv": b"\xa3", "quotient": b"\xa3", "fneg": b"\x9a",
-            "fabs": b"\x99", "sqrt": b"\x9f", "floor": b"\x9c"}
+_I32_CONST, _I32_AND, _I32_OR, _I32_IS_ZERO = b"\x41", b"\x71", b"\x72", b"\x45"
+_OPCODES = {"fadd": 0xa0, "fsub": 0xa1, "fmul": 0xa2, "fdiv": 0xa3, "quotient": 0xa3, "fneg": 0x9a, "fabs": 0x99, "sqrt": 0x9f,
+            "floor": 0x9c}              # of f64; those of f32 are smaller by 14
+
+
+class NumberType(NamedTuple):
+    """A type of numbers: its size in bytes, its instructions, and those of integers of the same size, on its bits."""
+
+    size: int
+    form: str
+    kind: bytes
+    constant: bytes
+    load: bytes
+    store: bytes
+    less: bytes
+    equal: bytes
+    to_i32: bytes
+    to_bits: bytes
+    from_bits: bytes
+    bits_constant: bytes
+    bits_add: bytes
+    bits_and: bytes
+    bits_xor: bytes
+    bits_shift: bytes
+    bits_to_i32: bytes
+    opcodes: Mapping[str, bytes]
+
+
+FLOAT64 = NumberType(8, "<d", b"\x7c", b"\x44", b"\x2b\x03", b"\x39\x03", b"\x63", b"\x61", b"\xaa", b"\xbd", b"\xbf", b"\x42",
+                  b"\x7c", b"\x83", b"\x85", b"\x86", b"\xa7", {name: bytes([x]) for name, x in _OPCODES.items()})
+FLOAT32 = NumberType(4, "<f", b"\x7d", b"\x43", b"\x2a\x02", b"\x38\x02", b"\x5d", b"\x5b", b"\xa8", b"\xbc", b"\xbe", b"\x41",
+                  b"\x6a", b"\x71", b"\x73", b"\x74", b"", {name: bytes([x - 14]) for name, x in _OPCODES.items()})
 _MOST_INLINE = 48                       # bytes of an expression that is used once and stays on the stack
 
 
@@ -67,12 +92,14 @@ def _joined(opcode: bytes):
     return lambda *operands: b"".join(operands) + opcode
 
 
-def _quadrant(turns: bytes, even: bytes, odd: bytes, shift: int) -> bytes:
+def _quadrant(x: NumberType, turns: bytes, even: bytes, odd: bytes, shift: int) -> bytes:
     """Return instructions for `operations.quadrant`: odd quarter turns select `odd`, two and three change the sign."""
-    bits = turns + _TO_BITS
-    chosen = odd + even + bits + _I64_CONST + signed(1) + _I64_AND + _WRAP + _SELECT + _TO_BITS
-    moved = bits + (_I64_CONST + signed(shift) + _I64_ADD if shift else b"")
-    return chosen + moved + _I64_CONST + signed(2) + _I64_AND + _I64_CONST + signed(62) + _I64_SHIFT + _I64_XOR + _FROM_BITS
+    def integer(n: int) -> bytes:
+        return x.bits_constant + signed(n)
+    bits = turns + x.to_bits
+    chosen = odd + even + bits + integer(1) + x.bits_and + x.bits_to_i32 + _SELECT + x.to_bits
+    moved = bits + (integer(shift) + x.bits_add if shift else b"")
+    return chosen + moved + integer(2) + x.bits_and + integer(8 * x.size - 2) + x.bits_shift + x.bits_xor + x.from_bits
 
 
 class WasmExpressions(Target):
@@ -86,12 +113,12 @@ class WasmExpressions(Target):
 
     def __init__(self, trace: Trace, pointers: Mapping[str, int], imported: Mapping[str, int]):
         super().__init__()
-        self.trace, self.pointers = trace, pointers
-        self.table = {**{name: _joined(opcode) for name, opcode in _OPCODES.items()},
+        self.trace, self.pointers, self.number_type = trace, pointers, number_type_of(trace)
+        self.table = {**{name: _joined(opcode) for name, opcode in self.number_type.opcodes.items()},
                       **{name: _joined(_CALL + unsigned(index)) for name, index in imported.items()},
-                      "less": lambda a, b, yes, no: yes + no + a + b + _LESS + _SELECT,
-                      "quadrant_sine": lambda turns, s, c: _quadrant(turns, s, c, 0),
-                      "quadrant_cosine": lambda turns, s, c: _quadrant(turns, c, s, 1)}
+                      "less": lambda a, b, yes, no: yes + no + a + b + self.number_type.less + _SELECT,
+                      "quadrant_sine": lambda turns, s, c: _quadrant(self.number_type, turns, s, c, 0),
+                      "quadrant_cosine": lambda turns, s, c: _quadrant(self.number_type, turns, c, s, 1)}
         self.code, self.n_locals = bytearray(), len(pointers)
         self._uses, self._free = self._count_uses(), list[int]()
         self._local: dict[int, int] = {}
@@ -116,11 +143,11 @@ class WasmExpressions(Target):
 
     def constant(self, x: float) -> bytes:
         """Return the instruction for a constant."""
-        return _F64_CONST + struct.pack("<d", x)
+        return self.number_type.constant + struct.pack(self.number_type.form, single_constant(x) if self.trace.ops.single else x)
 
     def input(self, array: str, i: int) -> bytes:
         """Return the instructions that read number i of an array."""
-        return _GET + unsigned(self.pointers[array]) + _LOAD + unsigned(NUMBER * i)
+        return _GET + unsigned(self.pointers[array]) + self.number_type.load + unsigned(self.number_type.size * i)
 
     def named(self, k: int, expression: bytes) -> bytes:
         """Return what puts operation k on the stack. Append the instructions that store it, unless it is short and used once."""
@@ -137,20 +164,21 @@ class WasmExpressions(Target):
 
     def function(self) -> bytes:
         """Return the code of the function: it returns 0, or 1 if a number is not finite or out of bounds."""
-        trace, ops = self.trace, self.trace.ops
+        trace, ops, kind = self.trace, self.trace.ops, self.number_type
         last = self._last_uses()
         for k, _ in self.walk(ops, trace.live_operations):
             self._free += [self._local.pop(x) for x in last.get(k, ()) if x in self._local]
         for result, name, i in trace.outputs:
-            self.code += _GET + unsigned(self.pointers[name]) + self.value(result) + _STORE + unsigned(NUMBER * i)
+            self.code += _GET + unsigned(self.pointers[name]) + self.value(result) + kind.store + unsigned(kind.size * i)
         self.code += self.constant(0.0)
         for x in trace.finite:
-            self.code += self.value(x.k) + self.constant(0.0) + _MULTIPLY + _ADD
-        self.code += self.constant(0.0) + _EQUAL
+            self.code += self.value(x.k) + self.constant(0.0) + kind.opcodes["fmul"] + kind.opcodes["fadd"]
+        self.code += self.constant(0.0) + kind.equal
         for x, bound in trace.bounds:
-            self.code += self.value(x.k) + self.constant(bound) + _LESS + _I32_AND
+            self.code += self.value(x.k) + self.constant(bound) + kind.less + _I32_AND
         self.code += _I32_IS_ZERO + _END
-        declared = _vector([unsigned(self.n_locals - len(self.pointers)) + _F64] if self.n_locals > len(self.pointers) else [])
+        count = self.n_locals - len(self.pointers)
+        declared = _vector([unsigned(count) + kind.kind] if count else [])
         return declared + bytes(self.code)
 
     def _last_uses(self) -> dict[int, list[int]]:
@@ -169,8 +197,15 @@ class WasmExpressions(Target):
         return at
 
 
+def number_type_of(trace: Trace) -> NumberType:
+    """Return the type of numbers of a trace."""
+    return FLOAT32 if trace.ops.single else FLOAT64
+
+
 class WasmModule:
     """A module with functions for one state: name() -> code, over arrays at fixed places in its memory.
+
+    All programs have the same type of numbers.
 
     programs  by name; a function returns the number in the array `code` of its program, or 0 or 1 (see `WasmExpressions`)
     places    address of each array [bytes]; programs share arrays of the same name
@@ -179,31 +214,32 @@ class WasmModule:
     """
 
     def __init__(self, programs: Mapping[str, GeneratedProgram]):
-        self.programs = programs
+        self.programs, self.number_type = programs, number_type_of(next(iter(programs.values())).traces[0])
         self.sizes: dict[str, int] = {}
         for program in programs.values():
             for array in program.arrays:
                 self.sizes[array.name] = max(self.sizes.get(array.name, 0), array.size)
-        self.places, at = _addresses(self.sizes, 0)
+        self.places, at = self._addresses(self.sizes, 0)
         inner = {(name, renamed.get(x.name, x.name)): x.size for name, program in programs.items()
                  for trace, renamed in program.calls for x in trace.arrays if renamed.get(x.name, x.name) not in self.sizes}
-        self._inner, self.size = _addresses(inner, at)
+        self._inner, self.size = self._addresses(inner, at)
         self.content = self._module()
 
     def _module(self) -> bytes:
         traces = [(name, trace) for name, program in self.programs.items() for trace in program.traces]
         used = {trace.ops.operations[k][0] for _, trace in traces for k in trace.live_operations}
         imported = {name: index for index, name in enumerate(name for name in LIBM if name in used and name not in _OPCODES)}
-        types = [b"\x60" + _vector([_F64] * n) + _vector([_F64]) for n in (1, 2)] + [b"\x60" + _vector([]) + _vector([_I32])]
+        kind = self.number_type.kind
+        types = [b"\x60" + _vector([kind] * n) + _vector([kind]) for n in (1, 2)] + [b"\x60" + _vector([]) + _vector([_I32])]
         imports = [_name(IMPORTS) + _name(name) + b"\x00" + unsigned(OPERATIONS[name].arity - 1) for name in imported]
         functions, bodies, index = list[bytes](), list[bytes](), dict[tuple[str, int], int]()
         for name, trace in traces:
             arrays = _used(trace)
-            kind = b"\x60" + _vector([_I32] * len(arrays)) + _vector([_I32])
-            if kind not in types:
-                types.append(kind)
+            form = b"\x60" + _vector([_I32] * len(arrays)) + _vector([_I32])
+            if form not in types:
+                types.append(form)
             index[name, id(trace)] = len(imported) + len(functions)
-            functions.append(unsigned(types.index(kind)))
+            functions.append(unsigned(types.index(form)))
             bodies.append(WasmExpressions(trace, {x.name: i for i, x in enumerate(arrays)}, imported).function())
         exports = [_name(MEMORY) + b"\x02\x00"]
         for name, program in self.programs.items():
@@ -225,14 +261,16 @@ class WasmModule:
             code += _CALL + unsigned(index[name, id(trace)])
             code += _DROP if has_code or number < len(program.calls) - 1 else b""
         if has_code:
-            code += _I32_CONST + signed(self.places["code"]) + _LOAD + unsigned(0) + _TO_I32
+            code += _I32_CONST + signed(self.places["code"]) + self.number_type.load + unsigned(0) + self.number_type.to_i32
+        elif STATUS in self.sizes:                         # 1 - status
+            code += _I32_CONST + signed(self.places[STATUS]) + self.number_type.load + unsigned(0) + self.number_type.to_i32
+            code += _I32_IS_ZERO + _I32_OR
         return code + _END
 
-
-def _addresses(sizes: Mapping[Any, int], start: int) -> tuple[dict[Any, int], int]:
-    """Return the addresses of arrays of these sizes, and the end [bytes]."""
-    ends = list(accumulate((NUMBER * size for size in sizes.values()), initial=start))
-    return dict(zip(sizes, ends, strict=False)), ends[-1]
+    def _addresses(self, sizes: Mapping[Any, int], start: int) -> tuple[dict[Any, int], int]:
+        """Return the addresses of arrays of these sizes, and the end [bytes]."""
+        ends = list(accumulate((self.number_type.size * size for size in sizes.values()), initial=start))
+        return dict(zip(sizes, ends, strict=False)), ends[-1]
 
 
 def _used(trace: Trace) -> list[Array]:

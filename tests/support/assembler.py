@@ -1,0 +1,24 @@
+"""The assembler of NVIDIA: of a CUDA toolkit, or of the package nvidia-cuda-nvcc."""
+import re
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+
+def ptxas() -> str:
+    package = find_spec("nvidia") and next((path for folder in find_spec("nvidia").submodule_search_locations
+                                            for path in Path(folder).glob("*/bin/ptxas")), None)
+    program = shutil.which("ptxas") or package
+    return program or pytest.skip("needs ptxas, such as that of the package nvidia-cuda-nvcc")
+
+
+def spilled_bytes(text: str, processor: str, folder: Path) -> int:
+    """Assemble a kernel in PTX and return the bytes of registers that do not fit."""
+    (folder / "kernel.ptx").write_text(text)
+    run = subprocess.run([ptxas(), "-v", "--gpu-name", processor, "kernel.ptx", "-o", "kernel.cubin"], cwd=folder, check=False,
+                         capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return int(re.search(r"(\d+) bytes spill stores", run.stderr)[1])
