@@ -12,7 +12,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Precision
 from liedyn.codegen.targets.c99 import RESERVED, CFunction, identifier
-from liedyn.dynamics.batching.single_precision import is_single
+from liedyn.dynamics.batching.state_blocks import is_single
 from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.dynamics.manifold import random_configuration
 from liedyn.dynamics.scales import model_scales

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from liedyn.arrays import Precision
 from liedyn.codegen.targets.c99 import block_comment, comment
 from liedyn.codegen.targets.device_kernels import NUMBERS, opencl_text, ptx
-from liedyn.dynamics.batching.single_precision import is_single
+from liedyn.dynamics.batching.state_blocks import is_single
 from liedyn.errors import UsageError
 from liedyn.interop.c_files import code_file, default_name, write_all
 from liedyn.interop.device_drivers import GROUP, column_places, column_strides

@@ -16,7 +16,7 @@ from liedyn.arrays import Precision
 from liedyn.codegen.scenario_inputs import ScenarioTables
 from liedyn.codegen.targets.wasm import WasmModule
 from liedyn.codegen.trace import GeneratedProgram, single_call
-from liedyn.dynamics.batching.single_precision import is_single
+from liedyn.dynamics.batching.state_blocks import is_single
 from liedyn.errors import LiedynWarning, ScenarioError, warn
 from liedyn.integrators.run_state import MIN_STEP_SPACINGS
 from liedyn.interop.c_files import code_file, default_name, write_all
