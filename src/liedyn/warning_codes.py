@@ -217,7 +217,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "torques-compared": (
         INFO, "The differences between measured and computed torques. The result contains the measured ones in the columns "
         "`measured`."),
-    "torque-scale": (WARN, "Measured torques are computed ones times a factor. Check their signs and units."),
+    "torque-scale": (WARN, "Measured torques are those of the robot file times a factor. Check their signs and units."),
     "time-unit": (WARN, "Times seem to be in ms, us or ns. Give the unit with `--columns`, such as `t=stamp[ms]`."),
     "contradicting-rates": (WARN, "A column is not the rate of another one. Check units and signs, or omit it."),
     "derived-motion": (WARN, "Velocities or accelerations were derived from the positions. Read the estimated error."),

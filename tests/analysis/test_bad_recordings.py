@@ -80,7 +80,7 @@ def late(n):
     return lambda x: np.concatenate([np.repeat(x[:1], n, axis=0), x[:-n]])
 
 
-Q, TAU = slice(1, 4), slice(4, 7)
+Q, TAU, DEGREE = slice(1, 4), slice(4, 7), 180.0 / np.pi
 FAULTS = {
     "degrees": (change([1, 2], np.rad2deg), "the angles seem to be in degrees: j2 reaches .* 'q.j1=q.j1.deg.,q.j2=q.j2.deg.'"),
     "one joint in degrees": (change(2, np.rad2deg), "the angles seem to be in degrees: j2 reaches .* 'q.j2=q.j2.deg.'"),
@@ -92,6 +92,7 @@ FAULTS = {
     "swapped torques": (rows((slice(None), [0, 1, 2, 3, 5, 4, 6])), "better if tau.j1 and tau.j2 are swapped"),
     "sign of a position": (change(2, np.negative), "better if the sign of q.j2 changes"),
     "sign of a torque": (change(5, np.negative), "the measured torques of j2 have the opposite sign"),
+    "sign of all torques": (change(TAU, np.negative), "all measured torques have the opposite sign"),
     "saturated torque": (change(5, lambda x: np.clip(x, -6, 6)), r"tau.j2 is at its minimum of -6 N m in \d+ of 601 rows"),
     "stuck encoder": (change(2, filled(300, 601)), "q.j2 is constant from t = 6 to 12 s, while other joints move"),
     "stuck encoder for a while": (change(2, filled(200, 300)),
@@ -111,6 +112,18 @@ FAULTS = {
     "outliers of a position": (change(2, added([150, 251, 450], 0.6)), r"q.j2 differs .* in 3 rows \(t = 3, 5.02, 9 s\)"),
     "outliers of a torque": (change(5, added([150, 251, 450], 30.0)), r"tau.j2 differs .* in 3 rows \(t = 3, 5.02, 9 s\)"),
     "robot on the ceiling": (rows((slice(None), [0, 1, 2, 3, 7, 8, 9])), r"better if gravity is \[0, 0, 9.81\] m/s"),
+}
+# of a robot with wide limits: factors of q and v, and of the times
+WITH_VELOCITIES = {
+    "angles in degrees": ([DEGREE, DEGREE, 1.0], [1.0, 1.0, 1.0], 1.0,
+                          "the angles seem to be in degrees: v.j1 is 0.017. times the rate of q.j1; .* 'q.j1=q.j1.deg.,q.j2"),
+    "one angle in degrees": ([1.0, DEGREE, 1.0], [1.0, 1.0, 1.0], 1.0,
+                             "the angles seem to be in degrees: v.j2 is 0.017. times the rate of q.j2; .* 'q.j2=q.j2.deg.'"),
+    "angles and velocities in degrees": ([DEGREE, DEGREE, 1.0], [DEGREE, DEGREE, 1.0], 1.0,
+                                         "better if all angles are in degrees"),
+    "sign of a position": ([1.0, -1.0, 1.0], [1.0, 1.0, 1.0], 1.0,
+                           "v.j2 is -0.999 times the rate of q.j2.* better if the sign of q.j2 changes"),
+    "times in ms": ([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], 1e3, "the times seem to be in ms: velocities are 1000 times"),
 }
 ERRORS = {
     "missing positions": (rows((slice(None), [0, 1, 2, 4, 5, 6])), TITLES[:3] + TITLES[4:], "column q.j3: a column is missing"),
@@ -137,6 +150,40 @@ def test_the_verdict_names_the_fault(recorded, tmp_path, name):
     edit, words = FAULTS[name]
     fit = ld.identify(model, written(tmp_path / "recording.csv", edit(x)))
     assert re.search(words, fit.verdict), fit.verdict
+
+
+@pytest.mark.parametrize("name", WITH_VELOCITIES)
+def test_the_verdict_names_the_fault_although_velocities_were_measured(recorded, tmp_path, name):
+    x, (of_q, of_v, of_t, words) = recorded[1], WITH_VELOCITIES[name]
+    (tmp_path / "wide.yaml").write_text(ROBOT.replace("lower: -3, upper: 3", "lower: -300, upper: 300"))
+    v = np.gradient(x[:, 1:4], T, axis=0)
+    columns = np.column_stack([x[:, 0] * of_t, x[:, 1:4] * of_q, x[:, 4:7], v * of_v])
+    path = written(tmp_path / "recording.csv", columns, [*TITLES, "v.j1[rad/s]", "v.j2[rad/s]", "v.j3[m/s]"])
+    fit = ld.identify(ld.load(tmp_path / "wide.yaml"), path)
+    assert re.search(words, fit.verdict), fit.verdict
+    assert not fit.reliable.any()
+
+
+@pytest.mark.parametrize(("edit", "words"), [
+    (change(0, lambda t: 1e3 * t), "better if the times are in ms"),
+    (change([1, 2], np.rad2deg), "better if all angles are in degrees")])
+def test_units_of_a_file_that_names_its_units_are_suspected_by_the_fit(recorded, tmp_path, edit, words):
+    """Units of the result of a run are known, but a person may have edited it."""
+    model, x = recorded
+    path = written(tmp_path / "trajectory.csv", edit(x), ["# liedyn: 1\n# model: model.yaml\n" + TITLES[0], *TITLES[1:]])
+    fit = ld.identify(model, path)
+    assert re.search(words, fit.verdict), fit.verdict
+
+
+@pytest.mark.parametrize("name", ["torque of one joint in N mm", "all torques in other units", "sign of all torques"])
+def test_values_that_depend_on_torques_of_wrong_signs_or_units_are_not_reliable(recorded, tmp_path, name):
+    model, x = recorded
+    fit = ld.identify(model, written(tmp_path / "recording.csv", FAULTS[name][0](x)))
+    assert not {*fit.verdicts} & {"reliable", "imprecise"} or name == "torque of one joint in N mm"
+    assert not any(fit.reliable[k] for k, misfit in enumerate(fit.misfits) if "j2" in misfit) and any(fit.misfits)
+    if name == "torque of one joint in N mm":
+        assert "the measured torques of j2 are about 1000 times those of the robot file: they seem to be in Nmm" in fit.verdict
+        assert not any("estimated parameters" in one.message for one in fit.warnings)
 
 
 @pytest.mark.parametrize("name", ERRORS)

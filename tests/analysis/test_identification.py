@@ -873,8 +873,10 @@ def test_torques_with_the_wrong_sign_are_named(arm, tmp_path, flipped):
     model, t, q, v, tau = arm
     sign = np.where(np.isin(np.arange(3), flipped), -1.0, 1.0)
     names = ", ".join(model.v_names[k] for k in flipped)
+    subject = "all measured torques" if len(flipped) == 3 else f"the measured torques of {names}"
     fit = fitted(arm, sign * tau + 0.1 * FRICTION * v, 1, joints=("damping",))
-    assert f"the measured torques of {names} have the opposite sign of those of the robot file" in fit.verdict
+    assert f"{subject} have the opposite sign of those of the robot file" in fit.verdict
+    assert not any(name.endswith(f".{'abc'[k]}") for name in np.array(fit.names)[fit.reliable] for k in flipped)
     assert [joint.ratio < 0.0 for joint in fit.joints] == [factor < 0.0 for factor in sign]
     trajectory = ld.trajectory_of(model, t, q, tau=sign * tau)
     warning = next(each for each in ld.identify(model, trajectory).warnings if each.code == "torque-scale")

@@ -92,7 +92,9 @@ def test_a_four_bar_is_identified_from_the_torque_of_its_crank(derived):
 
 def test_positions_that_contradict_the_loop_and_zero_offsets_are_errors():
     model, _, t, q, v, a, tau = four_bar_recording()
-    with pytest.raises(ld.ConfigurationError, match="the loops of four_bar cannot be closed near these positions"):
+    with pytest.raises(ld.ConfigurationError, match="four_bar cannot be closed near these positions: check the units and signs"):
         ld.identify(model, t, q + np.array([0.0, 2.0, -2.0]), tau, v=v, a=a)
+    with pytest.raises(ld.ConfigurationError, match=r"near these positions: the angles seem to be in degrees: v\.crank is 0.017"):
+        ld.identify(model, t, np.rad2deg(q), tau, v=v, a=a)
     with pytest.raises(ld.UsageError, match="zero offsets of encoders are not supported for the robot four_bar, which has loops"):
         ld.identify(model, t, q, tau, v=v, a=a, zero_offsets="crank")

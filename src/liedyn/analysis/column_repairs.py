@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from liedyn.analysis.recording_checks import is_far, scale_text, torque_unit
+from liedyn.analysis.recording_checks import TIME_UNITS, is_far, scale_text, torque_unit
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.errors import ConfigurationError, LiedynWarning
 from liedyn.io.column_expressions import negative, with_unit, written
@@ -46,6 +46,8 @@ class MisfittingMotion:
     noise       (nv,) standard deviation of their noise
     used        (nv,) bool: coordinates with equations
     ratios      (nv,) of the measured forces to those of the robot file; NaN if they are not alike
+    powers      of the unit of time in the values of v and a: 1 and 2 if they are derived from the positions, 0 and 1 if a is
+                derived from v, 0 if they were measured
     """
 
     t: Array
@@ -58,6 +60,7 @@ class MisfittingMotion:
     noise: Array
     used: Mask
     ratios: Array
+    powers: tuple[int, int]
 
     def forces(self, delays: Array | float = 0.0) -> Array:
         """Return the measured forces (n, nv) at the times of the motion, without delays (nv,) [s]."""
@@ -145,6 +148,7 @@ class _Tests:
         """Yield the repairs."""
         yield from self._of_torques()
         yield from self._of_positions()
+        yield from self._of_times()
         yield from self._of_gravity()
         if delays:
             yield from self._of_delays()
@@ -172,21 +176,35 @@ class _Tests:
         places = {k: i for k, i in enumerate(v_to_q_indices(self.model)) if i >= 0}
         for k in places:
             column, text = f"q.{names[k]}", written(f"q.{names[k]}")
-            yield _Repair(f"the sign of {column} changes", {column: negative(text)}, self._scaled({k: -1.0}, places))
+            repaired = [self._scaled({k: -1.0}, places, kinds) for kinds in ("qva", "q")[:2 - self.motion.powers[0]]]
+            yield _Repair(f"the sign of {column} changes", {column: negative(text)}, min(repaired))
             unit, factor = ("deg", np.radians(1.0)) if units[k] == "rad" else ("mm", 1e-3)
             yield _Repair(f"{column} is in {unit}", {column: with_unit(text, unit)}, self._scaled({k: factor}, places))
+        angles = {k: np.radians(1.0) for k in places if units[k] == "rad"}
+        if len(angles) > 1:
+            columns = [f"q.{names[k]}" for k in angles]
+            yield _Repair("all angles are in degrees", {column: with_unit(written(column), "deg") for column in columns},
+                          self._scaled(angles, places))
         for i, j in _pairs(np.array([*places], dtype=int), units):
             q, v, a = (x.copy() for x in (self.motion.q, self.motion.v, self.motion.a))
             q[:, [places[i], places[j]]] = q[:, [places[j], places[i]]]
             v[:, [i, j]], a[:, [i, j]] = v[:, [j, i]], a[:, [j, i]]
             yield _swapped("q", names[i], names[j], self.misfit(states=(q, v, a)))
 
-    def _scaled(self, factors: Mapping[int, float], places: Mapping[int, int]) -> float:
+    def _scaled(self, factors: Mapping[int, float], places: Mapping[int, int], kinds: str = "qva") -> float:
+        """Return the misfit of a motion with scaled coordinates. kinds: those that are scaled."""
         q, v, a = (x.copy() for x in (self.motion.q, self.motion.v, self.motion.a))
         for k, factor in factors.items():
-            for x, column in ((q, places[k]), (v, k), (a, k)):
-                x[:, column] *= factor
+            for kind, x, column in (("q", q, places[k]), ("v", v, k), ("a", a, k)):
+                x[:, column] *= factor if kind in kinds else 1.0
         return self.misfit(states=(q, v, a))
+
+    def _of_times(self) -> Iterator[_Repair]:
+        """Yield units of times. Measured velocities and accelerations do not depend on them."""
+        motion, (of_v, of_a) = self.motion, self.motion.powers
+        for unit, factor in TIME_UNITS.items() if of_a else ():
+            yield _Repair(f"the times are in {unit}", {"t": f"t[{unit}]"},
+                          self.misfit(states=(motion.q, factor**of_v * motion.v, factor**of_a * motion.a)))
 
     def _of_gravity(self) -> Iterator[_Repair]:
         current = np.array(self.model.gravity)

@@ -49,6 +49,7 @@ from liedyn.analysis.recording_checks import (
 from liedyn.analysis.smoothing import NoisySamples, noisy_samples
 from liedyn.analysis.weighted_least_squares import (
     ESTIMABLE,
+    SIGNIFICANT,
     FilteredEquations,
     FittedMotion,
     JointFit,
@@ -73,7 +74,17 @@ from liedyn.dynamics.inertial_parameters import (
     joint_parameter_kinds,
 )
 from liedyn.dynamics.scales import model_scales
-from liedyn.errors import ComputationError, LiedynWarning, ModelError, TrajectoryError, UsageError, WarningLog, list_names, warn
+from liedyn.errors import (
+    ComputationError,
+    ConfigurationError,
+    LiedynWarning,
+    ModelError,
+    TrajectoryError,
+    UsageError,
+    WarningLog,
+    list_names,
+    warn,
+)
 from liedyn.immutable import Immutable
 from liedyn.io.ros_bag import BagOptions
 from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
@@ -95,8 +106,10 @@ _NEGATIVE = 4.0       # deviations below zero from which a sum of masses, moment
 _POSITIVE = ("mass", "Ixx", "Iyy", "Izz", "armature", "damping", "friction")       # of every physical robot
 _PASSIVE = ("damping", "friction", "stiffness")
 # faults of recordings, in the verdict
-_CAUSE_CODES = {"degrees", "time-unit", "outliers", "position-jumps", "coarse-positions", "time-gaps", "constant-positions",
-                "saturated-torques", "suspected-columns", "joints-at-rest", "short-recording"}
+_UNIT_CODES = {"degrees", "time-unit"}
+_CERTAIN_CODES = _UNIT_CODES | {"contradicting-rates", "torque-scale"}
+_CAUSE_CODES = _CERTAIN_CODES | {"outliers", "position-jumps", "coarse-positions", "time-gaps", "constant-positions",
+                                 "saturated-torques", "suspected-columns", "joints-at-rest", "short-recording"}
 _FEW = 1.5            # equations of each parameter: a recording with fewer is too short to test the fit
 _SEVERAL = 3          # values that all have another sign than the robot file, if no value is impossible
 _STEPS = 30           # of Gauss-Newton iterations
@@ -121,7 +134,8 @@ class Identification(Immutable):
                  separable": the motion determines combinations with other parameters only. The value alone has no meaning;
                  "not physical": the value is certainly negative, but a sum of masses, moments of inertia, armature, damping
                  and friction
-    misfits      (b,) joints whose torque the model does not explain and on which the value depends, "" where there are none
+    misfits      (b,) joints on whose torque the value depends, and which the model does not explain or which has a wrong sign or
+                 unit; "" where there are none
     scale_errors (b,) by how much the value may be off because the measured torque of one joint has a wrong scale that is too
                  small to be found (`JointFit.scale`; 1 where the scale is not tested). Deviations do not contain it
     nonlinear    estimates of parameters in which the forces are not linear, such as zero offsets of encoders
@@ -204,8 +218,6 @@ class Identification(Immutable):
                   if not joint.explained]
         text = f"does not explain the torques of {list_names(misfit, 6)}" if misfit else "explains the torques"
         remark = f", which are {scale_text(abs(self.scale))} times those of the robot file" if is_far(abs(self.scale)) else ""
-        if flipped := _flipped(self.joints):
-            remark += f"; {_sign_text(flipped)}"
         causes = list_names([warning.message for warning in self.warnings if warning.code in _CAUSE_CODES], 3, "; ")
         return f"the model {text}{remark}{'; ' * bool(causes)}{causes}"
 
@@ -447,9 +459,14 @@ def prepared(model: Model, t: Array, motion: RecordedArrays, options: Identifica
         q, unwrapping = unwrapped(model, motion.q)
         motion = replace(motion, q=q, warnings=(*motion.warnings, *unwrapping))
     motion = on_couplings(model, motion)
+    about_units = unit_warnings(model, t, motion.q, motion.v, motion.a, source)
     if model.nc and not model.has_only_linear_couplings:
-        motion = replace(motion, q=loop_reduction(model).closed_positions(motion.q))
-    motion = replace(motion, warnings=(*motion.warnings, *unit_warnings(model, t, motion.q, motion.v, motion.a, source)))
+        try:
+            motion = replace(motion, q=loop_reduction(model).closed_positions(motion.q))
+        except ConfigurationError as error:
+            causes = list_names([warning.message for warning in about_units], 3, "; ")
+            raise ConfigurationError(f"{error}: {causes or 'check the units and signs of the positions'}") from None
+    motion = replace(motion, warnings=(*motion.warnings, *about_units))
     recorded = np.full((len(t), model.nv), np.nan) if motion.tau is None else motion.tau
     absent = np.isnan(recorded).all(axis=0)
     tau, missing = np.where(absent, 0.0, recorded), absent & ~_without_motor(model)
@@ -490,7 +507,7 @@ def _identify(model: Model, t: Array, recorded: RecordedArrays, options: Identif
     effect = effect_of_noise(solution, rows.noisier())
     tested, shifts, rescaled = rows.tested(equations, misfit, effect.force)
     sizes = value_sizes(raw, values, tau[samples.inner])
-    deviations, trusted, misfits = _deviations(rows, equations, effect, tested, shifts, sizes)
+    deviations, trusted, dependent = _deviations(rows, equations, effect, tested, shifts, sizes)
     untested = np.minimum([joint.scale for joint in tested], 1.0)
     scale_errors = np.where(solution.blind, np.inf, np.abs(rescaled * untested[:, None]).max(axis=0))
     relative = np.divide(deviations, sizes, out=np.full_like(sizes, np.inf), where=np.isfinite(deviations) & (sizes > 0.0))
@@ -500,24 +517,33 @@ def _identify(model: Model, t: Array, recorded: RecordedArrays, options: Identif
     nonlinear = _nonlinear(point, final, undetermined, values[b:], deviations[b:], verdicts[b:])
     raw = np.delete(raw, slice(b, -1), axis=2)
     values, deviations, relative, sizes, scale_errors = (x[:b] for x in (values, deviations, relative, sizes, scale_errors))
-    verdicts, misfits = _physical(base, values, deviations, sizes, verdicts[:b]), misfits[:b]
-    remedy = _remedy(motion, options.smooth, all(joint.explained for joint in tested))
+    by_values = _physical(base, values, deviations, sizes, verdicts[:b])
     expected = raw[:, :, :-1] @ base.values
     tested = tuple(replace(joint, measured=bool(is_used), ratio=torque_scale(x + y, y, ALIKE)) for joint, is_used, x, y in
                    zip(tested, used, raw[:, :, -1].T, expected.T, strict=True))
+    wrong = np.array([_has_wrong_torques(joint, unit) for joint, unit in zip(tested, model.v_units, strict=True)])
+    affected = np.any(wrong[:, None] & dependent[:, :b], axis=0).tolist()
+    verdicts = tuple(UNRELIABLE if is_affected and reliability in (RELIABLE, IMPRECISE) else reliability
+                     for is_affected, reliability in zip(affected, by_values, strict=True))
+    misfits = _misfits(tested, wrong, dependent[:, :b])
     residual, force = (np.where(used, np.sqrt(np.mean(x**2, axis=0)), np.nan) for x in (misfit, tau))
-    scale = _scale_of_torques(base, raw, values, forces)
+    root_information = _root_information(equations.W, solution, tested, b)
+    scale = _scale_of_torques(base, raw, values, root_information, forces)
     ratios = np.abs([joint.ratio for joint in tested if joint.measured])
     is_short = equation_count(equations.W) < _FEW * len(base)
-    if (is_short and not {RELIABLE, IMPRECISE, UNPHYSICAL} & {*verdicts}) or (
+    in_other_units = any(warning.code in _UNIT_CODES for warning in warnings)
+    if in_other_units or (is_short and not {RELIABLE, IMPRECISE, UNPHYSICAL} & {*by_values}) or (
             scale != 0.0 and ((ratios < abs(scale) / _OTHER_SCALE) | (ratios > _OTHER_SCALE * abs(scale))).any()):
         scale = math.nan                                                  # not known, or not of all joints
-    warnings = (*warnings, *_sign_warnings(model, tested, source), *_cause_warnings(rows, tested, source),
-                *_fit_warnings(model, tested, residual, force, kinds, motion.passive),
-                *_extent_warnings(rows, equation_count(equations.W), is_short, verdicts),
+    if not in_other_units:
+        warnings = (*warnings, *_torque_warnings(model, tested, wrong, scale, source))
+    has_cause = any(warning.code in _CERTAIN_CODES for warning in warnings)
+    warnings = (*warnings, *_cause_warnings(rows, tested, source))
+    remedy = _remedy(motion, options.smooth, all(joint.explained for joint in tested), has_cause)
+    warnings = (*warnings, *_fit_warnings(model, tested, residual, force, kinds, motion.passive, has_cause),
+                *_extent_warnings(rows, equation_count(equations.W), is_short, by_values),
                 *_warnings(base, verdicts, misfits, remedy), *_undetermined_warnings(nonlinear),
-                *_unlike_warnings(model, base, values, sizes, verdicts, scale, source))
-    root_information = _root_information(equations.W, solution, tested, b)
+                *_unlike_warnings(model, base, values, sizes, by_values, scale, source))
     return Identification(values, deviations, relative, verdicts, misfits, scale_errors, nonlinear, root_information, model, base,
                           solution.condition, tested, scale, residual, force, len(raw), warnings)
 
@@ -617,8 +643,14 @@ def _undetermined(nonlinear: NonlinearParameters, kind: str, reasons: Mapping[st
         if reliability == state and name.startswith(f"{kind}.")]))
 
 
-def _remedy(motion: RecordedArrays, smooth: float | str | None, explained: bool) -> str:
-    """Return what makes values reliable. explained: whether the model explains the forces of all joints."""
+def _remedy(motion: RecordedArrays, smooth: float | str | None, explained: bool, has_cause: bool) -> str:
+    """Return what makes values reliable.
+
+    explained  whether the model explains the forces of all joints
+    has_cause  whether a fault of the recording is known
+    """
+    if has_cause:
+        return "first repair the recording: see the other warnings"
     if motion.v is not None or motion.a is not None:
         return "omit the given v and a, so that they are derived from smoothed positions"
     if smooth != "auto":
@@ -759,8 +791,8 @@ def _unmeasured_warnings(model: Model, missing: Mask, constant: Mask) -> list[Li
 
 
 def _deviations(rows: RegressorRows, equations: FilteredEquations, effect: StateNoiseEffect, tested: Sequence[JointFit],
-                shifts: Array, sizes: Array) -> tuple[Array, Mask, tuple[str, ...]]:
-    """Return the standard deviations, whether they and the values are reliable, and joints with a misfit that values depend on.
+                shifts: Array, sizes: Array) -> tuple[Array, Mask, Mask]:
+    """Return the standard deviations, whether they and the values are reliable, and on which joints (nv, b) values depend.
 
     A deviation contains the noise of the forces and of the states and the systematic errors: the bias by noise, the change by a
     spline of another degree beyond chance, and the possible effect of a torque that the model lacks.
@@ -781,10 +813,20 @@ def _deviations(rows: RegressorRows, equations: FilteredEquations, effect: State
     has_residual = equation_count(W) > len(solution.x)                # otherwise the noise is not known
     trusted: Mask = has_residual & (effect.noise_share <= _NOISE) & ~((systematic > deviation) & (total > _SLIGHT * sizes))
     fraction = np.divide(variance, variance.sum(axis=0), out=np.zeros_like(variance), where=variance > 0.0)
-    affected = np.array([not joint.explained for joint in tested])[:, None] & (fraction > _SHARE)
-    misfits = tuple(list_names([joint.joint for joint, is_affected in zip(tested, column, strict=True) if is_affected], 6)
-                    for column in affected.T)
-    return np.where(solution.blind, np.inf, total), trusted & ~affected.any(axis=0), misfits
+    dependent: Mask = fraction > _SHARE
+    affected = np.array([not joint.explained for joint in tested])[:, None] & dependent
+    return np.where(solution.blind, np.inf, total), trusted & ~affected.any(axis=0), dependent
+
+
+def _misfits(tested: Sequence[JointFit], wrong: Mask, dependent: Mask) -> tuple[str, ...]:
+    """Return `Identification.misfits`.
+
+    wrong      (nv,) bool: joints whose measured torque has a wrong sign or unit
+    dependent  (nv, b) bool: parameters that depend on the torque of a joint
+    """
+    affected = (np.array([not joint.explained for joint in tested]) | wrong)[:, None] & dependent
+    return tuple(list_names([joint.joint for joint, is_affected in zip(tested, column, strict=True) if is_affected], 6)
+                 for column in affected.T)
 
 
 def _root_information(W: Array, solution: LeastSquaresSolution, tested: Sequence[JointFit], b: int) -> Array:
@@ -819,10 +861,10 @@ def _physical(base: BaseParameters, values: Array, deviations: Array, sizes: Arr
                  for bad, reliability in zip(negative, verdicts, strict=True))
 
 
-def _scale_of_torques(base: BaseParameters, raw: Array, values: Array, units: Array) -> float:
+def _scale_of_torques(base: BaseParameters, raw: Array, values: Array, root_information: Array, units: Array) -> float:
     """Return the ratio of the torques of inertia and weight that the estimate has along the motion to those of the robot file.
 
-    NaN if these torques are not alike; zero if those of the estimate are negligible.
+    NaN if these torques are not alike, or if the ratio is far from 1 by chance; zero if those of the estimate are negligible.
 
     raw    (n, nv, b + 1) equations
     units  (nv,) scales of the torques
@@ -831,8 +873,13 @@ def _scale_of_torques(base: BaseParameters, raw: Array, values: Array, units: Ar
     columns = raw[:, :, :-1][:, :, inertial] / units[:, None]
     estimated, expected = (columns @ x[inertial] for x in (values, base.values))
     scale = torque_scale(estimated, expected)
-    negligible = np.isnan(scale) and np.linalg.norm(estimated) < _NEGLIGIBLE * np.linalg.norm(expected)
-    return 0.0 if negligible else scale
+    if np.isnan(scale):
+        negligible = np.linalg.norm(estimated) < _NEGLIGIBLE * np.linalg.norm(expected)
+        return 0.0 if negligible else scale
+    gradient = np.zeros(len(base))
+    gradient[inertial] = np.tensordot(expected, columns, axes=2) / np.vdot(expected, expected)
+    deviation = np.linalg.norm(gradient @ np.linalg.pinv(root_information))
+    return math.nan if is_far(abs(scale)) and abs(scale - 1.0) < SIGNIFICANT * deviation else scale
 
 
 def _unlike_warnings(model: Model, base: BaseParameters, values: Array, sizes: Array, verdicts: Sequence[str],
@@ -870,22 +917,40 @@ def _unit_hint(model: Model, scale: float, source: Trajectory | None) -> str:
     return f"they seem to be in {unit} instead of N m{'; ' * bool(conversion)}{conversion}"
 
 
-def _flipped(joints: Sequence[JointFit]) -> list[str]:
-    """Return the joints whose measured torque has the opposite sign of that of the robot file."""
-    return [joint.joint for joint in joints if joint.measured and joint.ratio < 0.0]
+def _has_wrong_torques(joint: JointFit, unit: str) -> bool:
+    """Return whether the measured torque of a joint has another sign or unit than that of the robot file."""
+    return joint.measured and (joint.ratio < 0.0 or (is_far(joint.ratio) and bool(torque_unit(joint.ratio, unit))))
 
 
-def _sign_text(flipped: Sequence[str]) -> str:
-    return (f"the measured torques of {list_names(flipped, 6)} have the opposite sign of those of the robot file: their sign is "
-            "probably wrong, or they are columns of other joints")
+def _torque_warnings(model: Model, joints: Sequence[JointFit], wrong: Mask, scale: float,
+                     source: Trajectory | None) -> list[LiedynWarning]:
+    """Return warnings with the joints whose torque has a wrong sign or unit (nv,), and with the option that changes it.
 
-
-def _sign_warnings(model: Model, joints: Sequence[JointFit], source: Trajectory | None) -> list[LiedynWarning]:
-    """Return a warning with the joints whose torque has the wrong sign, and with the option that changes it."""
-    if not (flipped := _flipped(joints)):
-        return []
-    hint = None if source is None else conversion_hint(model, source, {"tau": "-"}, flipped) or None
-    return [LiedynWarning("torque-scale", _sign_text(flipped), hint=hint)]
+    scale  common ratio of the torques to those of the robot file
+    """
+    known = [joint for joint in joints if joint.measured and math.isfinite(joint.ratio)]
+    warnings = []
+    flipped = [joint for joint in known if joint.ratio < 0.0]
+    if flipped:
+        measured = [joint.joint for joint in joints if joint.measured]
+        is_common = len(flipped) == len(known) and 2 * len(flipped) > len(measured) > 1
+        names = measured if is_common else [joint.joint for joint in flipped]
+        subject = "all measured torques" if is_common else f"the measured torques of {list_names(names, 6)}"
+        hint = None if source is None else conversion_hint(model, source, {"tau": "-"}, names) or None
+        warnings.append(LiedynWarning(
+            "torque-scale", f"{subject} have the opposite sign of those of the robot file: their sign or that of the positions "
+            f"is probably wrong{'' if is_common else ', or they are columns of other joints'}", hint=hint))
+    units: dict[tuple[str, str], list[JointFit]] = {}
+    for joint, unit, is_wrong in zip(joints, model.v_units, wrong, strict=True):
+        if is_wrong and not is_far(scale) and (text := torque_unit(joint.ratio, unit)):
+            units.setdefault((text, unit), []).append(joint)
+    for (text, unit), group in units.items():
+        names = [joint.joint for joint in group]
+        ratio = scale_text(abs(float(np.median([joint.ratio for joint in group]))))
+        hint = None if source is None else conversion_hint(model, source, {"tau": text}, names, unit) or None
+        warnings.append(LiedynWarning("torque-scale", f"the measured torques of {list_names(names, 6)} are about {ratio} times "
+                                      f"those of the robot file: they seem to be in {text}", hint=hint))
+    return warnings
 
 
 def _cause_warnings(rows: RegressorRows, joints: Sequence[JointFit], source: Trajectory | None) -> list[LiedynWarning]:
@@ -897,7 +962,8 @@ def _cause_warnings(rows: RegressorRows, joints: Sequence[JointFit], source: Tra
     q, v, a = samples.states()
     f_ext = None if motion.f_ext is None else motion.f_ext[samples.inner]
     noise, ratios = (np.array([getattr(joint, name) for joint in joints]) for name in ("noise", "ratio"))
-    misfitting = MisfittingMotion(samples.t[samples.inner], q, v, a, f_ext, samples.t, rows.tau, noise, rows.used, ratios)
+    powers = int(motion.v is None), 0 if motion.a is not None else 2 if motion.v is None else 1
+    misfitting = MisfittingMotion(samples.t[samples.inner], q, v, a, f_ext, samples.t, rows.tau, noise, rows.used, ratios, powers)
     return [*suspect_warnings(model, samples.t, motion.q, rows.tau),
             *repair_warnings(model, misfitting, rows.forces, source,
                              delays=not all(joint.shifted for joint in misfit))]
@@ -914,7 +980,7 @@ def _describe_residual(joint: JointFit) -> str:
 
 
 def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: Array, force: Array,
-                  estimated: Sequence[str], passive: bool) -> WarningLog:
+                  estimated: Sequence[str], passive: bool, has_cause: bool) -> WarningLog:
     misfit = [(joint, f"{rms:.3g} of {total:.3g} {'N' if unit == 'm' else 'N m'}")
               for joint, rms, total, unit in zip(tested, residual, force, model.v_units, strict=True) if not joint.explained]
     coloured = [joint.joint for joint in tested if not joint.white and joint.material]
@@ -927,9 +993,9 @@ def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: Array, for
         kinds = [kind for kind in estimated if kind != "offset"] + additional
         options = (f" (joints={kinds}; --with {' --with '.join(kinds)}{'' if passive else '; passive=True, # passive: true'})"
                    if additional else "")
-        warnings.add("unexplained-torques",
-                     f"the model does not explain the measured torques ({listing}): add what is missing to the robot file or to "
-                     f"the estimated parameters{options}, or check the recording")
+        remedy = ("first repair the recording: see the other warnings" if has_cause else
+                  f"add what is missing to the robot file or to the estimated parameters{options}, or check the recording")
+        warnings.add("unexplained-torques", f"the model does not explain the measured torques ({listing}): {remedy}")
     if coloured:
         warnings.add("coloured-residuals",
                      f"the residuals of {list_names(coloured, 6)} are not white: the deviations count fewer independent "
@@ -972,8 +1038,8 @@ def _warnings(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[s
     if misfitted:
         warnings.add("not-reliable",
                      f"NOT RELIABLE: {len(misfitted)} of {len(base)} base parameters ({list_names(misfitted, 6)}): they "
-                     "depend on joints whose torque the model does not explain. Causes are a torque that is missing in the "
-                     f"model, noise of the motion, or its smoothing; {remedy}")
+                     "depend on joints whose torque the model does not explain, or whose torque has a wrong sign or unit. Causes "
+                     f"are a fault of the recording, a torque that is missing in the model, noise, or smoothing; {remedy}")
     if biased:
         warnings.add("not-reliable",
                      f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({list_names(biased, 6)}): noise of the "

@@ -53,7 +53,7 @@ def unwrapped(model: Model, q: Array) -> tuple[Array, list[LiedynWarning]]:
     if len(q) and np.abs(q).max() > 2 * np.pi and _degrees_by_limits(model, q)[0]:
         return q, []
     for k, i in enumerate(v_to_q_indices(model)):
-        if i < 0 or model.v_units[k] != "rad" or _degrees_wrap(q[:, i]):
+        if i < 0 or model.v_units[k] != "rad" or _degrees_wrap(q[:, i]) or not _wraps(np.diff(q[:, i])):
             continue
         x, jumps = unwrap_angle(q[:, i], model.v_names[k], model.lower[k], model.upper[k])
         if jumps:
@@ -83,13 +83,22 @@ def unit_warnings(model: Model, t: Array, q: Array, v: Array | None, a: Array | 
             v = derivatives(model, t, q)[0]
     contradictions = _contradictions(model, t, q, v, a)
     unit = _unit_of_times(model, t, q, contradictions, trajectory, measured=measured)
-    warnings = ([_time_warning(t, unit, trajectory, measured=measured)] if unit else
-                _contradiction_warnings(model, contradictions if measured else [], trajectory))
     is_own = trajectory is not None and "model" in trajectory.header         # the result of a run: its units are known
-    reason = "" if is_own else _in_degrees(model, q, v)
+    contradictions = contradictions if measured else []
+    rates = [wrong for wrong in contradictions if not is_own and _is_of_degrees(model, wrong)]
+    warnings = ([_time_warning(t, unit, trajectory, measured=measured)] if unit else
+                _contradiction_warnings(model, [wrong for wrong in contradictions if wrong not in rates], trajectory))
+    reason, kinds, names = "" if is_own else _in_degrees(model, q, v), ["q"], None
     if reason:
-        units = {kind: _IN_DEGREES[kind] for kind in _kinds_in_degrees(model, t, q, v, a)}
-        conversion = conversion_hint(model, trajectory, units, _names_in_degrees(model, q)) if trajectory else ""
+        kinds, names = _kinds_in_degrees(model, t, q, v, a), _names_in_degrees(model, q)
+    elif rates:
+        reason = f"v.{rates[0].coordinate} is {rates[0].ratio:.3g} times the rate of {rates[0].source}"
+        names = [wrong.coordinate for wrong in rates]
+        factors = [np.radians(1.0) if name in names else 1.0 for name in model.q_names]
+        if {name for name in _moving(model, q * factors) if model.v_units[model.v_names.index(name)] == "rad"} <= {*names}:
+            names = None
+    if reason:
+        conversion = conversion_hint(model, trajectory, {kind: _IN_DEGREES[kind] for kind in kinds}, names) if trajectory else ""
         warnings.append(LiedynWarning("degrees", f"the angles seem to be in degrees: {reason}; "
                                       f"{conversion or 'the columns must be in rad'}"))
     return warnings
@@ -199,7 +208,7 @@ def scale_text(scale: float) -> str:
 
 # units of times ---------------------------------------------------------------------------------------------------------
 
-_TIME_UNITS = {"ms": 1e3, "us": 1e6, "ns": 1e9}
+TIME_UNITS = {"ms": 1e3, "us": 1e6, "ns": 1e9}
 _CALENDAR = 1e9, 4e9        # s: of the years 2001 to 2096
 _RATIO_ERROR = 0.1          # maximum error of a measured ratio, relative to that of a unit
 _SHORTEST_STEP = 1e-5       # s: no recording has shorter steps
@@ -221,17 +230,17 @@ def _unit_of_times(model: Model, t: Array, q: Array, contradictions: Sequence[_C
         return ""
     step = float(np.median(np.diff(t)))
     if measured:
-        factors = {unit: factor for unit, factor in _TIME_UNITS.items() if step / factor > _SHORTEST_STEP and contradictions
+        factors = {unit: factor for unit, factor in TIME_UNITS.items() if step / factor > _SHORTEST_STEP and contradictions
                    and all(abs(wrong.ratio / factor - 1.0) < _RATIO_ERROR for wrong in contradictions)}
         names = {wrong.coordinate for wrong in contradictions if wrong.kind == "v"}
         return next(iter(factors), "") if factors and _moving(model, q) <= names else ""
     start = float(header.get("start", t[0]))
-    for unit, factor in _TIME_UNITS.items():
+    for unit, factor in TIME_UNITS.items():
         if _CALENDAR[0] <= start / factor <= _CALENDAR[1]:
             return unit
     if step < _LONGEST_STEP or len(t) < _MANY_ROWS:
         return ""
-    return next((unit for unit, factor in _TIME_UNITS.items() if step / factor < _LONGEST_STEP), "ns")
+    return next((unit for unit, factor in TIME_UNITS.items() if step / factor < _LONGEST_STEP), "ns")
 
 
 def _moving(model: Model, q: Array) -> set[str]:
@@ -247,7 +256,7 @@ def _time_warning(t: Array, unit: str, trajectory: Trajectory | None, *, measure
         remedy = f"write t={with_unit(mapping.sources['t'].text, unit)} in the map of the columns"
     elif trajectory is not None and mapping is None:
         remedy = f"convert them with {columns_option({'t': f't[{unit}]'})}"
-    reason = (f"velocities are {_TIME_UNITS[unit]:g} times the rates of the positions" if measured else
+    reason = (f"velocities are {TIME_UNITS[unit]:g} times the rates of the positions" if measured else
               f"the median step is {np.median(np.diff(t)):.4g} s")
     return LiedynWarning("time-unit", f"the times seem to be in {unit}: {reason}; {remedy}")
 
@@ -348,6 +357,12 @@ class _Contradiction:
         return ""
 
 
+def _is_of_degrees(model: Model, wrong: _Contradiction) -> bool:
+    """Return whether a velocity is the rate in radians of an angle in degrees."""
+    return (wrong.kind == "v" and model.v_units[model.v_names.index(wrong.coordinate)] == "rad"
+            and abs(wrong.ratio / np.radians(1.0) - 1.0) < _RATIO_ERROR)
+
+
 def _contradiction_warnings(model: Model, contradictions: Sequence[_Contradiction],
                             trajectory: Trajectory | None) -> list[LiedynWarning]:
     """Return a warning for each factor, unit and kind of columns."""
@@ -382,7 +397,9 @@ def _contradictions(model: Model, t: Array, q: Array, v: Array, a: Array | None)
         return []
     steps = difference(model, q[:-1], q[1:])
     angles = (np.array(v_to_q_indices(model)) >= 0) & (np.array(model.v_units) == "rad")
-    steps[:, angles] -= 2 * np.pi * np.round(steps[:, angles] / (2 * np.pi))                  # angles may wrap
+    for k in np.flatnonzero(angles):
+        if _wraps(steps[:, k]):
+            steps[:, k] -= _full_turns(steps[:, k])
     positions = [f"q.{name if i >= 0 else name.rpartition('.')[0]}"
                  for name, i in zip(model.v_names, v_to_q_indices(model), strict=True)]
     contradictions = _wrong_rates(model, t, np.vstack([np.zeros(model.nv), np.cumsum(steps, axis=0)]), v, "v", positions)
@@ -510,3 +527,14 @@ def _degrees_wrap(x: Array) -> bool:
     steps = np.abs(np.diff(x))
     jumps = np.abs(steps - _TURN) < _JUMP
     return bool(jumps.any() and np.median(steps) < _FEW * _TURN and steps[~jumps].max(initial=0.0) < _JUMP)
+
+
+def _wraps(steps: Array) -> bool:
+    """Return whether steps (N,) of an angle are smoother without full turns. Those of an angle in degrees are not."""
+    wrapped = steps - _full_turns(steps)
+    return bool(np.abs(np.diff(wrapped)).sum() < np.abs(np.diff(steps)).sum())
+
+
+def _full_turns(steps: Array) -> Array:
+    turns: Array = 2 * np.pi * np.round(steps / (2 * np.pi))
+    return turns

@@ -177,8 +177,8 @@ def _joint_rows(model: Model, fit: Identification) -> list[list[str]]:
 def _fit_notes(fit: Identification, whole: bool) -> list[str]:
     lines = [fit.verdict, fit.premise]
     if any(fit.misfits) and not whole:
-        lines.append("misfit: the value depends on a joint whose torque the model does not explain; --verbose lists these joints "
-                     "for each value")
+        lines.append("misfit: the value depends on a joint whose torque the model does not explain, or whose torque has a wrong "
+                     "sign or unit; --verbose lists these joints for each value")
     unreliable = [name for name, reliability in zip(fit.names, fit.verdicts, strict=True) if reliability == UNRELIABLE]
     if unreliable:
         lines.append(f"NOT RELIABLE: {_listed(unreliable, whole)}")
