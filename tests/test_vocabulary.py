@@ -71,7 +71,8 @@ def test_phrases_only_become_fewer(phrase):
 
 
 # Names in back quotes that are not of this package: of other libraries, and parts of names of columns.
-OTHER_NAMES = {"findobj", "grad", "jit", "vmap", "refresh", "motion_name", "csv", "Condition", "threading", "RotationSpline"}
+OTHER_NAMES = {"findobj", "grad", "jit", "jvp", "vjp", "vmap", "scan", "jax_enable_x64", "jax_debug_nans", "refresh",
+               "motion_name", "csv", "Condition", "threading", "RotationSpline"}
 
 
 def words_of(path: Path) -> set[str]:

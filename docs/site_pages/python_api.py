@@ -49,7 +49,8 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
 
 
 # functions that are imported from modules of their own, since they need other packages
-ELSEWHERE = {"simulation": ("liedyn.interop.jax.rollout_function", "liedyn.interop.torch.rollout_function")}
+ELSEWHERE = {"simulation": ("liedyn.interop.jax.rollout_function", "liedyn.interop.torch.rollout_function"),
+             "expressions": ("liedyn.interop.jax.robot_function",)}
 
 
 def subject_page(subject: str) -> str:

@@ -522,13 +522,18 @@ def single_constant(x: float) -> float:
 
 def _with_status(trace: Trace) -> Trace:
     """Return the trace with the array `STATUS` in place of checks: a state that fails does not end the batch."""
+    return Trace(trace.ops, (*trace.arrays, Array(STATUS, 1, (validity(trace),))), (), ())
+
+
+def validity(trace: Trace) -> Tracer | float:
+    """Return 1 for a state that passes the checks of the trace, else 0."""
     ops, totals = trace.ops, [0.0] * 4                              # four: additions to the same sum would wait for each other
     for x in trace.finite:                                          # 0 x is 0 or NaN; `fmul` of Python would leave it out
         totals = [*totals[1:], totals[0] + ops.emit("fmul", x.k, 0.0)]
-    status = where_less(sum(totals[1:], totals[0]), 1.0, 1.0, 0.0)
+    valid = where_less(sum(totals[1:], totals[0]), 1.0, 1.0, 0.0)
     for x, bound in trace.bounds:
-        status = where_less(x, single_bound(bound), status, 0.0)
-    return Trace(ops, (*trace.arrays, Array(STATUS, 1, (status,))), (), ())
+        valid = where_less(x, single_bound(bound) if ops.single else bound, valid, 0.0)
+    return valid
 
 
 def split_trace(trace: Trace, late: set[int], array: str, late_arrays: Collection[str] = ()) -> list[Trace]:
