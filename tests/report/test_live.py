@@ -39,12 +39,18 @@ def page(tmp_path_factory):
 
 def simulated(page, script: str = "") -> tuple[np.ndarray, np.ndarray]:
     """Run the page from the start, after a script. Return q and v."""
-    page.ask(f"live.sliders.forEach((slider) => slider.set(slider.start)); {script}; live.reset(); live.simulation.run(0.2)")
+    page.ask(f"""live.sliders.forEach((slider) => slider.set(slider.start));
+        live.modes.rows.forEach((row) => row.choose(row.start));
+        {script}; live.reset(); live.simulation.run(0.2)""")
     return tuple(np.array(json.loads(page.ask(f"JSON.stringify([...live.simulation.{name}])"))) for name in "qv")
 
 
 def slider(name: str, value: float) -> str:
     return f"live.sliders.find((slider) => slider.name === {json.dumps(name)}).set({value})"
+
+
+def mode(*arguments) -> str:
+    return f"live.modes.choose(...{json.dumps(arguments)})"
 
 
 def pd(kp: float = 5, target: float = 0.3) -> dict:
@@ -58,6 +64,9 @@ CHANGES = {
     "target": (slider("target of elbow", -0.4), pd(target=-0.4), {}),
     "mass": (slider("mass.upper", 2.5), {}, {"mass.upper": 2.5}),
     "damping": (slider("damping.elbow", 1.5), {}, {"damping.elbow": 1.5}),
+    "prescribed": (mode("elbow", "acceleration", 3), {"joints": {"elbow": {"prescribe": {"acceleration": 3}}}}, {}),
+    "prescribed in place": (f"live.reset(); {mode('elbow', 'position')}",
+                            {"joints": {"elbow": {"prescribe": {"position": 0}}}}, {}),
 }
 
 
@@ -99,6 +108,25 @@ def test_the_mouse_pulls_a_link(page):
     page.ask("replay.viewer.play(false)")
 
 
+def test_joints_that_become_prescribed_keep_their_motion(page):
+    """A prescribed velocity is the present one; a prescribed position is reached without a jump; then the joint is free."""
+    simulated(page)
+    v = page.ask("live.simulation.v[0]")
+    page.ask(f'{mode("shoulder", "velocity")}; live.simulation.run(0.3)')
+    assert v != 0.0 and page.ask("live.simulation.v[0]") == pytest.approx(v, rel=1e-12)
+    q = page.ask("live.simulation.q[0]")
+    page.ask(f'{mode("shoulder", "position")}; live.simulation.run(0.31)')
+    assert page.ask("live.simulation.v[0]") == pytest.approx(v, rel=0.4)
+    page.ask("live.simulation.run(2)")
+    assert page.ask("live.simulation.q[0]") == pytest.approx(q, abs=1e-8) and abs(page.ask("live.simulation.v[0]")) < 1e-6
+    assert page.ask("document.querySelectorAll('#mode-list select').length") == 2
+    assert page.ask("document.querySelector('#mode-list label input').ariaLabel") == "position of shoulder"
+    page.ask("replay.viewer.sliders.move(replay.viewer.sliders.rows[0], 0.25); live.simulation.run(2.1)")
+    assert page.ask("live.simulation.q[0]") == 0.25
+    page.ask(f"{mode('shoulder', 'free')}; live.simulation.run(2.2)")
+    assert page.ask("live.simulation.q[0]") != pytest.approx(0.25, abs=1e-3)
+
+
 def test_curves_run_along_and_joints_set_the_state(page):
     simulated(page)
     page.ask("replay.viewer.restart(); replay.viewer.step(1); replay.viewer.step(1)")
@@ -122,12 +150,16 @@ def test_pages_have_sliders_for_what_the_scenario_contains(tmp_path):
 
 def test_sliders_and_forces_have_their_numbers(tmp_path):
     """Gains of a sampled controller are those of its laws; forces of a scenario by component precede those of the mouse."""
-    write_live(ROOT / "configs/ur5_sampled.yaml", tmp_path / "live.html", overrides=("events=null",))
+    write_live(ROOT / "configs/ur5_sampled.yaml", tmp_path / "live.html",
+               overrides=("events=null", "joints.wrist_3_joint={prescribe: {position: 0}}"))
     live = data_of((tmp_path / "live.html").read_text(encoding="utf-8"))["runs"][0]["live"]
     terms = {slider["name"]: slider["terms"] for slider in live["sliders"]}
     gains = live["simulation"]["initial"]["law_values"]
-    assert [array for array, _, _ in terms["stiffness of pd laws ×"]] == ["law_values"] * 6
-    assert [gains[k] for _, k, _ in terms["stiffness of pd laws ×"]] == [400, 600, 250, 12, 12, 0.4]
+    assert [array for array, _, _ in terms["stiffness of pd laws ×"]] == ["law_values"] * 5
+    assert [gains[k] for _, k, _ in terms["stiffness of pd laws ×"]] == [400, 600, 250, 12, 12]
+    rows = {row["name"]: (row["places"], row["of_scenario"], row["reason"]) for row in live["modes"]}
+    assert rows["wrist_3_joint"] == ([], True, "the sampled controller computes with its prescribed motion")
+    assert rows["wrist_2_joint"] == ([4], False, "") and len(live["simulation"]["initial"]["modes"]) == 5 * 4
     write_live(ROOT / "configs/showcase.yaml", tmp_path / "live.html", force=True)
     live = data_of((tmp_path / "live.html").read_text(encoding="utf-8"))["runs"][0]["live"]
     values, places = live["simulation"]["initial"]["values"], sorted({place for _, place in live["drags"].values()})

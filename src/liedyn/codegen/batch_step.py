@@ -13,6 +13,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from liedyn.codegen.joint_modes import MODE_SIZE, JointModes
 from liedyn.codegen.rhs import MechanismTracing, RhsTracing, signal_instructions
 from liedyn.codegen.scenario_inputs import ScenarioTables
 from liedyn.codegen.specialize import GeneratedBatchFunction, cache_folder, is_enabled, load_or_build_batch_function, simd_width
@@ -43,10 +44,11 @@ _ZERO_THRESHOLD = np.finfo(float).tiny  # an event value below it counts as zero
 NONSMOOTH_OPERATIONS = ABS, SIGN, MIN, MAX
 NUMBERS_PER_EVENT = 4         # numbers in `work`
 MAX_CLOSURE_ERROR = 1e-5      # rad or lengths of the loop, before the last projection, which squares it
+MAX_MODE_MISMATCH = 1e-9      # of an acceleration that loops prevent, relative to itself plus 1
 # operations of the right-hand side from which on a method calls it instead of repeating it: four copies would not fit into the
 # instruction cache of the processor
 MIN_CALLED_OPERATIONS = 1000
-DEPENDENT_EQUATIONS, NONFINITE_EVENT_VALUE = 9, 10          # in addition to codes of `right_hand_side`, `driver`
+DEPENDENT_EQUATIONS, NONFINITE_EVENT_VALUE, CONTRADICTED_MODES = 9, 10, 11      # besides codes of `right_hand_side`, `driver`
 
 
 @dataclass(frozen=True)
@@ -171,13 +173,15 @@ class StepTracing(RhsTracing):
         # evaluated after steps only
         self.plant, self.schedule = at[0].plant, at[0].schedule._replace(watch=self.event_signals[:0])
         self.signals, self.varying = [inputs_at.signals for inputs_at in at], self.ops.inputs(VARYING, len(varying))
-        self.mechanism = _ConstraintTracing(self, tables.model, pivots) if pivots else None
+        self.mechanism = _ConstraintTracing(self, tables, pivots) if pivots else None
+        self.modes = JointModes(self, tables.switchable) if tables.switchable else None
 
     def sizes(self, tables: ScenarioTables) -> dict[str, int]:
-        """Return the sizes of the inputs. z: states of laws, if there are any, which steps of batches do not support."""
+        """Return the sizes of the inputs. z: states of laws, modes: of coordinates; steps of batches support neither."""
         return {"clock": 1 + N_STEP_TIMES, "curves": N_STEP_TIMES * CURVE_COEFFICIENTS * len(tables.curves),
                 "values": len(tables.scenario_values), "q": tables.model.nq, "v": tables.model.nv,
-                "work": 1 + NUMBERS_PER_EVENT * len(self.directions), **({"z": tables.law_states} if tables.law_states else {})}
+                "work": 1 + NUMBERS_PER_EVENT * len(self.directions), **({"z": tables.law_states} if tables.law_states else {}),
+                **_mode_sizes(tables)}
 
     def signal_inputs(self):
         """Return the times at which signals are evaluated, and the curves at these times."""
@@ -189,9 +193,20 @@ class StepTracing(RhsTracing):
         with np.errstate(all="ignore"):
             if self.mechanism:
                 return dy, self.mechanism.rates(k, q0, y, dy)
+            if self.modes:
+                return dy, self.modes.rates(k, q0, y, dy)
             code = self.motion.right_hand_side(self.tree, self.plant, self.schedule, self.signals[k], self.times[k], q0, y, dy,
                                                self.workspace)
         return dy, code
+
+    def evaluate_inputs(self, k: int, q0, y):
+        """Write the state, prescribed accelerations and forces at time k of the step to the workspace. Return the state."""
+        if self.modes:
+            y = self.modes.begin(k, q0, y)
+        self.motion.evaluate_inputs(self.tree, self.plant, self.schedule, self.signals[k], self.times[k], q0, y, self.workspace)
+        if self.modes:
+            self.modes.prescribe()
+        return y
 
     def chart_origin_state(self, v):
         """Return a state in the chart about its own configuration."""
@@ -259,7 +274,7 @@ class EvaluationTracing(StepTracing):
         """Return the sizes of the inputs."""
         self.n_state = 2 * tables.model.nv + tables.law_states + 1
         return {"now": 1 + CURVE_COEFFICIENTS * len(tables.curves) + self.n_state, "values": len(tables.scenario_values),
-                "q": tables.model.nq}
+                "q": tables.model.nq, **_mode_sizes(tables)}
 
     def signal_inputs(self):
         """Return the time at which signals are evaluated, and the curves at this time, as lists of one."""
@@ -267,15 +282,20 @@ class EvaluationTracing(StepTracing):
         return t, [curves]
 
 
+def _mode_sizes(tables: ScenarioTables) -> dict[str, int]:
+    return {"modes": MODE_SIZE * len(tables.switchable.v)} if tables.switchable else {}
+
+
 class _ConstraintTracing(MechanismTracing):
     """The constraints of a robot, with `solve_with_fixed_pivots` between the stages."""
 
-    def __init__(self, runs: StepTracing, model, pivots: Pivots):
+    def __init__(self, runs: StepTracing, tables: ScenarioTables, pivots: Pivots):
+        model = tables.model
         if model.driven:
             raise NotTraceableError
         super().__init__(model, runs.tree, len(runs.plant.slot_link) > 0)
         self.runs, self.pivots = runs, [np.array(x, dtype=np.int64) for x in pivots]
-        level, self.weight = runs.schedule.level, residual_weights(model.constraints)
+        level, self.weight = tables.levels, residual_weights(model.constraints)
         # coordinates that follow their signals, which projections do not move
         self.fixed_position, self.fixed_velocity = level == POSITION, np.isin(level, (POSITION, VELOCITY))
 
@@ -290,14 +310,19 @@ class _ConstraintTracing(MechanismTracing):
     def rates(self, k: int, q0, y, dy):
         """Write the rates as `constrained_right_hand_side` does, and return a code."""
         s, w, p = self.runs, self.runs.workspace, self.runs.plant
-        s.motion.evaluate_inputs(s.tree, p, s.schedule, s.signals[k], s.times[k], q0, y, w)
+        y = s.evaluate_inputs(k, q0, y)
+        self.tree = s.modes.tree if s.modes else s.tree
         self.constraint_ws = d = self.constraint_ws._replace(q=w.q, v=w.v, a=w.a, tau=w.tau, f_ext=w.F)
         passive = bool(p.passive[0])
         self.write("equations", p.prescribed, False, passive)
         pivot = self.solve(self.pivots[2], d.rhs)
         self.write("solution", p.prescribed, passive)
-        w.a[:], w.tau[:] = d.out_a, d.out_tau
+        w.a[:], w.tau[:], self.tree = d.out_a, d.out_tau, s.tree
         code = s.motion.store_rates(s.tree, p, s.signals[k], y, d.deficit[0], d.power[0], dy, w)
+        if s.modes:
+            failure = s.modes.loop_code(DEPENDENT_EQUATIONS, CONTRADICTED_MODES)
+            code = where_less(s.modes.mismatch, MAX_MODE_MISMATCH, code, float(CONTRADICTED_MODES))
+            return where_less(FIXED_PIVOT_TOLERANCE, pivot, code, failure)
         return where_less(FIXED_PIVOT_TOLERANCE, pivot, code, float(DEPENDENT_EQUATIONS))
 
     def close(self, q, v):
@@ -403,6 +428,8 @@ def end_of_step(runs: StepTracing, method: str, rates):
     traced_module("kernels.manifold").retract(runs.tree, q0, y[:nv], w.q)
     w.v[:], runs.law_states = y[nv:2 * nv], y[2 * nv:-1]
     runs.motion.set_prescribed_state(runs.schedule, runs.signals[-1], runs.times[-1], w.q, w.v, w)
+    if runs.modes:
+        runs.modes.end(w.q, w.v)
     traced_module("kernels.couplings").follow(runs.plant.couplings, w.q, w.v)
     if runs.mechanism:
         code = _first_error(code, runs.mechanism.close(w.q, w.v))
@@ -498,6 +525,8 @@ def trace_outputs(tables: ScenarioTables, _method: str, varying, pivots: Pivots,
     for joint in tables.model.joints:
         if (tables.schedule.level[joint.v] != TORQUE).any():
             q[joint.q], v[joint.v] = w.q[joint.q], w.v[joint.v]
+    if runs.modes:
+        runs.modes.write_forces()
     return single_call(runs.range_checked_trace(code, q=q, v=v, a=w.a, tau=w.tau, wrench=w.wrench))
 
 

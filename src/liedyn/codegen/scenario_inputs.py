@@ -13,7 +13,17 @@ from liedyn.joints.joint_model import Tree, constants_sizes
 from liedyn.kernels.simulation import joint_laws, slotine_li_law, task_space_law
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
 from liedyn.kernels.simulation.right_hand_side import SystemModel
-from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SWITCH_SIGN, SWITCH_SIZE, InputSchedule, Signals
+from liedyn.kernels.simulation.signals import (
+    CONSTANT,
+    ORDER,
+    POLYNOMIAL,
+    POSITION,
+    SWITCH_SIGN,
+    SWITCH_SIZE,
+    TORQUE,
+    InputSchedule,
+    Signals,
+)
 from liedyn.model.model import Model
 from liedyn.numba_tools import compile_cache
 
@@ -40,12 +50,26 @@ class ConstraintTables(NamedTuple):
     stabilized: bool
 
 
+class SwitchableCoordinates(NamedTuple):
+    """Coordinates whose modes, free or prescribed, are inputs of a step: see `codegen.joint_modes`.
+
+    v, q           (m,) indices; -1 in q for coordinates of ball and free joints
+    level, signal  (m,) of the scenario
+    """
+
+    v: np.ndarray
+    q: np.ndarray
+    level: np.ndarray
+    signal: np.ndarray
+
+
 class ScenarioTables(NamedTuple):
     """Tables of a scenario.
 
     constraints  for right-hand sides of robots with constraints
     varying      indices of the constants of the robot that are not part of generated code, but the last `scenario_values`
     single       whether generated code computes in single precision; its arrays are of float64 all the same
+    switchable   coordinates whose modes are inputs of a step; steps in the cache have none
     """
 
     model: Model
@@ -55,6 +79,31 @@ class ScenarioTables(NamedTuple):
     constraints: ConstraintTables | None = None
     varying: tuple[int, ...] = ()
     single: bool = False
+    switchable: SwitchableCoordinates | None = None
+
+    def with_switchable(self, coordinates: np.ndarray) -> ScenarioTables:
+        """Return tables for steps in which the modes of coordinates (indices in v) are inputs.
+
+        The kernels skip coordinates with prescribed positions that have no place in q. `JointModes` replaces what they skip.
+        """
+        schedule, plant = self.schedule, self.plant
+        switchable = SwitchableCoordinates(coordinates, *(x[coordinates] for x in (schedule.q_of_v, schedule.level,
+                                                                                   schedule.signal)))
+        moved = coordinates[switchable.level != TORQUE]
+        level, q_of_v, *masks = (x.copy() for x in (schedule.level, schedule.q_of_v, plant.prescribed, plant.acceleration_known))
+        level[moved], q_of_v[moved] = POSITION, -1
+        for mask in masks:
+            mask[coordinates] = False
+        return self._replace(schedule=schedule._replace(level=level, q_of_v=q_of_v), switchable=switchable,
+                             plant=plant._replace(prescribed=masks[0], acceleration_known=masks[1]))
+
+    @property
+    def levels(self) -> np.ndarray:
+        """(nv,) levels of the scenario."""
+        level = self.schedule.level.copy()
+        if self.switchable:
+            level[self.switchable.v] = self.switchable.level
+        return level
 
     @property
     def law_states(self) -> int:
@@ -99,7 +148,7 @@ class ScenarioTables(NamedTuple):
                                         lambda x: np.array(x.shape))._replace_fields(_UNUSED_FIELDS, lambda x: np.zeros(0))
         tables = tables._replace(signals=tables.signals._replace(first=first, count=count))
         arrays = self.model.index, self.model.loop_index, self.model.loop_constants
-        return [*_bytes(arrays), repr(processor()).encode(), *_bytes(tables[1:-2]), repr((self.varying, self.single)).encode()]
+        return [*_bytes(arrays), repr(processor()).encode(), *_bytes(tables[1:-3]), repr((self.varying, self.single)).encode()]
 
     def name(self, *more: object, varying: tuple[int, ...] = ()) -> str:
         """Return the name under which generated code is stored. varying: indices of constants of the robot that are inputs."""

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Integers
 from liedyn.codegen.batch_step import (
+    CONTRADICTED_MODES,
     DEPENDENT_EQUATIONS,
     NONFINITE_EVENT_VALUE,
     NUMBERS_PER_EVENT,
@@ -17,6 +18,7 @@ from liedyn.codegen.batch_step import (
     trace_outputs,
     trace_step,
 )
+from liedyn.codegen.joint_modes import FREE, MODE_SIZE, OF_SCENARIO
 from liedyn.codegen.sampled_laws import trace_sample
 from liedyn.codegen.scenario_inputs import ScenarioTables
 from liedyn.codegen.trace import GeneratedProgram, Trace
@@ -30,7 +32,7 @@ from liedyn.kernels.constraints.driver import LOOP_OPEN
 from liedyn.kernels.simulation.contact import MATERIAL_SIZE
 from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, BAD_SIGNAL, NOT_FINITE, SINGULAR
-from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POSITION, SWITCH_SIZE, VELOCITY
+from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POSITION, SWITCH_SIZE, TORQUE, VELOCITY
 from liedyn.simulation.control.sampled_control import SampledLaws
 from liedyn.simulation.preparation import PreparedRun
 
@@ -40,6 +42,7 @@ STEP_REASONS = {BAD_SIGNAL: "a signal is not finite", SINGULAR: "the mass matrix
                 NOT_FINITE: "the motion is no longer finite", INVALID_ARGUMENTS: "an angle is beyond 1e5 rad, or not finite",
                 LOOP_OPEN: "a loop can no longer be closed: the step is too long, or the configuration cannot be reached",
                 DEPENDENT_EQUATIONS: "the equations of the loops that were chosen at the start are no longer independent",
+                CONTRADICTED_MODES: "loops prevent the motion of prescribed joints: fewer can be prescribed",
                 NONFINITE_EVENT_VALUE: "the expression of an event is not finite", AT_EVENT: "an event ends the run"}
 _MATERIAL = ("stiffness", "damping", "friction", "regularization speed", "width", "static friction", "sticking stiffness",
              "sticking damping")
@@ -74,6 +77,7 @@ class ScenarioStep:
     step, outputs   as `codegen.batch_step.BatchStep`, for one state
     varying  indices of the constants of the robot that are inputs
     sampler  of a sampled controller; None
+    fixed    why coordinates cannot switch between free and prescribed, by index in v
     """
 
     run: PreparedRun
@@ -82,6 +86,7 @@ class ScenarioStep:
     outputs: GeneratedProgram
     varying: tuple[int, ...]
     sampler: Sampler | None
+    fixed: Mapping[int, str]
 
     @property
     def problem(self) -> InitialValueProblem:
@@ -102,6 +107,15 @@ class ScenarioStep:
         problem = self.problem
         states: Array = state_vector(problem, problem.v)[2 * problem.model.nv:-1]
         return states
+
+    @property
+    def initial_modes(self) -> Array:
+        """Numbers of `codegen.joint_modes` at the start: the modes of the scenario."""
+        switchable = self.tables.switchable
+        modes = np.zeros((len(switchable.v) if switchable else 0, MODE_SIZE))
+        if switchable:
+            modes[:, 0] = np.where(switchable.level == TORQUE, FREE, OF_SCENARIO)
+        return modes
 
     @property
     def warnings(self) -> tuple[LiedynWarning, ...]:
@@ -143,17 +157,23 @@ class ScenarioStep:
         return tuple(t for event in self.run.scenario.events if _ends(event) for t in event.at)
 
 
-def scenario_step(run: PreparedRun, varying: tuple[int, ...] = (), *, single: bool = False) -> ScenarioStep:
+def scenario_step(run: PreparedRun, varying: tuple[int, ...] = (), *, single: bool = False,
+                  has_modes: bool = False) -> ScenarioStep:
     """Return the step of a scenario for other languages.
 
-    varying   indices in the constants of the robot that are inputs of the step, not parts of it
-    single    whether it computes in single precision
+    varying    indices in the constants of the robot that are inputs of the step, not parts of it
+    single     whether it computes in single precision
+    has_modes  whether the modes of coordinates, free or prescribed, are inputs, too
 
     Raises ScenarioError, which names what the step of another language cannot contain.
     """
     raise_for_obstacles("a step in another language", _obstacles(run))
-    problem, pivots = run.problem, _pivots(run.problem)
+    problem, pivots, fixed = run.problem, _pivots(run.problem), dict[int, str]()
     tables = problem.tables()._replace(varying=(), single=single)
+    if has_modes:
+        fixed = _fixed_coordinates(problem, pivots)
+        switchable = np.setdiff1d(np.arange(problem.model.nv), [*fixed])
+        tables = tables.with_switchable(switchable) if len(switchable) else tables
     try:
         step, outputs = (make(tables, METHOD, varying, pivots, problem.directions) for make in (trace_step, trace_outputs))
         sampler = None if problem.sampled is None else _sampler(run, tables, problem.sampled)
@@ -161,16 +181,31 @@ def scenario_step(run: PreparedRun, varying: tuple[int, ...] = (), *, single: bo
         control = run.scenario.control
         raise ScenarioError(f"a step in another language cannot contain {f'the law {control.law}' if control else 'a signal'}, "
                             "whose computation depends on the state", place=control.place if control else None) from None
-    return ScenarioStep(run, tables, step, outputs, varying, sampler)
+    return ScenarioStep(run, tables, step, outputs, varying, sampler, fixed)
 
 
-def _pivots(problem: InitialValueProblem) -> Pivots:
-    """Return the independent constraint equations at the initial state."""
+def _pivots(problem: InitialValueProblem, free: Integers | None = None) -> Pivots:
+    """Return the independent constraint equations at the initial state. free: coordinates that are not prescribed."""
     if not problem.solves_constraints:
         return ()
-    level = problem.schedule.level
-    return independent_equations(problem.model, problem.q, problem.prescribed,
+    level, prescribed = problem.schedule.level, problem.prescribed
+    prescribed[[] if free is None else free] = False
+    return independent_equations(problem.model, problem.q, prescribed,
                                  (level == POSITION, np.isin(level, (POSITION, VELOCITY))))
+
+
+def _fixed_coordinates(problem: InitialValueProblem, pivots: Pivots) -> dict[int, str]:
+    """Return why coordinates cannot switch between free and prescribed, by index in v."""
+    model, schedule = problem.model, problem.schedule
+    fixed = {int(k): "it follows other joints" for k in np.flatnonzero(model.follows)}
+    for k in map(int, np.flatnonzero(schedule.level != TORQUE)):
+        if schedule.q_of_v[k] < 0 and schedule.level[k] == POSITION:
+            fixed.setdefault(k, "the scenario prescribes its pose")
+        elif problem.sampled is not None:
+            fixed.setdefault(k, "the sampled controller computes with its prescribed motion")
+        elif pivots and len(_pivots(problem, np.array([k]))[-1]) > len(pivots[-1]):        # else these remain independent
+            fixed.setdefault(k, "the loops have more equations without its prescribed motion")
+    return fixed
 
 
 # what a step cannot contain, whether the scenario has it, its place, and what is possible instead

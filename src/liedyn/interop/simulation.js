@@ -27,7 +27,7 @@ class Simulation {
     for (const [name, [at, size]] of Object.entries(data.places)) {
       this.arrays[name] = new globalThis[data.numbers](exports.memory.buffer, at, size);
     }
-    for (const name of ["q", "v", "work", "z", "values", "varying", "a", "tau", "wrench", "torque", "integral", "law_values"]) {
+    for (const name of ["q", "v", "work", "z", "values", "varying", "modes", "a", "tau", "wrench", "torque", "integral", "law_values"]) {
       this[name] = this.arrays[name] ?? new Float64Array(0);
     }
     this.reset(data.initial);

@@ -233,6 +233,8 @@ def simulation_data(step: ScenarioStep, module: WasmModule) -> dict[str, Any]:
     initial = {"q": problem.q.tolist(), "v": problem.v.tolist(), "work": work,
                "z": step.initial_states.tolist(), "values": step.tables.scenario_values.tolist(),
                "varying": problem.model.constants[list(step.varying)].tolist()}
+    if step.tables.switchable:
+        initial["modes"] = step.initial_modes.reshape(-1).tolist()
     if sampler is not None:
         initial["law_values"] = sampler.tables.scenario_values.tolist()
     places = {name: [module.places[name], size] for name, size in module.sizes.items()}

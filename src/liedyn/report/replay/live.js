@@ -15,6 +15,7 @@ class Live {
   constructor(simulation, data, motion) {
     Object.assign(this, { simulation, data, motion, pull: null, pace: 1 });
     this.sliders = data.sliders.map((slider) => ({ ...slider, start: slider.x }));
+    this.modes = new JointModes(simulation, data.modes);
     this.numbers = Object.fromEntries(["values", "varying", "law_values"].map((name) => [name, simulation[name].slice()]));
     this.columns = data.simulation.places;
     this.reset();
@@ -46,6 +47,7 @@ class Live {
     simulation.z.set(simulation.data.initial.z);
     simulation.work.set(simulation.data.initial.work.map((x) => x ?? NaN));
     simulation.ended = "";
+    this.modes.follow();
     this.record();
   }
 
@@ -115,31 +117,40 @@ class Live {
   }
 }
 
+// A slider with a number. set(x) moves both and calls change(x).
+function numberRow({ name, low, high, x, unit = "", label = name }, change) {
+  const range = element("input", { type: "range", min: low, max: high, step: "any", value: x });
+  const number = element("input", { type: "number", step: "any", value: Number(x.toPrecision(4)) });
+  for (const input of [range, number]) input.setAttribute("aria-label", label);
+  const set = (value) => {
+    range.value = value;
+    if (document.activeElement !== number) number.value = Number(value.toPrecision(4));
+    change(value);
+  };
+  range.addEventListener("input", () => set(Number(range.value)));
+  number.addEventListener("change", () => set(Number(number.value)));
+  const texts = [Number(low.toPrecision(3)), Number(high.toPrecision(3))].map((end) => (unit ? `${end} ${unit}` : end));
+  const ends = element("small", {}, ...texts.map((textContent) => element("span", { textContent })));
+  const node = element("label", { title: "" }, element("span", { textContent: name, title: name }),
+    element("div", { className: "track" }, range, ends), number);
+  return { node, set };
+}
+
 // Sliders, keys and the mouse of a live page.
 function addLive(viewer) {
   const { live } = viewer.main, canvas = $("view"), { camera } = viewer;
   document.documentElement.classList.add("live");
   $("parameters").hidden = !live.sliders.length;
   for (const slider of live.sliders) {
-    const { name, low, high, x } = slider;
-    const range = element("input", { type: "range", min: low, max: high, step: "any", value: x });
-    const number = element("input", { type: "number", step: "any", value: Number(x.toPrecision(4)) });
-    range.setAttribute("aria-label", name);
-    number.setAttribute("aria-label", name);
-    const set = (value) => {
-      slider.x = value;
-      range.value = value;
-      if (document.activeElement !== number) number.value = Number(value.toPrecision(4));
-      live.setNumbers();
-    };
-    slider.set = set;
-    range.addEventListener("input", () => set(Number(range.value)));
-    number.addEventListener("change", () => set(Number(number.value)));
-    const ends = element("small", {}, ...[low, high].map((end) => element("span", { textContent: Number(end.toPrecision(3)) })));
-    $("parameter-list").append(element("label", { title: "" }, element("span", { textContent: name, title: name }),
-      element("div", { className: "track" }, range, ends), number));
+    const row = numberRow(slider, (value) => { slider.x = value; live.setNumbers(); });
+    slider.set = row.set;
+    $("parameter-list").append(row.node);
   }
-  $("defaults").addEventListener("click", () => live.sliders.forEach((slider) => slider.set(slider.start)));
+  live.modes.addTo(viewer);
+  $("defaults").addEventListener("click", () => {
+    live.sliders.forEach((slider) => slider.set(slider.start));
+    live.modes.rows.forEach((row) => row.choose(row.start));
+  });
   $("restart").addEventListener("click", () => viewer.restart());
   canvas.addEventListener("pointerdown", (event) => {
     const k = event.button || event.shiftKey ? -1 : pick(viewer, event, canvas);

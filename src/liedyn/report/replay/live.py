@@ -20,6 +20,8 @@ from liedyn.io.atomic_output import check_output, open_output, path_part, stem_o
 from liedyn.io.scenarios.scenario import Constant, ExternalForce, Integrator, Scenario
 from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
 from liedyn.io.yaml_values import Overrides
+from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model, build
 from liedyn.report.replay.mechanism import mechanism_data
 from liedyn.report.replay.page import ReplayOptions, replay_page
@@ -123,7 +125,7 @@ class _LiveScenario:
         self.constants = self._constants({})
         of_robot = [self._robot_slider(name, bounds) for name, bounds in named.items() if name in robot_parameters]
         self.varying = tuple(sorted({place for slider in of_robot for array, place, _ in slider.terms if array == "varying"}))
-        self.step: ScenarioStep = scenario_step(self.run, self.varying)
+        self.step: ScenarioStep = scenario_step(self.run, self.varying, has_modes=True)
         arrays = [("values", self.step.value_names, self.step.tables)]
         if self.step.sampler is not None:
             arrays.append(("law_values", self.step.law_value_names, self.step.sampler.tables))
@@ -205,6 +207,22 @@ class _LiveScenario:
                 count += 1
                 yield self._value_slider(name, None)
 
+    # modes --------------------------------------------------------------------------------------------------------------
+    def _modes(self) -> Iterator[dict[str, Any]]:
+        """Yield the modes of each coordinate, or of a ball or free joint: places of their numbers, or why they are fixed."""
+        model, step = self.model, self.step
+        switchable = step.tables.switchable
+        place, levels = {int(k): j for j, k in enumerate(switchable.v)} if switchable else {}, step.problem.schedule.level
+        for joint in model.joints:
+            indices = range(joint.v.start, joint.v.stop)
+            for part in [[k] for k in indices] if joint.kind == ONE_DOF else [[*indices]]:
+                k, is_scalar = part[0], joint.kind == ONE_DOF
+                yield {"name": model.v_names[k] if is_scalar else joint.name, "unit": model.v_units[k] if is_scalar else "",
+                       "q": joint.q.start + k - joint.v.start if is_scalar else -1, "v": part,
+                       "places": [place[j] for j in part if j in place], "of_scenario": bool(levels[k] != TORQUE),
+                       "limits": [float(x) if np.isfinite(x) else None for x in (model.lower[k], model.upper[k])],
+                       "reason": next((step.fixed[j] for j in part if j in step.fixed), "")}
+
     # data ---------------------------------------------------------------------------------------------------------------
     def _drag_places(self) -> dict[str, int]:
         """Return the index of the first of six numbers of the wrench of each link that the mouse can pull."""
@@ -225,7 +243,7 @@ class _LiveScenario:
         mass = sum(link.mass for link in self.model.description.links)
         return {"module": base64.b64encode(module.content).decode(), "simulation": simulation, "columns": dict(columns),
                 "mass": float(mass), "drags": {name: [link, places[link]] for name, link in of_links.items()},
-                "sliders": [slider.to_dict() for slider in self.sliders]}
+                "sliders": [slider.to_dict() for slider in self.sliders], "modes": list(self._modes())}
 
 
 def _rounded_down(x: float) -> float:

@@ -109,7 +109,8 @@ def _plots(run: ReplayRun, rows: np.ndarray) -> tuple[list[dict[str, Any]], np.n
 
 SCRIPTS = ("page.js", "vectors.js", "shapes.js", "drawing.js", "camera.js", "mechanism.js", "motion.js", "scenery.js",
            "meshes.js", "curves.js", "plots.js", "sliders.js", "arrangement.js", "recording.js", "picking.js", "live.js",
-           "viewer.js")
+           "modes.js", "viewer.js")
+_LIVE_SCRIPTS = "live.js", "modes.js"
 PAGE = "replay.html"                    # its name in a run folder
 DATA = '<script id="data" type="application/json">'
 _COLOURS = {"axes": list(palette.AXES.values()), "curves": [*palette.CURVES, *palette.MORE_CURVES]}
@@ -155,7 +156,7 @@ def replay_page(runs: Sequence[ReplayRun], look: ReplayOptions = DEFAULT, visual
     folder = files("liedyn.report.replay")
     is_live = any(run.live for run in runs)
     scripts = [_PALETTE, *([simulation_script()] if is_live else []),
-               *((folder / name).read_text(encoding="utf-8") for name in SCRIPTS if is_live or name != "live.js")]
+               *((folder / name).read_text(encoding="utf-8") for name in SCRIPTS if is_live or name not in _LIVE_SCRIPTS)]
     parts = {"title": html.escape(escape_nonprintable(f"{title} · {runs[0].model.name}")),
              "style": (folder / "page.css").read_text(encoding="utf-8"),
              "data": json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
