@@ -5,6 +5,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from site_pages.docstrings import as_rst, is_noise
+from site_pages.gallery import LIVE, write_live_pages
 from site_pages.marks import filled
 
 from liedyn import __version__
@@ -35,6 +36,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "liedyn"
 html_static_path = ["site_pages/static"]
 html_css_files = ["site.css"]
+html_js_files = ["gallery.js"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
@@ -48,7 +50,13 @@ html_theme_options = {
 }
 
 
+def add_live_pages(app, error):
+    if error is None and app.builder.format == "html":
+        write_live_pages(Path(app.outdir) / "_static" / LIVE)
+
+
 def setup(app):
+    app.connect("build-finished", add_live_pages)
     app.connect("source-read", lambda app, name, text: text.__setitem__(0, filled(text[0])))
     app.connect("autodoc-process-docstring", lambda app, what, name, thing, options, lines:
                 lines.__setitem__(slice(None), as_rst(what, lines)), priority=400)          # before napoleon

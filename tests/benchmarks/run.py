@@ -25,6 +25,7 @@ from benchmarks import (
     higher_order,
     identification,
     inverse_kinematics,
+    live_pages,
     long_runs,
     memory,
     mimic,
@@ -137,6 +138,7 @@ def main(quick: bool = False, history: Path = FILE) -> int:
     batches.report(line, quick)
     higher_order.report(line, quick)
     if not quick:
+        live_pages.report(line)
         commands.report(line)
         figures.append_to(history)
     return 0

@@ -14,6 +14,7 @@ from benchmarks import (
     identification,
     identification_coverage,
     inverse_kinematics,
+    live_pages,
     long_runs,
     memory,
     mimic,
@@ -74,6 +75,13 @@ def test_derivative_cases_agree_with_pinocchio(name):
 def test_large_batches_are_told():
     rows = derivatives.large_batches(100_000, repeats=1)
     assert [row[0] for row in rows[::2]] == list(derivatives.ROBOTS) and all(row[3] > 0 and row[4] > 0 for row in rows)
+
+
+def test_live_pages_have_figures():
+    if live_pages.chromium() is None:
+        pytest.skip("no Chromium or Chrome on the path: `apt install chromium` on Debian")
+    figures = live_pages.share("cart_pole", "pole", intervals=1, seconds=0.05)
+    assert figures.share > 0.0 and figures.step == 1e-3 and 100 < figures.size < 1000
 
 
 def test_memory_of_results_is_told():

@@ -11,7 +11,10 @@ import liedyn
 from document_pages import PAGES, ROOT, anchors, blocks, name_of, outside_blocks
 from liedyn.analysis.target_paths import read_tasks
 from liedyn.cli.app import main
+from liedyn.interop.scenario_step import step_obstacles
 from liedyn.io.schema_export import KINDS, json_schema
+from liedyn.report.replay.page import data_of
+from liedyn.simulation.preparation import prepare
 
 DOCS = ROOT / "docs"
 SCHEMAS = {kind: Draft202012Validator(json_schema(keys)) for kind, keys in KINDS.items()}
@@ -97,6 +100,23 @@ def test_clips_of_the_gallery_exist_with_their_scenarios(monkeypatch):
     assert {path.stem for path in gallery.CLIPS.iterdir()} == names
     assert all((ROOT / "configs" / f"{clip.name}.yaml").exists() and (DOCS / clip.page).exists() for clip in gallery.GALLERY)
     assert sum(path.stat().st_size for path in gallery.CLIPS.iterdir()) < 1_000_000
+
+
+def test_clips_whose_scenarios_can_be_simulated_in_a_browser_have_live_pages(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    gallery = importlib.import_module("site_pages.gallery")
+    clips = [clip._replace(speed=0.5) for clip in gallery.GALLERY if clip.name in ("cart_pole", "delta_computed_torque")]
+    gallery.write_live_pages(tmp_path, clips)
+    assert [path.name for path in tmp_path.iterdir()] == ["cart_pole.html"]
+    assert data_of((tmp_path / "cart_pole.html").read_text(encoding="utf-8"))["speed"] == 0.5
+    page = gallery.gallery_page()
+    assert page.count("<video") == len(gallery.GALLERY) and page.count('data-live="_static/live/') == len(gallery.GALLERY) - 1
+    script = (DOCS / "site_pages/static/gallery.js").read_text(encoding="utf-8")
+    assert "video[data-live]" in script and "#embedded&" in script
+    for clip in gallery.GALLERY:                            # those that a step can contain, and no others
+        run = prepare(ROOT / f"configs/{clip.name}.yaml", ("integrator={method: rk4, step: 0.001}", *(clip.live or ())))
+        obstacles = [part for part, is_used, *_ in step_obstacles(run) if is_used]
+        assert obstacles == ([] if clip.live is not None else ["a law that computes with loops"]), clip.name
 
 
 def test_equations_of_docstrings_are_those_of_the_code_and_can_be_typeset(monkeypatch):

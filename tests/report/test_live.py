@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 from command_line import run
 from liedyn.report.replay.live import write_live
-from liedyn.report.replay.page import data_of
+from liedyn.report.replay.page import ReplayOptions, data_of
 from liedyn.report.replay.video import browser, chromium
 
 ROOT = Path(__file__).parents[2]
@@ -136,14 +136,26 @@ def test_curves_run_along_and_joints_set_the_state(page):
     assert page.ask("document.getElementById('time').textContent").endswith(" s")
 
 
+def test_an_embedded_page_shows_the_motion_alone(page):
+    page.open(f"{page.ask('location.href')}?again#embedded&dark", 400, 300)
+    page.wait_for("window.replay && replay.viewer.main.live.time > 0.02")
+    shown = "getComputedStyle(document.querySelector({!r})).display"
+    assert page.ask("replay.viewer.playing && replay.viewer.dark")
+    assert [page.ask(shown.format(part)) for part in ("header", "#panel", "#legend")] == ["none"] * 3
+    assert page.ask(shown.format("footer")) == "block" and page.ask("document.getElementById('view').clientHeight") > 200
+
+
 def test_pages_have_sliders_for_what_the_scenario_contains(tmp_path):
-    report, warnings = write_live(ROOT / "configs/quadruped_stands.yaml", tmp_path / "live.html")
+    report, warnings = write_live(ROOT / "configs/quadruped_stands.yaml", tmp_path / "live.html",
+                                  ReplayOptions(follow="body", speed=0.5))
     assert report["step"] == 1e-4 and report["bytes"] < 1e6
     assert report["sliders"] == ["gravity.z", "mass.body", "mass.HR_shank", "stiffness of pd laws ×", "damping of pd laws ×",
                                  "friction of contacts"]
     assert [warning.code for warning in warnings] == ["live-steps", "stiff-step"]
     text = (tmp_path / "live.html").read_text(encoding="utf-8")
-    live = data_of(text)["runs"][0]["live"]
+    data = data_of(text)
+    live = data["runs"][0]["live"]
+    assert (data["title"], data["follow"], data["speed"]) == ("quadruped_stands", "body", 0.5)
     assert "'wasm-unsafe-eval'" in text and set(live["drags"]) >= {"body", "FL_shank", "FL_foot"}
     assert live["drags"]["FL_foot"] == live["drags"]["FL_shank"]                  # of the same body
 
@@ -173,6 +185,7 @@ def test_sliders_and_forces_have_their_numbers(tmp_path):
     (["--slider", "origin.elbow.wx"], 2, "origin.elbow.wx cannot have a slider: numbers of the robot do not depend on it"),
     (["-S", "integrator=rk5"], 3, "integrator"),
     (["--against", "."], 2, "--against and --live cannot be combined"),
+    (["--follow", "lowr"], 3, "lowr"),
 ])
 def test_bad_options_of_live_pages_are_one_line(arguments, status, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

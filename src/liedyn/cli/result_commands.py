@@ -218,18 +218,20 @@ def replay(trajectory: str, robot: str | None, columns: str | None, bag: BagOpti
       liedyn replay configs/panda_hybrid.yaml --live -o panda.html \\
           --slider mass.panda_hand=0.5:3
     """
+    from liedyn.report.replay.page import ReplayOptions
+
     if live:
         for option, value in (("--robot", robot), ("--columns", columns), ("--against", against), ("--runs", runs),
-                              ("--trace", traces), ("--follow", follow), ("--video", video), ("--mcap", mcap)):
+                              ("--trace", traces), ("--video", video), ("--mcap", mcap)):
             if value:
                 raise click.UsageError(f"{option} and --live cannot be combined.")
         console.live_page(trajectory, output, (*overrides, *reading_overrides(reading)), sliders=sliders, meshes=meshes,
-                          package_roots=reading.get("package_roots", ()), force=force, as_json=as_json)
+                          look=ReplayOptions(follow=follow, speed=speed), package_roots=reading.get("package_roots", ()),
+                          force=force, as_json=as_json)
         return
     for option, value in (("--slider", sliders), ("-S", overrides)):
         if value:
             raise click.UsageError(f"{option} requires --live.")
-    from liedyn.report.replay.page import ReplayOptions
     from liedyn.report.replay.replay import check_outputs, page_output, shown_runs, write_replay
     from liedyn.report.replay.sources import is_batch
 

@@ -167,7 +167,7 @@ def scenario_step(run: PreparedRun, varying: tuple[int, ...] = (), *, single: bo
 
     Raises ScenarioError, which names what the step of another language cannot contain.
     """
-    raise_for_obstacles("a step in another language", _obstacles(run))
+    raise_for_obstacles("a step in another language", step_obstacles(run))
     problem, pivots, fixed = run.problem, _pivots(run.problem), dict[int, str]()
     tables = problem.tables()._replace(varying=(), single=single)
     if has_modes:
@@ -227,7 +227,8 @@ def common_obstacles(run: PreparedRun) -> Iterator[Obstacle]:
     yield ("a mimic joint that moves no inertia", bool(run.problem.transferred_armature.any()), None, "an armature, or inertia")
 
 
-def _obstacles(run: PreparedRun) -> Iterator[Obstacle]:
+def step_obstacles(run: PreparedRun) -> Iterator[Obstacle]:
+    """Yield what a step cannot contain."""
     scenario, problem, sampled = run.scenario, run.problem, run.problem.sampled
     control, limits, stabilization = scenario.control, scenario.limits, scenario.stabilization
     yield (f"the integrator {scenario.integrator.method}", scenario.integrator.method != METHOD, scenario.integrator.place,

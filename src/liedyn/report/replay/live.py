@@ -24,7 +24,7 @@ from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model, build
 from liedyn.report.replay.mechanism import mechanism_data
-from liedyn.report.replay.page import ReplayOptions, replay_page
+from liedyn.report.replay.page import DEFAULT, ReplayOptions, replay_page
 from liedyn.report.replay.scene import drawn_meshes
 from liedyn.report.replay.sources import ReplayRun, scenery_keys
 from liedyn.robot_files import read_model
@@ -63,14 +63,16 @@ def live_output(source: str) -> str:
     return f"{path_part(stem_of(source))}_live.html"
 
 
-def write_live(source: str | os.PathLike[str] | Mapping[str, Any], output: str | Path, *, overrides: Overrides = (),
-               sliders: Sequence[str] = (), meshes: bool | None = None, package_roots: Sequence[str | os.PathLike[str]] = (),
-               strict: bool = False, force: bool = False) -> tuple[dict[str, Any], tuple[LiedynWarning, ...]]:
+def write_live(source: str | os.PathLike[str] | Mapping[str, Any], output: str | Path,                      # noqa: PLR0913
+               look: ReplayOptions = DEFAULT, *, overrides: Overrides = (), sliders: Sequence[str] = (),
+               meshes: bool | None = None, package_roots: Sequence[str | os.PathLike[str]] = (), strict: bool = False,
+               force: bool = False) -> tuple[dict[str, Any], tuple[LiedynWarning, ...]]:
     """Write the page of a scenario or robot, in which it is simulated. Return a report and warnings.
 
     Parameters
     ----------
     source : scenario or robot file
+    look : title, link that the camera follows, and speed; traces are not drawn
     sliders : names of parameters (`ld.parameter_names`) or of values of the step, or NAME=LOW:HIGH, in addition to those for
         gravity, masses, gains, friction of contacts and constants
 
@@ -79,25 +81,26 @@ def write_live(source: str | os.PathLike[str] | Mapping[str, Any], output: str |
     ScenarioError
         For a part of the scenario that the step cannot contain.
     NameLookupError
-        For an unknown slider.
+        For an unknown slider or link.
     UsageError
         For a range that is none, a parameter on which the numbers of the robot do not depend linearly, and a file that exists.
     """
     check_output(output, force=force)
     scenario = scenario_of(source, overrides)
     model = read_model(scenario.robot, **scenario.robot_options, strict=strict)
+    look = replace(look, title=look.title or stem_of(scenario.source or scenario.robot))
+    look.check(model)
     live = _LiveScenario(scenario, model, sliders)
     run = live.run
     page_model = run.model
-    name = stem_of(scenario.source or scenario.robot)
     zeros = np.zeros((1, page_model.nv))
     columns = motion_columns(page_model, q=np.zeros((1, page_model.nq)), v=zeros, a=zeros, tau=zeros)
     mechanism = mechanism_data(page_model, run.problem.q) | {"messages": []}
-    displayed = ReplayRun(name, page_model, np.zeros(1), run.problem.q[None], {column: x for column, _, x in columns},
+    displayed = ReplayRun(look.title, page_model, np.zeros(1), run.problem.q[None], {column: x for column, _, x in columns},
                       {column: unit for column, unit, _ in columns}, scenario=scenery_keys(to_plain(scenario)),
                       mechanism=mechanism, live=live.data({column: k for k, (column, _, _) in enumerate(columns)}))
     visuals, of_meshes = drawn_meshes([page_model], package_roots, meshes)
-    text = replay_page([displayed], ReplayOptions(name), visuals)
+    text = replay_page([displayed], look, visuals)
     with open_output(output, force=force) as file:
         file.write(text)
     report = {"file": os.fspath(output), "robot": model.name, "bytes": len(text.encode()), "step": live.step.regular_step,

@@ -24,7 +24,9 @@ class Viewer {
       $("problem").hidden = false;
       $("problem").textContent = "The browser has dropped this picture, as it does where many are open. Reload the page.";
     });
-    this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
+    const words = location.hash.slice(1).split("&"), isDark = matchMedia("(prefers-color-scheme: dark)").matches;
+    document.documentElement.classList.toggle("embedded", words.includes("embedded"));
+    this.setTheme(words.includes("dark") || (isDark && !words.includes("light")));
     this.resetView();
     this.addChoices();
     this.addTimes();
@@ -38,6 +40,7 @@ class Viewer {
     this.seek(this.timeOfAddress() ?? this.start);
     addEventListener("hashchange", () => { const time = this.timeOfAddress(); if (time !== null) this.seek(time); });
     new ResizeObserver(() => { this.plots.curves.redraw(); this.dirty = true; }).observe($("stage"));
+    if (words.includes("embedded")) this.play(true);
     requestAnimationFrame((now) => this.tick(now));
   }
 
