@@ -15,6 +15,7 @@ from liedyn.io.robots.visual_shapes import link_shapes
 from liedyn.model.description import WORLD, Coordinate, Coupling
 from liedyn.report.robot_summary import robot_text
 from liedyn.robot_files import load_description
+from liedyn.simulation.control.thrusts import thrust_columns
 from matrices import pose
 from mjcf_zoo import random_mjcf
 from mujoco_pair import MuJoCoPair
@@ -559,3 +560,25 @@ def test_the_base_of_a_robot_on_free_joints_is_not_called_fixed(tmp_path):
         (tmp_path / "robot.xml").write_text(arm(TWO.format(""), joint=joint))
         model = ld.load(tmp_path / "robot.xml")
         assert expected in repr(model) and expected in robot_text(model) and model.base == "fixed"
+
+
+TENDONS = """<mujoco><worldbody><body name="a"><joint name="i" axis="0 1 0"/><geom size="0.1"/>
+  <body name="b" pos="0 0 .3"><joint name="k" type="slide" axis="1 0 0"/><geom size="0.1"/>
+  <body pos="0 .3 .3"><joint name="l" axis="1 0 1"/><geom size="0.1"/></body></body></body></worldbody>
+<tendon><fixed name="t"><joint joint="i" coef="2"/><joint joint="k" coef="-0.5"/></fixed>
+  <fixed name="s"><joint joint="l" coef="0.2"/><joint joint="k" coef="0.3"/></fixed></tendon>
+<actuator><motor name="pull" tendon="t" gear="3" ctrlrange="0 10" ctrllimited="true"/>
+  <position tendon="s" kp="5" forcerange="-4 6"/><motor joint="i"/></actuator></mujoco>"""
+
+
+def test_actuators_on_tendons_have_the_forces_of_mujoco(pair):
+    """A tendon over several joints is an actuator; its limits are those of its force before the gear."""
+    both = pair(TENDONS)
+    found = [(x.name, x.joints, x.limits) for x in both.model.description.actuators]
+    assert found == [("pull", (("i", 6.0), ("k", -1.5)), (0.0, 10.0)), ("s", (("l", 0.2), ("k", 0.3)), (-4.0, 6.0))]
+    assert both.model.description.actuated == ("i",)
+    assert any("actuators with gains (1)" in x.message for x in both.model.warnings)
+    both.data.qpos[:], both.data.ctrl[:] = [0.1, 0.2, 0.3], [2.0, 0.7, 0.0]
+    mujoco.mj_forward(both.mj, both.data)
+    columns = thrust_columns(both.model, np.array([0.1, 0.2, 0.3]))
+    np.testing.assert_allclose(columns @ both.data.actuator_force[:2], both.data.qfrc_actuator, atol=1e-14)

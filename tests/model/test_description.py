@@ -143,7 +143,7 @@ def rebuilt(robot: ld.Robot) -> ld.Robot:
                      loop.radius, loop.shape, loop.driven) for loop in robot.loops]
     couplings = [ld.Coupling(c.name, {coordinate_name(*term[:2]): term[2] for term in c.terms}, c.offset, function=c.function)
                  for c in robot.couplings]
-    actuators = [ld.Actuator(a.name, a.link, np.array(a.position), list(a.axis), a.torque_ratio, a.limits)
+    actuators = [ld.Actuator(a.name, a.link, np.array(a.position), list(a.axis), a.torque_ratio, a.limits, joints=dict(a.joints))
                  for a in robot.actuators]
     keyframes = [ld.Keyframe(k.name, dict(k.q), {name: np.array(x) for name, x in k.v}) for k in robot.keyframes]
     elements = [ld.ForceElement(e.name, e.type, e.a, e.b, pose_a=pose(e.pose_a), pose_b=pose(e.pose_b),

@@ -61,6 +61,7 @@ LAYOUT = {
     "slider_crank.yaml": (3, 3, 0.36 + 0.151104 + 0.075552),
     "stick_slip.yaml": (2, 2, 5.0),
     "stewart.yaml": (25, 24, 40 + 6 * 4.2),
+    "tendon_finger.yaml": (3, 3, None),
     "toggle_clamp.yaml": (3, 3, 7850 * (2 * 0.02 * 0.01 * 0.1 + np.pi * 0.012**2 * 0.05)),
     "top.yaml": (4, 3, 15.0),
     "ur5.yaml": (6, 6, 3.7 + 8.393 + 2.33 + 1.219 + 1.219 + 0.1879),

@@ -33,7 +33,7 @@ from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.control_model import bind_control_models
 from liedyn.simulation.control.joint_control import with_couplings
 from liedyn.simulation.control.motors import add_rotor_inertias
-from liedyn.simulation.control.thrusts import thrust_wrench
+from liedyn.simulation.control.thrusts import thrust_entries
 from liedyn.simulation.joint_friction import (
     JointFriction,
     friction_event_names,
@@ -234,10 +234,9 @@ def instant(problem: InitialValueProblem, t: float, q: Array, v: Array, u: Array
                            problem.split_wrench(work.wrench)[1].copy())
     if u is None or not np.any(u):
         return point
-    for actuator, thrust in zip(m.description.actuators, u[nv:], strict=True):
-        if thrust:
-            f_ext = np.zeros((len(m.link_names), 6)) if f_ext is None else f_ext
-            f_ext[m.link_index(actuator.link)] += thrust * thrust_wrench(actuator)
+    for j, link, wrench in thrust_entries(m, np.flatnonzero(u[nv:])):
+        f_ext = np.zeros((len(m.link_names), 6)) if f_ext is None else f_ext
+        f_ext[link] += u[nv + j] * wrench
     tau, sticking = point.tau + u[:nv], sticking_coordinates(problem)
     forces = tau + sliding_friction(problem, v[None])[0]
     acting = replace(point, a=np.where(sticking, 0.0, point.a + u[:nv]), tau=forces, f_ext=f_ext)
@@ -281,7 +280,8 @@ def with_fixed_inputs(problem: InitialValueProblem, point: OperatingPoint, *, la
         values, constant = np.where(motion, values, point.tau - point.integral), np.ones(nv, dtype=bool)
         summed = np.isin(np.arange(nv), schedule.integral)
         forces = np.array([signal_at(problem, k, point) for k in schedule.force_signal])
-        forces[schedule.force_actuator >= 0] = point.thrusts
+        of_actuators = schedule.force_actuator >= 0
+        forces[of_actuators] = point.thrusts[np.searchsorted(problem.thrusters, schedule.force_actuator[of_actuators])]
         values = np.concatenate([values, forces])
         problem = replace(problem, law=None, joint_laws=None)
         schedule = schedule._replace(target=np.where(summed, schedule.target, -1), kp=np.zeros(nv), kd=np.zeros(nv),

@@ -184,18 +184,24 @@ class InitialValueProblem:
     @property
     def thrusters(self) -> Integers:
         """Indices of the actuators that have thrusts, in the order of the thrusts."""
-        actuators: Integers = self.schedule.force_actuator
-        return actuators[actuators >= 0]
+        return self._thrusters[0]
+
+    @cached_property
+    def _thrusters(self) -> tuple[Integers, Integers]:
+        """The actuators that have thrusts, and the first of the wrenches of each among those of actuators."""
+        actuators = self.schedule.force_actuator
+        indices, first = np.unique(actuators[actuators >= 0], return_index=True)
+        return indices, first
 
     @property
     def wrench_size(self) -> int:
-        """Number of entries of `MotionWorkspace.wrench`: those of external wrenches, then thrusts."""
-        return 6 * len(self.forced_links) + len(self.thrusters)
+        """Number of entries of `MotionWorkspace.wrench`: external wrenches, then the thrust of each wrench of an actuator."""
+        return 6 * len(self.forced_links) + int(np.count_nonzero(self.schedule.force_actuator >= 0))
 
     def split_wrench(self, wrench: Array) -> tuple[Array, Array]:
         """Return the external wrenches (…, links, 6) on `forced_links`, and the thrusts (…, m) of `thrusters`."""
         links = len(self.forced_links)
-        return wrench[..., :6 * links].reshape(*wrench.shape[:-1], links, 6), wrench[..., 6 * links:]
+        return wrench[..., :6 * links].reshape(*wrench.shape[:-1], links, 6), wrench[..., 6 * links:][..., self._thrusters[1]]
 
     @cached_property
     def elimination(self) -> ReducedModel | None:

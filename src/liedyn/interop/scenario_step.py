@@ -34,6 +34,7 @@ from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, BAD_SIGNAL, NOT_FINITE, SINGULAR
 from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POSITION, SWITCH_SIZE, TORQUE, VELOCITY
 from liedyn.simulation.control.sampled_control import SampledLaws
+from liedyn.simulation.control.thrusts import check_varying_constants
 from liedyn.simulation.preparation import PreparedRun
 
 METHOD = "rk4"
@@ -169,6 +170,8 @@ def scenario_step(run: PreparedRun, varying: tuple[int, ...] = (), *, single: bo
     """
     raise_for_obstacles("a step in another language", step_obstacles(run))
     problem, pivots, fixed = run.problem, _pivots(run.problem), dict[int, str]()
+    if len(problem.thrusters):
+        check_varying_constants(problem.model, varying)
     tables = problem.tables()._replace(varying=(), single=single)
     if has_modes:
         fixed = _fixed_coordinates(problem, pivots)

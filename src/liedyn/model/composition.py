@@ -12,6 +12,7 @@ from liedyn.errors import LiedynWarning, ModelError, Place, nearest
 from liedyn.model.description import (
     STANDARD_GRAVITY,
     WORLD,
+    Actuator,
     Coupling,
     Joint,
     JointValues,
@@ -150,7 +151,7 @@ class _Copy:
         return replace(
             other, links=links,
             joints=(replace(self.mount, child=self.prefix + self.root), *map(self.joint, other.joints)),
-            actuators=tuple(replace(x, name=self.prefix + x.name, link=self.prefix + x.link) for x in other.actuators),
+            actuators=tuple(map(self.actuator, other.actuators)),
             loops=tuple(map(self.framed, other.loops)), couplings=tuple(map(self.coupling, other.couplings)),
             actuated=self.actuated, keyframes=tuple(map(self.keyframe, other.keyframes)),
             elements=tuple(map(self.framed, other.elements)),
@@ -199,6 +200,10 @@ class _Copy:
             return self.prefix + self.root, at
         origin = self.mount.origin
         return self.mount.parent, at if origin == Pose() else Pose.from_matrix(pose(origin) @ pose(at))
+
+    def actuator(self, x: Actuator) -> Actuator:
+        return replace(x, name=self.prefix + x.name, link=x.link and self.prefix + x.link,
+                       joints=tuple((self.prefix + joint, factor) for joint, factor in x.joints))
 
     def coupling(self, coupling: Coupling) -> Coupling:
         terms = tuple((self.prefix + joint, label, factor) for joint, label, factor in coupling.terms)

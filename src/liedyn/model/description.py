@@ -556,32 +556,39 @@ class Coupling:
 @summarized
 @dataclass(frozen=True, slots=True, init=False)
 class Actuator:
-    """A thruster (AGF (28)) on a link, with the scalar command u [N].
+    """A thruster (AGF (28)) on a link, or a tendon over joints, with the scalar command u [N].
 
-    Its wrench is u · [p x n + torque_ratio n; n], with the unit axis n and the position p in the link frame. `limits` are its
-    minimum and maximum thrust [N], which `saturate` of a scenario enforces.
+    The wrench of a thruster is u · [p x n + torque_ratio n; n], with the unit axis n and the position p in the link frame. A
+    tendon has no link: its generalized forces on `joints`, {joint: c}, are c u. c is its lever arm about a joint that turns [m],
+    and its ratio for one that slides. `limits` are the minimum and maximum of u [N], which `saturate` of a scenario enforces.
 
     Examples
     --------
     >>> ld.Actuator("rotor", "frame", position=[0.2, 0, 0], torque_ratio=0.02).axis
     (0.0, 0.0, 1.0)
+    >>> ld.Actuator("flexor", joints={"knuckle": 0.01, "fingertip": 0.004}, limits=[0, 60]).joints
+    (('knuckle', 0.01), ('fingertip', 0.004))
     >>> ld.load_description("robots/hexarotor_arms.yaml").actuators[0].name
     'rotor1'
     """
 
     name: str
-    link: str
+    link: str = ""                       # empty: a tendon
     position: Vector = (0.0, 0.0, 0.0)
     axis: Vector = (0.0, 0.0, 1.0)
     torque_ratio: float = 0.0
     limits: tuple[float, float] | None = None
     place: Place = field(default=Place(), compare=False)
+    joints: tuple[tuple[str, float], ...] = ()
 
     @explained
-    def __init__(self, name: str, link: str, position: ArrayLike = (0.0, 0.0, 0.0), axis: ArrayLike = (0.0, 0.0, 1.0),
-                 torque_ratio: float = 0.0, limits: ArrayLike | None = None, place: Place = _NO_PLACE):
+    def __init__(self, name: str, link: str = "", position: ArrayLike = (0.0, 0.0, 0.0),
+                 axis: ArrayLike = (0.0, 0.0, 1.0), torque_ratio: float = 0.0, limits: ArrayLike | None = None,
+                 place: Place = _NO_PLACE, *, joints: Mapping[str, float] | Iterable[tuple[str, float]] = ()):
+        each = joints.items() if isinstance(joints, Mapping) else joints
         set_fields(self, name=name, link=link, position=as_floats(position), axis=as_floats(axis),
-                   torque_ratio=as_float(torque_ratio), limits=None if limits is None else as_floats(limits), place=place)
+                   torque_ratio=as_float(torque_ratio), limits=None if limits is None else as_floats(limits), place=place,
+                   joints=tuple((joint, as_float(factor)) for joint, factor in each))
 
 
 JointValues = tuple[tuple[str, tuple[float, ...]], ...]            # (joint, numbers) of each

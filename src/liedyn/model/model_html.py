@@ -30,7 +30,7 @@ def model_html(model: Model) -> str:
     constraints += [(coupling.name, f"coupling of {' and '.join(joint for joint, _, _ in coupling.terms)}")
                     for coupling in robot.couplings]
     parts += _list("Constraints", constraints)
-    parts += _list("Actuators", [(actuator.name, f"on {actuator.link}") for actuator in robot.actuators])
+    parts += _list("Actuators", [(x.name, f"on {x.link or ', '.join(name for name, _ in x.joints)}") for x in robot.actuators])
     parts += _list("Warnings", [("", str(warning)) for warning in of_level("warning", model.warnings)])
     return f'<div class="liedyn-model">{"".join(parts)}</div>'
 

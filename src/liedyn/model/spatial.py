@@ -136,6 +136,17 @@ def screw_frame(screw: ArrayLike) -> tuple[Array, tuple[float, float]]:
     return X, (a, along if abs(along) > _ROUNDING * np.linalg.norm(v) else 0.0)
 
 
+def unit_force(screw: ArrayLike) -> Array:
+    """Return the wrench (6,) along a screw S with power 1 on it: the moment of a screw that turns, the force of a translation.
+
+    The motion along the screw does not change it.
+    """
+    S = np.array(screw, dtype=float)
+    if S[:3].any():
+        S[3:] = 0.0
+    return np.asarray(S / (S @ S), dtype=float)
+
+
 def rotation_of_z(u: Array | tuple[float, float, float]) -> Array:
     """Return the shortest rotation that takes z to the unit vector u."""
     x, y, z = u

@@ -530,10 +530,25 @@ def _check_coordinate_names(base: str, joints: tuple[Joint, ...]) -> None:
 
 
 def _validate_actuator(actuator: Actuator, tree: LinkTree) -> Actuator:
-    if actuator.link not in tree.links:
+    if actuator.joints and actuator.link:
+        raise ModelError("an actuator is a thruster on a link, or a tendon over joints", place=element_location(actuator),
+                         found="link and joints", expected="one of them")
+    joints = {joint.name: joint for joint in tree.joints}
+    for name, factor in actuator.joints:
+        place = element_location(actuator, "joints")
+        if name not in joints:
+            raise ModelError("unknown joint", place=place, found=name, expected="a joint's name", hint=nearest(name, joints))
+        if len(joints[name].labels) != 1:
+            raise ModelError(f"a tendon acts on joints with one coordinate, and {name} is of type {joints[name].type}",
+                             place=place, found=name)
+        check_finite((factor,), 1, place, f"coefficient of {name}")
+    if actuator.joints and not any(factor for _, factor in actuator.joints):
+        raise ModelError("the tendon moves no joint", place=element_location(actuator, "joints"), found=dict(actuator.joints),
+                         expected="a coefficient that is not zero")
+    if not actuator.joints and actuator.link not in tree.links:
         raise ModelError("the actuator is not on a link of this robot", place=element_location(actuator, "link"),
                          found=actuator.link,
-                         expected="a link's name", hint=nearest(actuator.link, tree.links))
+                         expected="a link's name, or joints of a tendon", hint=nearest(actuator.link, tree.links))
     check_finite(actuator.position, 3, element_location(actuator, "position"), "position")
     check_finite(actuator.axis, 3, element_location(actuator, "axis"), "axis")
     check_finite((actuator.torque_ratio,), 1, element_location(actuator, "torque_ratio"), "torque ratio")

@@ -171,7 +171,8 @@ def robot_summary(model: Model) -> dict[str, Any]:
                   for link, parent in zip(robot.links, model.link_parents, strict=True)],
         "constraints": constraint_summary(model),
         "actuators": [{"name": a.name, "link": a.link, "position": list(a.position), "axis": list(a.axis),
-                       "torque_ratio": a.torque_ratio, "limits": a.limits and list(a.limits)} for a in robot.actuators],
+                       "torque_ratio": a.torque_ratio, "joints": dict(a.joints), "limits": a.limits and list(a.limits)}
+                      for a in robot.actuators],
         "elements": [{"name": x.name, "type": x.type, "a": _frame_to_dict(x.a, x.pose_a), "b": _frame_to_dict(x.b, x.pose_b),
                       **element_parameters(x)} for x in robot.elements],
         "keyframes": {name: {key: x.tolist() for key, x in state._asdict().items()} for name, state in model.keyframes.items()},
@@ -268,10 +269,17 @@ def _coordinate_table(model: Model) -> list[str]:
 
 def _actuator_table(model: Model) -> list[str]:
     rows = [["actuator", "link", "position [m]", "axis", "torque ratio [m]", "limits [N]"]]
-    rows += [[a.name, a.link, " ".join(f"{x:g}" for x in a.position), " ".join(f"{x:g}" for x in a.axis), f"{a.torque_ratio:g}",
-              "" if a.limits is None else " ".join(f"{x:g}" for x in a.limits)]
-             for a in model.description.actuators]
-    return table(rows, left_aligned=range(4)) if len(rows) > 1 else []
+    tendons = [["tendon", "forces on joints by 1 N", "limits [N]"]]
+    for a in model.description.actuators:
+        limits = "" if a.limits is None else " ".join(f"{x:g}" for x in a.limits)
+        if a.joints:
+            tendons.append([a.name, ", ".join(f"{joint} {factor:g}" for joint, factor in a.joints), limits])
+        else:
+            rows.append([a.name, a.link, " ".join(f"{x:g}" for x in a.position), " ".join(f"{x:g}" for x in a.axis),
+                         f"{a.torque_ratio:g}", limits])
+    tables = [table(rows, left_aligned=range(4)) if len(rows) > 1 else [],
+              table(tendons, left_aligned=range(2)) if len(tendons) > 1 else []]
+    return [*tables[0], *([""] if all(tables) else []), *tables[1]]
 
 
 def _element_table(model: Model) -> list[str]:

@@ -30,7 +30,7 @@ from liedyn.simulation.contact_setup import (
     scale_with_weight,
 )
 from liedyn.simulation.control.joint_control import empty_joint_laws
-from liedyn.simulation.control.thrusts import input_name, thrust_basis
+from liedyn.simulation.control.thrusts import input_name, thrust_entries
 from liedyn.simulation.joint_friction import FrictionState, rigid_frictions, without_friction
 from liedyn.simulation.joint_stops import bind_stops
 from liedyn.simulation.name_binding import v_to_q_indices
@@ -137,11 +137,12 @@ def make_problem(model: Model, runs: RolloutInputs, mask: np.ndarray, passive: b
     level = np.where(mask, ACCELERATION, TORQUE)
     stops = bind_stops((), level, (), friction, table, model)
     watch = np.append(no if events is None else events.add_event_signals(table), np.array(stops.event_signals, dtype=np.int64))
-    actuators, basis = np.arange(n_inputs - nv), thrust_basis(model)[:n_inputs - nv]
-    links = np.array([model.link_index(model.description.actuators[j].link) for j in actuators], dtype=np.int64)
+    entries = thrust_entries(model, range(n_inputs - nv))
+    actuators, links = (np.array([entry[k] for entry in entries], dtype=np.int64) for k in range(2))
+    basis = np.array([wrench for *_, wrench in entries])
     schedule = InputSchedule(level, each[:nv], np.full(nv, -1), np.zeros(nv), np.zeros(nv),
                              v_to_q_indices(model), links, np.zeros_like(links), basis.ravel(), np.zeros(3 * len(links)),
-                             each[nv:], np.full(len(links), -np.inf), np.full(len(links), np.inf), none, none, watch,
+                             each[nv + actuators], np.full(len(links), -np.inf), np.full(len(links), np.inf), none, none, watch,
                              Poses(*[no] * 5), integral, force_actuator=actuators)
     signals = table.arrays(none, none) if friction else unfreeze_switches(table.arrays(none, none))
     laws = None

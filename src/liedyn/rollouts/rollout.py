@@ -679,7 +679,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike,       # noqa:
     all_a, all_tau = (all_forces[..., :model.nv], all_forces[..., model.nv:2 * model.nv]) if forces else (None, None)
     event_warnings = (*bound_events.warnings, *handler.warnings()) if bound_events and handler else ()
     stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
-    all_thrusts = all_forces[..., all_forces.shape[-1] - len(problem.thrusters):] if forces and len(problem.thrusters) else None
+    all_thrusts = problem.split_wrench(all_forces[..., 2 * model.nv:])[1] if forces and len(problem.thrusters) else None
     result = Rollout(dt * rows, q, v, all_a, all_tau, all_thrusts, ended, reasons, handler.recorded_events if handler else None,
                      stopped.reshape(runs.lead), partial(_adjoint, runs, passive, method, dt),
                      _missing_adjoint(vectorized, problem, method, runs, bound_events, every),

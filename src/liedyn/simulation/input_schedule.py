@@ -48,7 +48,7 @@ from liedyn.simulation.control.law_derivatives import law_jacobians
 from liedyn.simulation.control.rigid_joint_laws import check_joints_of_loop_laws
 from liedyn.simulation.control.sampled_control import SampledLaws
 from liedyn.simulation.control.slotine_li_control import place_estimate
-from liedyn.simulation.control.thrusts import driven_actuators, thrust_wrench
+from liedyn.simulation.control.thrusts import driven_actuators, thrust_entries
 from liedyn.simulation.joint_friction import FrictionState
 from liedyn.simulation.joint_stops import JointStop, bind_stops, limit_stops
 from liedyn.simulation.limits import start_warnings
@@ -456,9 +456,8 @@ def _bind_wrenches(scenario: Scenario, model: Model, compiler: SignalCompiler, d
         signal = rules[actuator.name].value if actuator.name in rules else Constant(0.0)
         assert isinstance(signal, Signal)
         index = compiler.add(signal, SignalPurpose(f"thrust of actuator {actuator.name}", unit="N"))
-        link, force = find_index(actuator.link, model.link_names, "link",
-                                 actuator.place), ExternalForce(actuator.link, "local", ())
-        rows.append(_wrench_entry(link, force, thrust_wrench(actuator), index, compiler.duration) | {"force_actuator": j})
+        rows += [_wrench_entry(link, ExternalForce(model.link_names[link], "local", ()), wrench, index, compiler.duration)
+                 | {"force_actuator": j} for _, link, wrench in thrust_entries(model, [j])]
     return {name: np.array([row[name] for row in rows], dtype=kind).reshape(-1) for name, kind in _WRENCH_FIELDS.items()}
 
 

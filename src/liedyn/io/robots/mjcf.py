@@ -35,15 +35,15 @@ from liedyn.model.spatial import inverse, pose
 
 # actuators --------------------------------------------------------------------------------------------------------------
 
-# Actuators of MJCF: the maximum force of joints, rotor inertias and damping, thrusters at sites. Gains and dynamics are not
-# read.
+# Actuators of MJCF: the maximum force of joints, rotor inertias and damping, thrusters at sites, fixed tendons. Gains and
+# dynamics are not read.
 
 _PARALLEL = 1e-9                     # of the torque of a thruster: what of it is across its force
 
 
 def read_actuators(root: XmlElement, tree: BodyTree,
                    couplings: Sequence[Coupling]) -> tuple[tuple[Actuator, ...], tuple[str, ...]]:
-    """Return the thrusters and the driven joints. Write force limits, armature and damping to the joints of `tree`."""
+    """Return thrusters and tendons, and the driven joints. Write force limits, armature and damping to the joints of `tree`."""
     efforts: dict[str, list[tuple[float, float]]] = {}
     thrusters: list[Actuator] = []
     tendons, driven = dict(_fixed_tendons(root, tree)), list[str]()
@@ -52,10 +52,13 @@ def read_actuators(root: XmlElement, tree: BodyTree,
         if (name := element.text("joint")) is not None:
             _of_joint(element, name, efforts, tree)
             driven += [name] if name in tree.ref else []
-        elif driver := _driver_of_tendon(tendons.get(element.text("tendon", ""), ({}, 0.0))[0], couplings):
+        elif terms := tendons.get(element.text("tendon", ""), ({}, 0.0))[0]:
             _check_not_passive(element)
-            _add_forces(element, *driver, efforts, tree)
-            driven.append(driver[0])
+            if driver := _driver_of_tendon(terms, couplings):
+                _add_forces(element, *driver, efforts, tree)
+                driven.append(driver[0])
+            else:
+                thrusters += _tendon(element, terms, tree)
         else:
             _check_not_passive(element)
             thrusters += _thruster(element, tree)
@@ -134,6 +137,26 @@ def _check_not_passive(element: XmlElement) -> None:
         element.refuse(key, f"{key} of an actuator that does not act on a hinge or slide joint is not supported")
 
 
+def _tendon(element: XmlElement, terms: Terms, tree: BodyTree) -> Iterator[Actuator]:
+    """Yield the actuator of a fixed tendon over several joints. Its command is the force before the gear."""
+    gear = element.vector("gear", (1.0,) + (0.0,) * 5, minimum=1)[0]
+    if element.tag != "motor":
+        tree.count("actuators with gains")
+    joints = {joint: gear * factor for joint, factor in terms.items() if gear * factor}
+    if joints:
+        yield Actuator(element.name or element.require("tendon"), limits=_thrust_limits(element, 1.0, "tendons", tree),
+                       joints=joints, place=element.place())
+
+
+def _thrust_limits(element: XmlElement, size: float, kind: str, tree: BodyTree) -> tuple[float, float] | None:
+    """Return the limits of a thrust, `size` times the force; None if there are none on one side."""
+    low, high = (size * x for x in _force_range(element, tree))
+    limits = (low, high) if math.isfinite(low) and math.isfinite(high) and low < high else None
+    if limits is None and (math.isfinite(low) or math.isfinite(high)):
+        tree.count(f"limits of {kind}")
+    return limits
+
+
 def _thruster(element: XmlElement, tree: BodyTree) -> Iterator[Actuator]:
     """Yield the actuator of a motor at a site, whose force and torque have one axis. Its command is the thrust."""
     if element.tag != "motor" or "site" not in element.attributes or "refsite" in element.attributes:
@@ -145,10 +168,7 @@ def _thruster(element: XmlElement, tree: BodyTree) -> Iterator[Actuator]:
     if size == 0 or math.hypot(*np.cross(force, torque)) > _PARALLEL * size * math.hypot(*torque):
         tree.count("actuators whose force and torque have other axes")
         return
-    low, high = (size * x for x in _force_range(element, tree))
-    limits = (low, high) if math.isfinite(low) and math.isfinite(high) and low < high else None
-    if limits is None and (math.isfinite(low) or math.isfinite(high)):
-        tree.count("limits of motors at sites")
+    limits = _thrust_limits(element, size, "motors at sites", tree)
     link, frame = tree.site[name]
     axis = vector(x / size for x in rotate(frame, force))
     along = sum(a * b for a, b in zip(force, torque, strict=True)) / (size * size)
@@ -265,7 +285,8 @@ def _fixed_tendons(root: XmlElement, tree: BodyTree) -> Iterator[tuple[str, tupl
 _SECTIONS = ("compiler", "option", "size", "statistic", "visual", "default", "extension", "custom", "asset", "worldbody",
              "contact", "tendon", "equality", "actuator", "sensor", "keyframe", "deformable")
 _SHOWN = 2                           # the last group of geoms that the viewer shows
-_LIMITS = ("limits of ball joints", "limits of motors at sites", "the smaller force limit of the two directions")
+_LIMITS = ("limits of ball joints", "limits of motors at sites", "limits of tendons",
+           "the smaller force limit of the two directions")
 _NO_FORCE = ("stiffness", "damping", "frictionloss", "armature", "springyield")      # of a tendon
 
 

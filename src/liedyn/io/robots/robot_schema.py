@@ -306,13 +306,16 @@ JOINT = Schema("joint", (
         kinds=_OF_SCREWS)), kind="type", one_of=(("functions", "table"),), lacks="a {} joint has no {}")
 
 ACTUATOR = Schema("actuator", (
-    Field("link", Text(), "the link that the thrust acts on", required="a link's name", example="lower", live=True),
+    Field("link", Text(), "thruster: the link that the thrust acts on", example="lower", live=True),
     Field("position", Vector(3), "point of application in the link frame [m]", "the origin", example=[0, 0, -0.5], live=True),
     Field("axis", Vector(3), "direction of positive thrust in the link frame", "z", example=[1, 0, 0], live=True),
     Field("torque_ratio", Number(), "reaction torque about the axis per unit of thrust [m]", default_of(Actuator, "torque_ratio"),
         example=0.02),
+    Field("joints", Named(Number(), "joint"), "tendon, in place of `link`: generalized forces on joints by 1 N of thrust: lever "
+        "arms about joints that turn [m], ratios for joints that slide; for joints with one coordinate",
+        example={"shoulder": 0.02, "elbow": -0.01}),
     Field("limits", Vector(2), "minimum and maximum thrust [N], which `saturate` of a scenario enforces", "none",
-        example=[0, 12])))
+        example=[0, 12])), one_of=(("link", "joints"),))
 
 # loops --------------------------------------------------------------------------------------------------------------
 
@@ -486,8 +489,8 @@ ROBOT = Schema("robot", (
         example={"shoulder": {"type": "continuous", "parent": "world", "child": "upper", "axis": [0, 1, 0], "damping": 0.1},
                  "elbow": {"type": "revolute", "parent": "upper", "child": "lower", "origin": {"xyz": [0, 0, -0.5]},
                            "axis": [0, 1, 0], "limits": {"lower": -2, "upper": 2, "velocity": 10, "effort": 60}}}),
-    Field("actuators", Named(ACTUATOR, "actuator"), "thrusters by name; a scenario gives their thrust", "none", live=True,
-        example={"rotor": {"link": "lower", "position": [0, 0, -0.5], "axis": [1, 0, 0]}}),
+    Field("actuators", Named(ACTUATOR, "actuator"), "thrusters and tendons by name; a scenario gives their thrust", "none",
+        live=True, example={"rotor": {"link": "lower", "position": [0, 0, -0.5], "axis": [1, 0, 0]}}),
     Field("include", one_or_more(INCLUDE, "includes", "included robots"), "another robot that is attached to a link, or a list "
         "of them", "none", example={"robot": "robot.urdf", "parent": "lower", "prefix": "left_"}),
     *_CONSTRAINTS,

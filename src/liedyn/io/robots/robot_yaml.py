@@ -1,4 +1,4 @@
-"""Robot YAML -> Robot: every joint type, bodies by inertia or by shape, thrusters."""
+"""Robot YAML -> Robot: every joint type, bodies by inertia or by shape, thrusters, tendons."""
 from __future__ import annotations
 
 import os
@@ -356,7 +356,11 @@ def _with_coordinates(joint: Joint, node: Node) -> Joint:
 # actuators ----------------------------------------------------------------------------------------------------------
 
 def _actuator(name: str, node: Node) -> Actuator:
-    return Actuator(name, **ACTUATOR.values(node), place=place_of_keys(node))
+    values = ACTUATOR.values(node)
+    for key in ("position", "axis", "torque_ratio"):
+        if key in values and "joints" in values:
+            raise node.value[key].problem(f"{key} does not apply to a tendon over joints", expected="joints and limits")
+    return Actuator(name, **values, place=place_of_keys(node))
 
 
 # keyframes ----------------------------------------------------------------------------------------------------------

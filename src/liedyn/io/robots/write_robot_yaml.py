@@ -196,6 +196,8 @@ def pose_to_dict(pose: Pose) -> dict[str, Any]:
 
 
 def _actuator(actuator: Actuator) -> dict[str, Any]:
+    if actuator.joints:
+        return {"joints": dict(actuator.joints), "limits": actuator.limits}
     return {"link": actuator.link, "position": _unless(actuator.position, _ZERO), "axis": _unless(actuator.axis, (0.0, 0.0, 1.0)),
             "torque_ratio": actuator.torque_ratio or None, "limits": actuator.limits}
 

@@ -567,7 +567,7 @@ def stick_figure(model: Model) -> tuple[list[Point], list[tuple[int, int]], list
             edges.append((k, len(points)))
             points.append((link.name, link.com))
             masses.append(link.mass if dots else 0.0)
-    for actuator in model.description.actuators:
+    for actuator in (x for x in model.description.actuators if not x.joints):
         edges.append((link_names.index(actuator.link), len(points)))
         points.append((actuator.link, actuator.position))
         masses.append(0.0)

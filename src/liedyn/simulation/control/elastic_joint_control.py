@@ -25,6 +25,7 @@ from liedyn.model.model import Model, build
 from liedyn.model.model_joint import ModelJoint
 from liedyn.model.spatial import adjoint, pose, rotation_by_rows
 from liedyn.simulation.control.control_law import error_gains, law_model
+from liedyn.simulation.control.thrusts import thrust_wrenches
 from liedyn.simulation.name_binding import bind_rules
 from liedyn.simulation.signals.curves import Curve
 from liedyn.simulation.signals.signal_compiler import SignalCompiler
@@ -76,7 +77,8 @@ def _spring_behind(model: Model, joint: ModelJoint, place: Place) -> str:
         raise not_elastic_error(f"its link {joint.child} carries {len(behind)} joints" if len(behind) != 1 else
                                 f"its link {joint.child} is welded to {behind[0].child}")
     spring, link = model.joint(behind[0].name), next(link for link in model.description.links if link.name == joint.child)
-    if link.mass or any(link.inertia) or any(actuator.link == link.name for actuator in model.description.actuators):
+    pulled = {name for actuator in model.description.actuators for name in thrust_wrenches(model, actuator)}
+    if link.mass or any(link.inertia) or link.name in pulled:
         raise not_elastic_error(f"its link {link.name} has mass, inertia or an actuator",
                                 f"they belong to {spring.child}, the rotor's inertia to the armature of {joint.name}")
     if spring.screws is None or len(spring.screws) != 1 or not \

@@ -255,7 +255,8 @@ def wrench_force_jacobian(problem: InitialValueProblem, t: float, q: Array, v: A
             dF[:, :nv] = x * turned @ J[:3]
         gradient = signal_gradient(problem, schedule.force_signal[j], t, q, v)
         if laws is not None and thrusts.size and schedule.force_actuator[j] >= 0:
-            gradient = _thrust_gradient(problem, laws, schedule.force_actuator[j], t, q, float(thrusts[j - len(basis)]), gradient)
+            k = schedule.force_actuator[j]
+            gradient = _thrust_gradient(problem, laws, k, t, q, float(thrusts[np.searchsorted(problem.thrusters, k)]), gradient)
         out += J.T @ (dF + np.outer(F, gradient))
     return out
 

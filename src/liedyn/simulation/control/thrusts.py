@@ -5,7 +5,7 @@ The inputs of a robot are its nv coordinates, then its actuators. Input nv + j i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,12 +13,14 @@ import numpy as np
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.codegen.rhs import read_signal
 from liedyn.dynamics.kinematics import jacobian
-from liedyn.errors import Place, ScenarioError, WarningLog
+from liedyn.errors import Place, ScenarioError, UsageError, WarningLog
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import ROBOT_LIMITS, Rule, Scenario
+from liedyn.joints.joint_model import tree_views
 from liedyn.kernels.simulation.joint_laws import JointLaws
-from liedyn.model.description import Actuator
+from liedyn.model.description import WORLD, Actuator
 from liedyn.model.model import Model
+from liedyn.model.spatial import adjoint, inverse, unit_force
 from liedyn.simulation.control.control_law import describe_rows
 from liedyn.simulation.name_binding import bind_rules
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
@@ -30,21 +32,51 @@ if TYPE_CHECKING:
 _LIMIT_TOLERANCE = 1e-12         # of the range of the limits
 
 
-def thrust_wrench(actuator: Actuator) -> Array:
-    """Return the wrench (6,) [m; f] of a thrust of 1 N, in the frame of the actuator's link."""
-    axis = np.array(actuator.axis) / np.linalg.norm(actuator.axis)
-    return np.concatenate([np.cross(actuator.position, axis) + actuator.torque_ratio * axis, axis])
+def thrust_wrenches(model: Model, actuator: Actuator) -> dict[str, Array]:
+    """Return the wrenches (6,) [m; f] of a thrust of 1 N by link, in the frames of the links.
+
+    The force of a tendon on a joint acts on its child, and back on its parent. Both wrenches are along the axis of the joint,
+    whose motion does not change them, so that they are constant in both links.
+    """
+    if not actuator.joints:
+        axis = np.array(actuator.axis) / np.linalg.norm(actuator.axis)
+        return {actuator.link: np.concatenate([np.cross(actuator.position, axis) + actuator.torque_ratio * axis, axis])}
+    wrenches: dict[str, Array] = {}
+    for joint, factor in ((model.joint(name), factor) for name, factor in actuator.joints):
+        assert joint.screws is not None
+        wrench = factor * unit_force(joint.screws[0])
+        for link, of_link in ((joint.child, wrench), (joint.parent, -adjoint(inverse(joint.home)).T @ wrench)):
+            if link != WORLD:
+                wrenches[link] = wrenches.get(link, np.zeros(6)) + of_link
+    return wrenches
 
 
-def thrust_basis(model: Model) -> Array:
-    """Return the wrenches (actuators, 6) of thrusts of 1 N, in the frames of their links."""
-    return np.array([thrust_wrench(actuator) for actuator in model.description.actuators]).reshape(-1, 6)
+def thrust_entries(model: Model, actuators: Iterable[int]) -> list[tuple[int, int, Array]]:
+    """Return actuator, link and wrench (6,) of a thrust of 1 N, for each link on which these actuators act."""
+    return [(j, model.link_index(link), wrench) for j in actuators
+            for link, wrench in thrust_wrenches(model, model.description.actuators[j]).items()]
+
+
+def check_varying_constants(model: Model, places: Sequence[int]) -> None:
+    """Raise UsageError if constants of the model that vary change wrenches of tendons: on parents, they depend on origins."""
+    T0 = tree_views.py_func(model.index, np.arange(model.constants.size)).T0.reshape(-1, 12)
+    for actuator in model.description.actuators:
+        for joint in (model.joint(name) for name, _ in actuator.joints):
+            origin = T0[joint.body, :9 if joint.screws is not None and joint.screws[0, :3].any() else 12]   # a moment is free
+            if joint.parent != WORLD and np.isin(origin, places).any():
+                raise UsageError(f"the origin of joint {joint.name} varies, by which tendon {actuator.name} pulls on its parent: "
+                                 "expected one origin, or a model of each robot")
 
 
 def thrust_columns(model: Model, q: Array) -> Array:
     """Return the generalized forces (nv, actuators) of thrusts of 1 N."""
-    columns = [jacobian(model, q, actuator.link).T @ thrust_wrench(actuator) for actuator in model.description.actuators]
-    return np.column_stack(columns) if columns else np.zeros((model.nv, 0))
+    columns = np.zeros((model.nv, len(model.description.actuators)))
+    for j, actuator in enumerate(model.description.actuators):
+        for name, factor in actuator.joints:
+            columns[model.v_index(name), j] += factor
+        if not actuator.joints:
+            columns[:, j] = jacobian(model, q, actuator.link).T @ thrust_wrenches(model, actuator)[actuator.link]
+    return columns
 
 
 def input_count(model: Model) -> int:
