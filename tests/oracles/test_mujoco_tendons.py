@@ -53,16 +53,22 @@ HAND = """<mujoco><worldbody><body name="palm"><geom size=".05"/><joint name="li
 <motor tendon="both" ctrlrange="-1 1"/></actuator></mujoco>"""
 
 
-def test_actuators_on_fixed_tendons_that_one_joint_moves(tmp_path):
-    """Forces on followers of equalities act on the joint that they follow. A tendon over independent joints is not read."""
+def test_actuators_on_fixed_tendons(tmp_path):
+    """Forces on followers of equalities act on the joint that they follow. A tendon over independent joints is an actuator."""
     (tmp_path / "hand.xml").write_text(HAND)
     robot, theirs = ld.load_description(tmp_path / "hand.xml"), mujoco.MjModel.from_xml_string(HAND)
     data = mujoco.MjData(theirs)
     data.ctrl[:2] = 2.0, 1e3
     theirs.actuator_gainprm[1, 0] = 1.0
     mujoco.mj_forward(theirs, data)
-    lift, f1, f2 = data.qfrc_actuator
+    lift, f1, f2 = data.qfrc_actuator.copy()
+    data.ctrl[:] = 0.0, 0.0, 0.7
+    mujoco.mj_forward(theirs, data)
+    pulled = dict(zip(("lift", "f1", "f2"), data.qfrc_actuator / 0.7, strict=True))
     efforts = {joint.name: joint.coordinates[0].effort for joint in robot.joints}
     assert efforts == {"lift": pytest.approx(abs(lift)), "f1": pytest.approx(f1 - 0.5 * f2), "f2": np.inf}
     assert robot.actuated == ("f1", "lift")
-    assert "actuators of type motor (1)" in robot.warnings[0].message and "actuators with gains (1)" in robot.warnings[0].message
+    both, = robot.actuators
+    assert (both.name, both.limits) == ("both", (-1.0, 1.0))
+    assert {**dict.fromkeys(pulled, 0.0), **dict(both.joints)} == pytest.approx(pulled)
+    assert "actuators with gains (1)" in robot.warnings[0].message and "tendons" not in robot.warnings[0].message

@@ -361,7 +361,10 @@ def _read_tendons(root: XmlElement, tree: BodyTree) -> Iterator[ForceElement]:
             continue
         for key in _NO_FORCE:
             tree.left_out.add_numbers("tendons", element, key, f"a tendon with {key} is not supported")
-        tree.count("tendons")
+        if child.tag != "fixed":                             # those are read with what acts on them
+            tree.count("tendons")
+        elif any(element.vector("range", (0.0, 0.0))):
+            tree.count("limits of tendons")
 
 
 def _is_straight(element: XmlElement, child: XmlElement) -> bool:
