@@ -266,8 +266,8 @@ YAML = {
                               ).replace(b"joints:", b"  c: {}\njoints:"), 17,
                          'joints.k.wx: a coordinate of joint "k" is also called "k.wx": expected another name'),
     "actuator-link": (YAML_HEAD.encode() + b"actuators:\n  f: {link: c}\n", 17,
-                      "actuators.f.link: the actuator is not on a link of this robot: expected a link's name, or joints of a tendon, "
-                      "got 'c'"),
+                      "actuators.f.link: the actuator is not on a link of this robot: expected a link's name, or joints of a "
+                      "tendon, got 'c'"),
     "actuator-axis": (YAML_HEAD.encode() + b"actuators:\n  f: {link: b, axis: [0, 0, 0]}\n", 17,
                       "actuators.f.axis: the axis is the zero"),
     "actuator-key": (YAML_HEAD.encode() + b"actuators:\n  f: {link: b, ratio: 1}\n", 17, "actuators.f.ratio: unknown key"),
