@@ -283,6 +283,10 @@ _TABLE: dict[str, tuple[str, str]] = {
         "in both directions."),
     "links-without-prior": (
         WARN, "Links without mass in the robot file keep their values. Give them a mass and an inertia to estimate them."),
+    "prior-contradicts-recordings": (
+        WARN, "Recordings contradict the robot file, which moves estimates by more than their deviation. Lower `prior_weight`."),
+    "total-mass-contradicted": (
+        WARN, "The total mass of the robot contradicts the recordings and the robot file. Correct `total_mass`."),
     "prior-not-possible": (
         WARN, "Inertias of the robot file cannot exist, or are those of flat bodies, so they were changed for the "
         "estimate. Correct them."),

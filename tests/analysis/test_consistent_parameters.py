@@ -1,4 +1,5 @@
 """Consistent parameters: against a conic solver, closed forms, exact data, frames of links, and what cannot be done."""
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -345,6 +346,33 @@ def test_total_mass(chain):
         ld.consistent_parameters(fit, total_mass=np.inf)
     with pytest.raises(ld.UsageError, match="total_mass needs a link whose inertia is estimated"):
         ld.consistent_parameters(fit, only=[], total_mass=9.0)
+
+
+@pytest.mark.parametrize(("total_mass", "is_wrong"), [(7.4, False), (30.0, True)])
+def test_a_total_mass_that_contradicts_the_recording_is_named(chain, total_mass, is_wrong):
+    """Without it, the recording and the robot file give the true mass. The robot file is not blamed."""
+    fit = fitted(chain, chain.with_changes(mass={"one": 5.0}), 0.02)
+    warnings = ld.consistent_parameters(fit, total_mass=total_mass, prior_weight=25.0).warnings
+    codes = {one.code for one in warnings}
+    assert ("total-mass-contradicted" in codes) == is_wrong and not codes & {"consistent-misfit", "prior-contradicts-recordings"}
+    if is_wrong:
+        mass, deviation = re.search(r"^the total mass of 30 kg contradicts .* which give (\S+) \+- (\S+) kg: correct total_mass$",
+                                    warnings[0].message).groups()
+        assert abs(float(mass) - 7.4) < 5.0 * float(deviation) < 7.4
+
+
+@pytest.mark.parametrize("only", [None, ["two"]])
+@pytest.mark.parametrize(("factor", "weight", "is_wrong"), [
+    (1.0, 1.0, False), (1.05, 25.0, False), (0.95, 100.0, False), (30.0, 1.0, True), (2.0, 100.0, True), (2.0, 0.01, False)])
+def test_a_robot_file_that_its_weight_makes_wrong_is_named(chain, only, factor, weight, is_wrong):
+    two = chain.description.links[1]
+    truth = chain.with_changes(mass={"two": factor * two.mass}, inertia={"two": factor * np.array(two.inertia)})
+    result = ld.consistent_parameters(fitted(chain, truth, 0.02), only=only, prior_weight=weight)
+    warnings = [one.message for one in result.warnings if one.code == "prior-contradicts-recordings"]
+    assert len(warnings) == is_wrong
+    if is_wrong:
+        assert re.search(rf"^the recordings contradict the robot file: .*two \(\S+ deviations\)\. With its weight of {weight:g}, "
+                         ".* lower prior_weight$", warnings[0])
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf, True, "none"])

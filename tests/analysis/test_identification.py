@@ -97,6 +97,18 @@ def test_joints_count_by_their_own_noise(ur5):
     assert fit.residual[1] > 0.9 and fit.residual[5] < 1e-8
 
 
+def test_residuals_are_the_measured_minus_the_fitted_forces(arm):
+    """Those of the noise, row by row, also where forces are filtered for the fit; NaN for a force that was not measured."""
+    model, t, q, _, tau = arm
+    noise = 0.02 * np.abs(tau).max(axis=0) * np.random.default_rng(3).standard_normal(tau.shape) * [1.0, 1.0, np.nan]
+    fit = ld.identify(model, t, q, tau + noise)
+    rows = np.isin(t, fit.t)
+    assert fit.residuals.shape == (fit.rows, 3) == (np.count_nonzero(rows), 3) and np.isnan(fit.residuals[:, 2]).all()
+    np.testing.assert_allclose(np.sqrt(np.mean(fit.residuals**2, axis=0)), fit.residual, rtol=1e-12)
+    error, size = (np.sqrt(np.mean(x[:, :2]**2, axis=0)) for x in (fit.residuals - noise[rows], noise[rows]))
+    assert (error < 0.2 * size).all()
+
+
 def test_velocities_and_accelerations_are_derived_where_missing(ur5):
     fit = ld.identify(ur5, recorded(ur5, without=("v", "a")))
     assert str(fit.warnings[0]).startswith("v and a are derived from q by splines of degree 7")

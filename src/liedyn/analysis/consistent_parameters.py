@@ -77,6 +77,9 @@ _STEPS = 3000         # of one problem
 _UNLIKELY = 5.0       # deviations of chi^2: the consistent parameters contradict the recordings
 _CONTRADICTION = ("no step reduces the distance; almost exact estimates contradict fixed and known values, equal links, or "
                   "bodies that can exist: omit these values, or increase prior_weight")
+_DECIDES = 0.01       # of the information about a combination of values: the prior may move it if it has more
+_CONTRADICTED = 4.0   # deviations of chi^2: the recordings contradict the prior of a link; right priors do in 1 of 500 links
+_FEW = 0.5            # degrees of freedom: fewer do not contradict the prior
 _CLEAR = 4.0          # deviations from which an offset is not zero
 _AUTO = (1e-2, 1e4)   # weights of the prior among which "auto" selects: masses that are known to a factor of 10, and to 1 %
 _AUTO_STEP = 10.0**0.5     # ratio of neighbouring weights of the first search
@@ -346,11 +349,12 @@ def consistent_parameters(
     data_share = np.clip(1.0 - np.divide(variance, alone, out=np.ones_like(alone), where=alone > 0.0), 0.0, 1.0)
     misfit = float(np.sum((problem.A @ u - problem.d)[:problem.of_fits]**2)) + problem.fixed
     count = int(np.isfinite([fit.deviations for fit in fits]).any(axis=0).sum())
+    conflicts = [*_total_mass_warnings(fits, file, known, weight)]
+    conflicts = conflicts or [*_misfit_warnings(misfit, count, weight), *_conflict_warnings(problem, u, weight)]
     common = {kind: _common(fits, kind) for kind in NONLINEAR_FIELDS}
     warnings = [*file.warnings, *_repetition_warnings(fits), *_contradiction_warnings(fits),
                 *_differing_warnings(fits, common), *_zero_offset_warnings(common[ZERO_OFFSET], model),
-                *_misfit_warnings(misfit, count, weight),
-                *_offset_warnings(base.parameters.names, values, np.sqrt(variance))]
+                *conflicts, *_offset_warnings(base.parameters.names, values, np.sqrt(variance))]
     changes = file.changes(values)
     stribeck = {name: (rise, common[STRIBECK_SPEED][name][0]) for name, (rise, _) in common[FRICTION_RISE].items()}
     result = ConsistentParameters(with_stribeck(model.with_changes(**changes), stribeck),
@@ -460,6 +464,29 @@ def _zero_offset_warnings(zero_offsets: Mapping[str, tuple[float, float]], model
                             f"zero offsets from the readings of the encoders ({list_names(wrong, 6)})")
 
 
+def _conflict_warnings(problem: _Problem, u: Array, weight: float) -> Iterator[LiedynWarning]:
+    """Return a warning about links and joint parameters whose values in the robot file contradict the recordings."""
+    contradicted = [f"{name} ({x:.2g} deviations)" for name, x in zip(problem.prior.block_names, problem.contradicted(u, weight),
+                                                                      strict=True) if x > _CONTRADICTED]
+    if contradicted:
+        yield LiedynWarning("prior-contradicts-recordings",
+                            f"the recordings contradict the robot file: {list_names(contradicted, 6)}. With its weight of "
+                            f"{weight:g}, it moves values towards the file by more than their deviations: lower prior_weight")
+
+
+def _total_mass_warnings(fits: Sequence[Identification], prior: _Prior, known: _Knowledge,
+                         weight: float) -> Iterator[LiedynWarning]:
+    """Return a warning if the total mass contradicts the recordings and the robot file."""
+    if known.total_mass is None:
+        return
+    problem = _problem_of(fits, prior, known._replace(total_mass=None))
+    mass, deviation = problem.total_mass(problem.minimum(weight), weight)
+    if abs(known.total_mass - mass) > _UNLIKELY * deviation:
+        yield LiedynWarning("total-mass-contradicted",
+                            f"the total mass of {known.total_mass:g} kg contradicts the recordings and the robot file with its "
+                            f"weight of {weight:g}, which give {mass:.4g} +- {deviation:.2g} kg: correct total_mass")
+
+
 def _misfit_warnings(misfit: float, count: int, weight: float) -> Iterator[LiedynWarning]:
     if misfit > count + _UNLIKELY * math.sqrt(2.0 * count):
         yield LiedynWarning("consistent-misfit",
@@ -534,15 +561,37 @@ class _Prior:
         """Return X (links, 4, 4), or a change of it."""
         return np.tensordot(u[:self.link_size].reshape(-1, 10), _BASIS, axes=1)
 
+    @property
+    def blocks(self) -> list[slice]:
+        """Coordinates of each link, and then of each joint parameter."""
+        return [*(slice(10 * k, 10 * k + 10) for k in range(len(self.links))),
+                *(slice(k, k + 1) for k in range(self.link_size, self.link_size + len(self.joints)))]
+
+    @property
+    def fixed_mass(self) -> float:
+        """Mass of the links that are not estimated."""
+        estimated = {self.names[k].partition(".")[2] for k in self.links}
+        return math.fsum(link.mass for link in self.model.description.links if link.name not in estimated)
+
+    @property
+    def block_names(self) -> list[str]:
+        """Names of the links, and then of the joint parameters."""
+        of_links = [self.names[first].partition(".")[2] for first in self.links]
+        return [*of_links, *(self.names[int(np.argmax(np.abs(column)))] for column in self.T[:, self.link_size:].T)]
+
+    def parts(self, u: Array) -> Array:
+        """Return the prior of each of the `blocks`; infinite for bodies that cannot exist."""
+        lowest, y = np.linalg.eigvalsh(self.pseudo_inertias(u)), u[self.link_size:]
+        of_joints = [2.0 * (x - joint.start)**2 if not joint.positive else 4.0 * (x - math.log(x) - 1.0) if x > 0.0 else math.inf
+                     for joint, x in zip(self.joints, y, strict=True)]
+        safe = np.where(lowest > 0.0, lowest, 1.0)
+        of_links = np.where(lowest > 0.0, safe - np.log(safe) - 1.0, math.inf).sum(axis=1)
+        values: Array = np.r_[of_links, of_joints]
+        return values
+
     def value(self, u: Array) -> float:
         """Return the prior; infinite for bodies that cannot exist."""
-        X, y = self.pseudo_inertias(u), u[self.link_size:]
-        lowest = np.linalg.eigvalsh(X)
-        if (lowest <= 0.0).any() or any(joint.positive and x <= 0.0 for joint, x in zip(self.joints, y, strict=True)):
-            return math.inf
-        of_joints = sum(4.0 * (x - math.log(x) - 1.0) if joint.positive else 2.0 * (x - joint.start)**2
-                        for joint, x in zip(self.joints, y, strict=True))
-        return float((lowest - np.log(lowest) - 1.0).sum() + of_joints)
+        return float(self.parts(u).sum())
 
     def square_root(self, u: Array) -> tuple[Array, Array]:
         """Return K (n, n) and r (n,): K^T K is the second derivative of the prior, and K^T r is its gradient."""
@@ -776,12 +825,34 @@ class _Problem:
         Second derivatives at the minimum determine them, as if no value was at a bound.
         """
         H = np.concatenate([math.sqrt(weight) * self.prior.square_root(u)[0], self.A[self.of_fits:]]) @ self.N
-        K, T = np.concatenate([self.A[:self.of_fits] @ self.N, H]), self.prior.T @ self.N
+        T = self.prior.T @ self.N
+        return self.prior.T @ self._root_covariance(u, weight), np.sum(np.linalg.solve(H.T @ H, T.T) * T.T, axis=0)
+
+    def _root_covariance(self, u: Array, weight: float) -> Array:
+        """Return a square root (n, n - constraints) of the covariance of the coordinates."""
+        K = np.concatenate([self.A, math.sqrt(weight) * self.prior.square_root(u)[0]]) @ self.N
         order = np.argsort(-np.abs(K).max(axis=1), kind="stable")
         R, pivots = qr(K[order], mode="r", pivoting=True)
-        R = R[:K.shape[1]]
-        spread = solve_triangular(R, T[:, pivots].T, trans="T").T
-        return spread, np.sum(np.linalg.solve(H.T @ H, T.T) * T.T, axis=0)
+        root: Array = solve_triangular(R[:K.shape[1]], self.N[:, pivots].T, trans="T").T
+        return root
+
+    def total_mass(self, u: Array, weight: float) -> tuple[float, float]:
+        """Return the mass of the whole robot and its standard deviation."""
+        masses = self.prior.T[list(self.prior.links)].sum(axis=0)
+        return float(masses @ u) + self.prior.fixed_mass, float(np.linalg.norm(masses @ self._root_covariance(u, weight)))
+
+    def contradicted(self, u: Array, weight: float) -> Array:
+        """Return by how many deviations the recordings contradict each block of the prior; zero where they alone determine it.
+
+        If the robot file is right within its standard deviations, twice the weighted prior of a block is about chi^2 for as many
+        degrees of freedom as the recordings determine.
+        """
+        K, root = math.sqrt(weight) * self.prior.square_root(u)[0], self._root_covariance(u, weight)
+        by_file = [np.linalg.svd(K[block] @ root, compute_uv=False)**2 for block in self.prior.blocks]
+        freedom = np.array([np.sum(1.0 - np.minimum(shares, 1.0)) for shares in by_file])
+        decides = np.array([shares.max() > _DECIDES for shares in by_file])
+        excess = 2.0 * weight * self.prior.parts(u) - freedom
+        return np.where(decides & (excess > 0.0), excess / np.sqrt(2.0 * np.maximum(freedom, _FEW)), 0.0)
 
 
 class _Knowledge(NamedTuple):
@@ -834,8 +905,7 @@ def _with_total_mass(prior: _Prior, start: Array, total_mass: float) -> tuple[Ar
     """Return coordinates (n,) with a total mass, and the row (n,) whose product with coordinates is the mass."""
     masses, size = prior.T[list(prior.links)].sum(axis=0), prior.link_size
     in_file = float(masses @ start)
-    estimated = {prior.names[k].partition(".")[2] for k in prior.links}
-    fixed = sum(link.mass for link in prior.model.description.links if link.name not in estimated)
+    fixed = prior.fixed_mass
     if not in_file > 0.0:
         raise UsageError("total_mass needs a link whose inertia is estimated: expected a link with mass in `only`")
     if isinstance(total_mass, bool) or not fixed < total_mass < math.inf:

@@ -150,6 +150,9 @@ class Identification(Immutable):
                  if the measured ones are noise. Far from 1, they may be in other units
     residual     (nv,) root mean square of what force is left over [N m | N]; NaN for forces that were not measured
     force        (nv,) root mean square of the force; NaN for forces that were not measured
+    t            (n,) times of the rows that were used [s]
+    residuals    (n, nv) measured minus fitted forces of these rows [N m | N], neither filtered nor divided by their noise; NaN
+                 for forces that were not measured. `residual` is their root mean square
     rows         how many rows of the trajectory were used
     warnings     what a person should know before trusting the result
 
@@ -180,6 +183,8 @@ class Identification(Immutable):
     residual: Array
     force: Array
     rows: int
+    t: Array
+    residuals: Array
     warnings: tuple[LiedynWarning, ...]
 
     @property
@@ -545,7 +550,8 @@ def _identify(model: Model, t: Array, recorded: RecordedArrays, options: Identif
                 *_warnings(base, verdicts, misfits, remedy), *_undetermined_warnings(nonlinear),
                 *_unlike_warnings(model, base, values, sizes, by_values, scale, source))
     return Identification(values, deviations, relative, verdicts, misfits, scale_errors, nonlinear, root_information, model, base,
-                          solution.condition, tested, scale, residual, force, len(raw), warnings)
+                          solution.condition, tested, scale, residual, force, len(raw), samples.t[samples.inner],
+                          np.where(used, -misfit, np.nan), warnings)
 
 
 def _iterated(rows: RegressorRows, linear: Array, point: LinearizationPoint,
