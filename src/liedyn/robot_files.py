@@ -29,7 +29,8 @@ from liedyn.io.robots.robot_yaml import loops_beside, loops_path_of, read_loops_
 from liedyn.io.robots.visual_shapes import link_shapes, with_located_files, with_mesh_files
 from liedyn.io.robots.write_robot_yaml import Omission, as_yaml, loops_yaml, robot_yaml
 from liedyn.model.composition import attach_robot, mount_name
-from liedyn.model.description import Coupling, Joint, Loop, Robot
+from liedyn.model.curve_joint import curve_joint
+from liedyn.model.description import Coupling, CurveJoint, Joint, Loop, Robot
 from liedyn.model.force_element import ForceElement
 from liedyn.model.links import Pose, PoseLike, Shapes, vector
 from liedyn.model.model import Model
@@ -242,7 +243,8 @@ def attach(model: Model | Robot, other: Model | Robot, *, parent: str, prefix: s
     origin : Pose, position [m] or (4, 4) array
         Pose of its root link, or of its ground, in the parent link.
     joint : type of joint, or dict
-        Joint that carries it: a type such as "free", or arguments of `Joint`, such as {"type": "revolute", "axis": [0, 0, 1]}.
+        Joint that carries it: a type such as "free", or arguments of `Joint`, such as {"type": "revolute", "axis": [0, 0, 1]},
+        or of `curve_joint` with the type "curve".
         Its name is the prefix and "mount" unless the dict has a `name`.
 
     Returns
@@ -266,7 +268,12 @@ def attach(model: Model | Robot, other: Model | Robot, *, parent: str, prefix: s
     robot, part = (with_located_files(_unrepeated(each)) for each in (model, other))
     arguments = {"type": joint} if isinstance(joint, str) else dict(joint)
     name = arguments.pop("name", mount_name(part, prefix))
-    mount = Joint(name, **{"type": "fixed"} | arguments | {"parent": parent, "child": "", "origin": origin})
+    arguments |= {"parent": parent, "child": "", "origin": origin}
+    if arguments.get("type") == "curve":
+        del arguments["type"]
+        mount: Joint | CurveJoint = curve_joint(name, **{"coordinate": ""} | arguments)
+    else:
+        mount = Joint(name, **{"type": "fixed"} | arguments)
     return build(attach_robot(dataclasses.replace(robot, source=None), part, mount, prefix))
 
 

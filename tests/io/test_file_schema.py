@@ -181,6 +181,7 @@ _NONLINEAR = {"follower": "elbow", "driver": "shoulder"}
 NEEDS = {"coupling.follower": {"driver": "shoulder", "function": "q"}, "coupling.driver": {"follower": "elbow", "function": "q"},
          "coupling.function": _NONLINEAR, "coupling.table": _NONLINEAR,
          "joint.interpolation": _CURVE, "joint.periodic": _CURVE,
+         "mount.interpolation": _CURVE, "mount.periodic": _CURVE,
          "coupling.interpolation": _NONLINEAR | {"table": [[0, 0], [1, 1]]},
          "coupling.periodic": _NONLINEAR | {"table": [[0, 0], [1, 0]]},
          "torque.from": {"spline": [[0, 0], [1, 1]]}, "curve.from": {"spline": [[0, 0], [1, 1]]},

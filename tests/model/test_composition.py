@@ -12,7 +12,7 @@ from liedyn.analysis.recorded_robot import robot_of
 from liedyn.errors import CheckFailed, ModelError
 from liedyn.io.robots.visual_shapes import link_meshes
 from liedyn.model.composition import attach_robot
-from liedyn.model.description import JOINT_TYPES, Joint
+from liedyn.model.description import Joint
 from zoo import ROBOTS as ZOO
 from zoo import model_of, state
 
@@ -218,17 +218,47 @@ def recorded_warnings(path):
     ("include:\n  - {robot: tool.yaml, parent: plate, prefix: a_}\n  - {robot: tool.yaml, parent: plate, prefix: a_}\n",
      'whole.yaml:7: include[1]: the robot already has a link "a_body" (give the attached robot another prefix)'),
     (INCLUDE.replace("}}", "}, joint: {type: revolute}}"), "whole.yaml:5: include.joint: the key axis is missing"),
-    (INCLUDE.replace("}}", "}, joint: {type: curve}}"), "whole.yaml:5: include.joint.type: expected one of fixed, "
-     f"{', '.join([*JOINT_TYPES][1:])}, got curve (write"),
+    (INCLUDE.replace("}}", "}, joint: {type: curve, coordinate: x}}"), "whole.yaml:5: include.joint: a curve requires functions "
+     "or a table"),
+    (INCLUDE.replace("}}", "}, joint: {name: slide, type: curve, coordinate: x, functions: {z: q**2}}}"),
+     'whole.yaml:5: include: the robot already has a joint "slide"'),
+    (INCLUDE.replace("}}", "}, joint: {type: curve, coordinate: x, functions: {z: q**2}}}").replace("plate", "plat"),
+     "whole.yaml:5: include.parent: the parent is not a link"),
     (INCLUDE.replace("}}", "}, joint: {type: revolute, axis: [0, 0, 0]}}"), "whole.yaml:5: include.joint.axis: the axis is the"),
     (INCLUDE.replace("}}", "}, ignore: [fluid]}"), "tool.yaml: parts can be ignored in MJCF files only: got "
      "'fluid' (included at "),
     ("include: []\n", "whole.yaml:5: include: expected a list of at least 1 included robots, got []"),
-], ids=range(13))
+], ids=range(15))
 def test_errors_name_file_and_key(files, text, message):
     with pytest.raises(ModelError) as error:
         ld.build(ld.load_description(files(text)))
     assert message in str(error.value) and "\n" not in str(error.value)
+
+
+CURVE = {"coordinate": "pitch", "functions": {"x": "0.1*sin(rail)", "roll": "0.2*q**2"}}
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+def test_a_joint_along_a_curve_carries_a_robot(files, base):
+    """The whole robot, written with this joint. The ground of a floating part is that of its mount."""
+    path = files("include: {robot: tool.yaml, parent: plate, origin: {xyz: [0, 0, 0.2]}, joint: {name: rail, type: curve, "
+                 "coordinate: pitch, functions: {x: '0.1*sin(rail)', roll: '0.2*q**2'}, limits: {lower: -1, upper: 1}}}\n")
+    path.with_name("tool.yaml").write_text(TOOL + f"base: {base}\n")
+    wall, tool = ld.load_description(path).joints[0], ld.load_description(path.with_name("tool.yaml"))
+    rail = ld.curve_joint("rail", "plate", "body", **CURVE, limits=(-1, 1), origin=[0, 0, 0.2])
+    included = ld.load(path)
+    attached = ld.attach(ld.load_description(files("")), replace(tool, base=base), parent="plate", origin=[0, 0, 0.2],
+                         joint={"name": "rail", "type": "curve", "limits": (-1, 1), **CURVE})
+    expected = {x.name: x for x in ld.Robot("", [], [wall, rail, *tool.joints], couplings=tool.couplings).joints}
+    ground = ("body", [0, 0, 0.3]) if base == "fixed" else ("plate", [0, 0, 0.5])
+    for model in (included, attached):
+        robot = model.description
+        assert {x.name: x for x in robot.joints} == expected and robot.actuated == ("slide", "rail", "turn")
+        assert {x.name for x in robot.links} == {"plate", "rail.x", "rail.pitch", *(x.name for x in tool.links)}
+        assert {*robot.couplings} == {*rail.couplings, *tool.couplings}
+        assert model.independent == ("slide", "rail", "turn") and model.keyframes["bent"].q[model.q_index("turn")] == 0.5
+        assert (robot.elements[0].a, [*robot.elements[0].pose_a.translation]) == ground
+        assert ld.build(robot).joint_names == model.joint_names
 
 
 def test_a_cycle_of_three_files(files):

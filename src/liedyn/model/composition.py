@@ -14,6 +14,7 @@ from liedyn.model.description import (
     WORLD,
     Actuator,
     Coupling,
+    CurveJoint,
     Joint,
     JointValues,
     Keyframe,
@@ -34,28 +35,41 @@ _MOUNT = "mount"               # the joint that carries the attached robot
 _Framed = TypeVar("_Framed", Loop, ForceElement)
 
 
-def attach_robot(robot: Robot, other: Robot, mount: Joint, prefix: str = "") -> Robot:
+def attach_robot(robot: Robot, other: Robot, mount: Joint | CurveJoint, prefix: str = "") -> Robot:
     """Return the robot with a copy of another one at a link.
 
-    The joint `mount` replaces the base joint of the other robot. Its parent is a link of the robot or the ground; its child
-    is not used. Names of the other robot get the prefix. Joints that start at its ground start at a link "ground", or "ground2",
-    … if that is taken. A robot with a floating base gets an explicit free joint if another one is attached to the ground.
+    The joint `mount`, or joint along a curve, replaces the base joint of the other robot. Its parent is a link of the robot or
+    the ground; its child is not used. Names of the other robot get the prefix. Joints that start at its ground start at a link
+    "ground", or "ground2", … if that is taken. A robot with a floating base gets an explicit free joint if another one is
+    attached to the ground.
 
     Raises ModelError, at the location of `mount`, for an unknown parent and for names that the robot already has, and for a
     robot `other` that is not a tree.
     """
-    if mount.parent == WORLD:
-        robot, mount = _attached_to_ground(robot, mount)
-    _check_parent(robot, mount)
-    copy = _Copy(other, mount, prefix)
-    added = copy.robot()
+    links, joints, couplings = ((), (mount,), ()) if isinstance(mount, Joint) else mount
+    first, driver = joints[0], joints[0]
+    if couplings:
+        driver = next(joint for joint in joints if joint.name == couplings[0].terms[1][0])
+    if first.parent == WORLD:
+        robot, first = _attached_to_ground(robot, first)
+    _check_parent(robot, first)
+    copy = _Copy(other, first, joints[-1] if couplings else first, driver, prefix)
+    part = copy.robot()
+    actuated = _joints_with_motors(robot, replace(part, joints=(driver, *part.joints[1:])))
+    if couplings:
+        part = replace(part, links=(*links, *part.links), joints=(first, *joints[1:-1], *part.joints),
+                       couplings=(*couplings, *part.couplings))
+    return _joined(robot, part, actuated, first, prefix, _gravity_warning(robot, other, driver))
+
+
+def _joined(robot: Robot, added: Robot, actuated: tuple[str, ...], mount: Joint, prefix: str,
+            warnings: Iterable[LiedynWarning]) -> Robot:
     _check_distinct(robot, added, mount, prefix)
-    warnings = (*robot.warnings, *other.warnings, *_gravity_warning(robot, other, mount))
     return replace(robot, links=(*robot.links, *added.links), joints=(*robot.joints, *added.joints),
                    actuators=(*robot.actuators, *added.actuators), loops=(*robot.loops, *added.loops),
-                   couplings=(*robot.couplings, *added.couplings), actuated=_joints_with_motors(robot, added),
+                   couplings=(*robot.couplings, *added.couplings), actuated=actuated,
                    keyframes=(*robot.keyframes, *added.keyframes), elements=(*robot.elements, *added.elements),
-                   warnings=warnings, visuals={**robot.visuals, **added.visuals})
+                   warnings=(*robot.warnings, *added.warnings, *warnings), visuals={**robot.visuals, **added.visuals})
 
 
 def mount_name(other: Robot, prefix: str) -> str:
@@ -137,10 +151,16 @@ def _motors(robot: Robot) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True)
 class _Copy:
-    """A robot with new names, and with the joint `mount` before its root."""
+    """A robot with new names, and with the joint `mount` before its root.
+
+    first   joint with the parent and the origin; of a joint along a curve, `mount` is the last one
+    driver  joint that a motor moves
+    """
 
     other: Robot
+    first: Joint
     mount: Joint
+    driver: Joint
     prefix: str
 
     def robot(self) -> Robot:
@@ -179,7 +199,7 @@ class _Copy:
     def actuated(self) -> tuple[str, ...]:
         names = tuple(self.prefix + name for name in self.other.actuated)
         moves = self.mount.type not in ("fixed", "free")
-        return (self.mount.name, *names) if names and moves else names
+        return (self.driver.name, *names) if names and moves else names
 
     def joint(self, joint: Joint) -> Joint:
         parent = self._ground if joint.parent == WORLD and self.starts_at_ground else joint.parent
@@ -198,8 +218,8 @@ class _Copy:
             return self.prefix + link, at
         if self.other.base == "fixed":
             return self.prefix + self.root, at
-        origin = self.mount.origin
-        return self.mount.parent, at if origin == Pose() else Pose.from_matrix(pose(origin) @ pose(at))
+        origin = self.first.origin
+        return self.first.parent, at if origin == Pose() else Pose.from_matrix(pose(origin) @ pose(at))
 
     def actuator(self, x: Actuator) -> Actuator:
         return replace(x, name=self.prefix + x.name, link=x.link and self.prefix + x.link,

@@ -8,7 +8,7 @@ from liedyn.errors import ModelError, Place
 from liedyn.io.csv_table import foreign_title, read_table
 from liedyn.io.file_schema import File
 from liedyn.io.robots.coupling_function import Columns, column_in_si
-from liedyn.io.robots.robot_schema import CURVE_COMPONENTS, JOINT, LIMITS, friction_of_coordinates, read_limit
+from liedyn.io.robots.robot_schema import CURVE_COMPONENTS, JOINT, LIMITS, MOUNT, friction_of_coordinates, read_limit
 from liedyn.io.yaml_nodes import Node
 from liedyn.model.coupling_expression import CouplingFunction, read_expression
 from liedyn.model.curve_joint import CURVE_AXES, along_curve
@@ -18,9 +18,13 @@ from liedyn.model.links import Pose
 _PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 
 
-def read_curve_joint(name: str, node: Node, names_of_joints: Iterable[str]) -> CurveJoint:
-    """Return the links between the joints, the joints and the couplings of a node with `type: curve`. Raises ModelError."""
-    nodes, values = JOINT.nodes(node), JOINT.values(node)
+def read_curve_joint(name: str, node: Node, names_of_joints: Iterable[str], mount: Mapping[str, Any] | None = None) -> CurveJoint:
+    """Return the links between the joints, the joints and the couplings of a node with `type: curve`. Raises ModelError.
+
+    mount   parent, child and origin of a joint that carries an included robot, whose node does not have them
+    """
+    schema = JOINT if mount is None else MOUNT
+    nodes, values = schema.nodes(node), schema.values(node) | dict(mount or {})
     if "mimic" in nodes:
         nodes["mimic"].value["joint"].choice(names_of_joints)
     if ("functions" in nodes) == ("table" in nodes):

@@ -456,15 +456,10 @@ READING = (
         "searched: see [files](files.md#inertia-from-meshes)", example=["."]),
     Field("ignore_mimic", Boolean(), "whether mimic joints and couplings of the robot are left out", False, example=True))
 
-_OF_CURVES = ("coordinate", "functions", "table", "interpolation", "periodic")
-_CURVE_HINT = "write such a joint in `joints`, with a link without mass as its child, and include the robot at that link"
 MOUNT = Schema("mount", (
     Field("name", Text(), "of the joint", "the prefix and `mount`", example="turntable"),
-    replace(JOINT["type"], value=Choice(Names(JOINT_TYPES), {CURVE: _CURVE_HINT}),
-            meaning=", ".join(f"`{kind}`" for kind in JOINT_TYPES)),
-    *(replace(key, kinds=Names(JOINT_TYPES, key.kinds.condition) if isinstance(key.kinds, Names) else key.kinds)
-      for key in JOINT.keys if key.name not in ("type", "parent", "child", "origin", "mimic", *_OF_CURVES))), kind="type",
-    lacks="a {} joint has no {}")
+    *(key for key in JOINT.keys if key.name not in ("parent", "child", "origin", "mimic"))), kind="type",
+    one_of=JOINT.one_of, lacks=JOINT.lacks)
 INCLUDE = Schema("include", (
     Field("robot", File("robot file"), "robot file (URDF, YAML or MJCF), relative to this one", required="the path of a robot "
         "file", example="robot.urdf"),

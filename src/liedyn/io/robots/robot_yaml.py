@@ -239,7 +239,7 @@ class _Included:
     """A robot that is included, with the joint that carries it."""
 
     robot: Robot
-    mount: Joint
+    mount: Joint | CurveJoint
     prefix: str
 
     @staticmethod
@@ -254,13 +254,17 @@ class _Included:
         if joint is None:
             return _Included(robot, Joint(name, "fixed", parent, "", origin, place=place), prefix)
         more = {"parent": parent, "child": "", "origin": origin}
+        if joint["type"] == CURVE:
+            curve = read_curve_joint(name, node.value["joint"], (), more)
+            return _Included(robot, curve._replace(joints=tuple(replace(each, place=place) for each in curve.joints)), prefix)
         mount = _joint(name, node.value["joint"], (), joint | more)
         parts = {**mount.place.parts, **place.parts} if isinstance(mount.place, ElementPlace) else place.parts
         return _Included(robot, replace(mount, place=replace(place, parts=parts)), prefix)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        return (self.mount.name, *(self.prefix + joint.name for joint in self.robot.joints))
+        mount = (self.mount,) if isinstance(self.mount, Joint) else self.mount.joints
+        return (*(joint.name for joint in mount), *(self.prefix + joint.name for joint in self.robot.joints))
 
 
 def _included_nodes(root: Node) -> list[Node]:
