@@ -167,19 +167,19 @@ def _report_errors() -> Iterator[None]:
         if error.errno != errno.ENOSPC:
             raise
         message, status = f"the output cannot be written: {error.strerror}", 1
-        _discard_output()
+        _flush_or_discard(sys.stdout)
     else:
         return
     print_report("error", message)
     raise click.exceptions.Exit(status)
 
 
-def _discard_output() -> None:
-    """Discard the buffer of standard output. Python would write it again at exit, with a second error."""
+def _flush_or_discard(stream: TextIO) -> None:
+    """Write the buffer of a stream, or discard it. Python would write it again at exit, with a second error."""
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class _Commands(click.Group):
@@ -213,7 +213,10 @@ class _Commands(click.Group):
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the command line with prepared standard streams."""
         prepare_streams()
-        return super().main(*args, **options)
+        try:
+            return super().main(*args, **options)
+        finally:
+            _flush_or_discard(sys.stderr)                   # a closed reader is no failure of the command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments. Without arguments, print the help and exit with status 2."""
