@@ -2,17 +2,25 @@
 
     PYTHONPATH=tests/support python tests/benchmarks/identification_coverage.py --seeds 1000
     PYTHONPATH=tests/support python tests/benchmarks/identification_coverage.py --robot ur5 --seeds 50 --encoder-noise 1e-4
+    PYTHONPATH=tests/support python tests/benchmarks/identification_coverage.py --seeds 1000 --append seeds.csv
 
-Each robot moves once. Each seed has other noise of the torques: 2 % of the rms of each joint. With exact positions, velocities
-and accelerations the regressor is the same for all seeds and is computed once; `--encoder-noise` adds noise to the positions,
-from which all else is derived. Wrong models: Coulomb friction, backlash or a drift of the torques that the model lacks. The Go2
-has a floating base, and a force-torque sensor there with noise of 2 %.
+Each robot moves once. Each seed has other noise of the torques: 2 % of the rms of each joint. What is the same for all seeds is
+computed once: the base parameters and, with exact positions, velocities and accelerations, the regressor, the closed positions
+of loops and their projection. `--encoder-noise` adds noise to the positions, from which all else is derived. Neither intervals
+nor the warning NOT RELIABLE depend on the smallest wrong scale of the torques that would be seen (`JointFit.scale`) and on
+warnings about probable causes, which are not computed. Errors of a robot's parameters are correlated, so the standard deviation
+of a coverage is that of the mean over seeds. `--append` writes one row per seed to a file, and omits the seeds that the file
+contains. Wrong models: Coulomb friction, backlash or a drift of the torques that the model lacks. The Go2 has a floating base,
+and a force-torque sensor there with noise of 2 %.
 """
 from __future__ import annotations
 
 import argparse
+import csv
+import itertools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
@@ -21,7 +29,7 @@ import numpy as np
 
 import liedyn as ld
 from bridge import file_of
-from liedyn.analysis import identification
+from liedyn.analysis import identification, weighted_least_squares
 from liedyn.dynamics.constraints.loop_reduction import LoopReduction, loop_reduction, projected
 from liedyn.dynamics.inertial_parameters import joint_parameter_kinds
 
@@ -33,13 +41,25 @@ QUANTILE = 1.959964
 WRONG = ("friction", "backlash", "drift")
 
 
+class Seed(NamedTuple):
+    """Result for one recording: how many errors are within 95 % intervals, and whether a warning is NOT RELIABLE."""
+
+    robot: str
+    error: str
+    seed: int
+    covered: int
+    parameters: int
+    alarm: int
+
+
 class Figure(NamedTuple):
-    """Result for a robot: part of the errors within 95 % intervals, and of the seeds with the warning NOT RELIABLE."""
+    """Result for a robot: part of the errors within 95 % intervals, its deviation, and part of the seeds with the warning."""
 
     robot: str
     error: str
     seeds: int
     coverage: float
+    deviation: float
     alarms: float
 
 
@@ -56,6 +76,9 @@ def robot_of(name: str) -> ld.Model:
 
 
 NAMES = ("ur5", "panda", "go2", "four_bar", "talos arm")
+# what is the same for all seeds: of the model, and of exact states
+FIXED = ((identification, "base_parameters"), (identification, "inertial_regressor"), (identification, "inverse_dynamics"),
+         (identification, "projection_at"), (LoopReduction, "closed_positions"))
 
 
 class Recording(NamedTuple):
@@ -119,45 +142,53 @@ def wrong_torques(motion: Recording, error: str) -> np.ndarray:
     return tau
 
 
-def figures(names: tuple[str, ...] = NAMES, errors: tuple[str, ...] = ("", *WRONG), seeds: int = 1000,
-            encoder_noise: float = 0.0, rows: int = 1000) -> Iterator[Figure]:
-    """Yield the figures of each robot and error ("" for none)."""
-    for name in names:
-        with warnings.catch_warnings():
+def runs(names: tuple[str, ...] = NAMES, errors: tuple[str, ...] = ("", *WRONG), seeds: int = 1000, encoder_noise: float = 0.0,
+         rows: int = 1000, known: Iterable[Seed] = ()) -> Iterator[Seed]:
+    """Yield the results of each robot and error ("" for none), sorted by these. known: results that are not repeated."""
+    results = {(row.robot, row.error, row.seed): row for row in known}
+    for name, error in itertools.product(names, errors):
+        motion = None
+        with warnings.catch_warnings(), ExitStack() as stack:
             warnings.simplefilter("ignore")
-            motion = recording(robot_of(name), rows)
-        for error in errors:
-            yield figure(name, motion, error, seeds, encoder_noise)
+            for seed in range(seeds):
+                if (name, error, seed) in results:
+                    yield results[name, error, seed]
+                    continue
+                if motion is None:
+                    motion = recording(robot_of(name), rows)
+                    exact = wrong_torques(motion, error)
+                    for module, each in FIXED[:1] if encoder_noise else FIXED:
+                        stack.enter_context(mock.patch.object(module, each, cached(getattr(module, each))))
+                    stack.enter_context(mock.patch.object(weighted_least_squares, "_detectable_scale", return_value=np.inf))
+                    stack.enter_context(mock.patch.object(identification, "_cause_warnings", return_value=[]))
+                fit = fitted(motion, exact, np.random.default_rng(seed), encoder_noise,
+                             without="friction" if error == "friction" else "")
+                scores = np.abs((fit.values - fit.base.values) / fit.deviations)[np.isfinite(fit.deviations)]
+                alarm = any(warning.code in ("not-reliable", "not-physical") for warning in fit.warnings)
+                yield Seed(name, error, seed, int(np.count_nonzero(scores < QUANTILE)), len(scores), int(alarm))
 
 
-def figure(name: str, motion: Recording, error: str, seeds: int, encoder_noise: float) -> Figure:
-    """Return the figure of a robot and error."""
-    exact = wrong_torques(motion, error)
-    scores, alarms, cache = [], 0, {}
+def cached(function: Callable) -> Callable:
+    """Return the function with a memory of results, except of those for external wrenches."""
+    results = {}
 
-    def cached(function):
-        def call(model, q, v, a, *args, **options):
-            key = (function, id(model), q.tobytes(), a.tobytes(), str(args[1:] or sorted(options)))
-            if key not in cache or options.get("f_ext") is not None:
-                cache[key] = function(model, q, v, a, *args, **options)
-            return cache[key]
-        return call
+    def call(*args: object, **options: object) -> object:
+        if options.get("f_ext") is not None:
+            return function(*args, **options)
+        key = tuple(x.tobytes() if isinstance(x, np.ndarray) else str(x) for x in (*args, *sorted(options.items())))
+        if key not in results:
+            results[key] = function(*args, **options)
+        return results[key]
+    return call
 
-    patches = [] if encoder_noise else [mock.patch.object(identification, each, cached(getattr(identification, each)))
-                                        for each in ("inertial_regressor", "inverse_dynamics")]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for patch in patches:
-            patch.start()
-        for seed in range(seeds):
-            fit = fitted(motion, exact, np.random.default_rng(seed), encoder_noise,
-                         without="friction" if error == "friction" else "")
-            known = np.isfinite(fit.deviations)
-            scores.append(np.abs((fit.values - fit.base.values) / fit.deviations)[known])
-            alarms += any(warning.code in ("not-reliable", "not-physical") for warning in fit.warnings)
-        for patch in patches:
-            patch.stop()
-    return Figure(name, error, seeds, float(np.mean(np.concatenate(scores) < QUANTILE)), alarms / seeds)
+
+def figures(rows: Iterable[Seed]) -> Iterator[Figure]:
+    """Yield the figures of results that are sorted by robot and error."""
+    for (name, error), group in itertools.groupby(rows, key=lambda row: row[:2]):
+        covered, parameters, alarms = np.array([row[3:] for row in group], dtype=float).T
+        coverage = covered.sum() / parameters.sum()
+        deviation = np.std(covered - coverage * parameters) / parameters.mean() / np.sqrt(len(covered))
+        yield Figure(name, error, len(covered), float(coverage), float(deviation), float(alarms.mean()))
 
 
 def fitted(motion: Recording, exact: np.ndarray, rng: np.random.Generator, encoder_noise: float,
@@ -185,11 +216,31 @@ def main() -> None:
     parser.add_argument("--encoder-noise", type=float, default=0.0, metavar="RAD")
     parser.add_argument("--robot", action="append", choices=NAMES)
     parser.add_argument("--error", action="append", choices=("none", *WRONG))
+    parser.add_argument("--append", metavar="CSV")
     options = parser.parse_args()
     errors = tuple("" if error == "none" else error for error in options.error or ("none", *WRONG))
-    for row in figures(tuple(options.robot or NAMES), errors, options.seeds, options.encoder_noise):
-        print(f"{row.robot:10} {row.error or 'complete':10} {row.seeds} seeds: {100 * row.coverage:.1f} % within 95 % intervals, "
-              f"NOT RELIABLE in {100 * row.alarms:.1f} %", flush=True)
+    known = read(Path(options.append)) if options.append else set()
+    rows = runs(tuple(options.robot or NAMES), errors, options.seeds, options.encoder_noise, known=known)
+    for row in figures(appended(rows, Path(options.append), known) if options.append else rows):
+        print(f"{row.robot:10} {row.error or 'complete':10} {row.seeds} seeds: {100 * row.coverage:.1f} % (deviation "
+              f"{100 * row.deviation:.1f} %) within 95 % intervals, NOT RELIABLE in {100 * row.alarms:.1f} %", flush=True)
+
+
+def read(path: Path) -> set[Seed]:
+    """Return the results in a file."""
+    if not path.exists():
+        return set()
+    with path.open(newline="") as file:
+        return {Seed(robot, error, *map(int, numbers)) for robot, error, *numbers in csv.reader(file)}
+
+
+def appended(rows: Iterable[Seed], path: Path, known: set[Seed]) -> Iterator[Seed]:
+    """Yield results, and append those that are not known to a file."""
+    for row in rows:
+        if row not in known:
+            with path.open("a", newline="") as file:
+                csv.writer(file).writerow(row)
+        yield row
 
 
 if __name__ == "__main__":

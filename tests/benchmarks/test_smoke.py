@@ -50,7 +50,8 @@ def test_identification_has_figures():
 
 def test_intervals_of_an_identification_cover_the_truth():
     """20 seeds of a robot with 8 base parameters; and the wrong model is not reliable."""
-    right, wrong = identification_coverage.figures(("double_pendulum",), ("", "drift"), seeds=20, rows=200)
+    right, wrong = identification_coverage.figures(
+        identification_coverage.runs(("double_pendulum",), ("", "drift"), seeds=20, rows=200))
     assert 0.88 < right.coverage < 1.0 and right.alarms == 0.0 and wrong.alarms == 1.0
 
 
