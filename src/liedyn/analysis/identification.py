@@ -50,6 +50,7 @@ from liedyn.analysis.smoothing import NoisySamples, noisy_samples
 from liedyn.analysis.weighted_least_squares import (
     ESTIMABLE,
     SIGNIFICANT,
+    ZERO_OFFSET_OF,
     FilteredEquations,
     FittedMotion,
     JointFit,
@@ -746,7 +747,24 @@ class RegressorRows:
         passed = np.sqrt(len(equations.W) / len(misfit))
         noise = np.where(measured, noise_of(t, self.tau), np.maximum(noise_of(t[inner], misfit), by_states / passed))
         motion = FittedMotion(t[inner], q, v, np.where(self.used, self.tau[inner] + misfit, 0.0))
-        return joint_fits(self.model, motion, equations, self.samples.filter, noise, measured, by_states)
+        return joint_fits(self.model, motion, equations, self.samples.filter, noise, measured, by_states,
+                          self._position_derivatives(equations.solution.x[:len(self.base)]))
+
+    def _position_derivatives(self, change: Array) -> Array:
+        """Return the derivatives (n, nv, nv) of the measured forces with respect to positions, for changed base parameters.
+
+        They are zero for followers of couplings, and for robots with loops.
+        """
+        inner, independent = self.samples.inner, np.ones(self.model.nv, dtype=bool)
+        if self.model.nc:
+            projection = self.model.elimination().projection
+            independent = np.array(projection.any(axis=0) & self.model.has_only_linear_couplings, dtype=bool)
+        if not independent.any():
+            return np.zeros((len(self.tau[inner]), self.model.nv, self.model.nv))
+        f_ext = None if self.motion.f_ext is None else self.motion.f_ext[inner]
+        D = replace(self.point, change=change).position_derivatives(
+            self.base, self._moved(*self.samples.states()), f_ext, self.motion.passive, self.columns)
+        return D * (self.point.scales * self.used)[:, None] * independent
 
     def noisier(self) -> Iterator[tuple[Array, Array]]:
         """Yield pairs of equations of states with noise added and subtracted."""
@@ -997,8 +1015,13 @@ def _fit_warnings(model: Model, tested: Sequence[JointFit], residual: Array, for
         resembling = dict.fromkeys(ESTIMABLE[joint.candidate] for joint, _ in misfit if joint.candidate in ESTIMABLE)
         additional = [kind for kind in resembling if kind not in estimated]
         kinds = [kind for kind in estimated if kind != "offset"] + additional
-        options = (f" (joints={kinds}; --with {' --with '.join(kinds)}{'' if passive else '; passive=True, # passive: true'})"
-                   if additional else "")
+        encoders = list(dict.fromkeys(joint.candidate.removeprefix(ZERO_OFFSET_OF) for joint, _ in misfit
+                                      if joint.candidate.startswith(ZERO_OFFSET_OF)))
+        added = "; ".join([
+            *([f"joints={kinds}; --with {' --with '.join(kinds)}{'' if passive else '; passive=True, # passive: true'}"]
+              if additional else []),
+            *([f"zero_offsets={encoders}; --zero-offset {' --zero-offset '.join(encoders)}"] if encoders else [])])
+        options = f" ({added})" if added else ""
         remedy = ("first repair the recording: see the other warnings" if has_cause else
                   f"add what is missing to the robot file or to the estimated parameters{options}, or check the recording")
         warnings.add("unexplained-torques", f"the model does not explain the measured torques ({listing}): {remedy}")

@@ -156,12 +156,12 @@ class LinearizationPoint:
             out[:, k, rise] = self.scales[k] * stribeck_curve(self.model, int(k), v, x)
             out[:, k, speed] = out[:, k, rise] * self.values[rise] * 2.0 * v**2 / x**3
         if len(shifted):
-            D = self._derivatives(base, states, f_ext, passive, joints)
+            D = self.position_derivatives(base, states, f_ext, passive, joints)
             out[:, :, shifted] = -D[:, :, self.coordinates[shifted]] * self.scales[:, None]
         return out
 
-    def _derivatives(self, base: BaseParameters, states: Sequence[Array], f_ext: Array | None, passive: bool,
-                     joints: tuple[str, ...]) -> Array:
+    def position_derivatives(self, base: BaseParameters, states: Sequence[Array], f_ext: Array | None, passive: bool,
+                             joints: tuple[str, ...]) -> Array:
         """Return the derivatives (n, nv, nv) of the true forces with respect to the positions."""
         q, v, a = states
         N = self.model.elimination().projection if self.model.nc else np.eye(self.model.nv)

@@ -200,9 +200,10 @@ def _extrapolated(moved: Array, root: Array, part: Array) -> Array:
 
 # The residual of each joint is compared with torques that the regression may lack: a constant, friction, damping, a spring, a
 # wrong scale, a shift in time. What the columns of the regression explain is removed from such a candidate first. Without misfit,
-# its coefficient relative to its standard deviation is a standard normal number (score test).
+# its coefficient relative to its standard deviation is a standard normal number (score test). Errors of measured positions, which
+# act on the torques of several joints, are tested in the same way.
 
-SIGNIFICANT = 4.0        # standard deviations; for eight candidates of six joints, chance exceeds this in 1 of 400 fits
+SIGNIFICANT = 4.0        # standard deviations; for ten candidates of six joints, chance exceeds this in 1 of 260 fits
 POWER = 2.33             # standard deviations beyond that: a torque so large is found in 99 of 100 fits
 _CHECK_ROUNDS = 3        # of the smallest scale error that is found: it adds to the noise by which it is judged
 _MIN_IMPROVEMENT = 1.05  # a round that adds less to that error ends them
@@ -219,6 +220,8 @@ _CAUSES = {"offset": "a constant offset", "friction": "Coulomb friction", "dampi
            "asymmetric": "damping that depends on the direction", "quadratic": "friction that is not linear in the velocity",
            "stiffness": "a spring", "drift": "a drift of the torque", "gain": "a wrong scale of the torque",
            "shift": "a time shift between q and tau"}
+ZERO_OFFSET_OF = "a zero offset of the encoder of "
+_POSITION_CAUSES = (ZERO_OFFSET_OF, "backlash of ")
 ESTIMABLE = {_CAUSES[kind]: kind for kind in ("friction", "damping", "stiffness")}       # causes that are joint parameters
 
 
@@ -232,7 +235,8 @@ class JointFit:
                 cause [N m | N]
     noise       white noise of the measured torque, from its high differences [N m | N]
     inflation   variance of an estimate relative to that for a white residual: n / (effective number of samples)
-    candidate   what the residual resembles most, in words; empty if nothing is significant
+    candidate   what the residual resembles most, in words; empty if nothing is significant. "backlash of J" and "a zero offset of
+                the encoder of J" are errors of the position of joint J
     deviations  coefficient of that candidate in standard deviations
     size        root mean square of the torque that the candidate explains [N m | N]
     force       root mean square of the fitted torque [N m | N]
@@ -319,13 +323,15 @@ class FilteredEquations:
 
 
 def joint_fits(model: Model, motion: FittedMotion, equations: FilteredEquations, low_pass: Callable[[Array], Array],
-               noise: Array, measured: Mask, by_states: Array) -> tuple[tuple[JointFit, ...], Array, Array]:
+               noise: Array, measured: Mask, by_states: Array,
+               derivatives: Array) -> tuple[tuple[JointFit, ...], Array, Array]:
     """Test the residual of each joint.
 
     low_pass  the filter of the equations
     noise      (nv,) of the measured forces
     measured   (nv,) bool: forces that are not zero throughout
     by_states  (nv,) of the filtered forces, by the noise of the states
+    derivatives  (rows, nv, nv) of the forces with respect to the positions; zero for joints whose errors are not tested
 
     Returns the tests; the changes (nv, b) of the solution by the significant candidate of each joint; and the changes (nv, b) by
     a relative error of 1 of each joint's force.
@@ -348,8 +354,13 @@ def joint_fits(model: Model, motion: FittedMotion, equations: FilteredEquations,
         names.append(list(signals))
     of_force = {"drift": measured, "gain": scaled, "shift": measured}
     tested = [np.array([name not in of_force or of_force[name][k] for name in row]) for k, row in enumerate(names)]
-    single = [_scores(equations, k, C, tested[k]) for k, C in enumerate(candidates)]
-    separate, residual = _separated(equations, candidates, single, tested)
+    single = [_scores(equations, [k], C[:, None], tested[k]) for k, C in enumerate(candidates)]
+    positioned = list(q_of_v)
+    backlash = motion.v[:, positioned] / np.hypot(motion.v[:, positioned], speeds[positioned])
+    errors = np.stack([np.ones_like(backlash), backlash], axis=2)                        # in the order of _POSITION_CAUSES
+    of_positions = low_pass((derivatives[:, :, positioned, None] * errors[:, None]).reshape(rows, -1))
+    separate, residual, wrong_positions = _separated(equations, candidates, single, tested,
+                                                     of_positions.reshape(len(equations.W), model.nv, -1))
     delays = _delays(equations, low_pass(rates), measured)
     out, shifts, rescaled = [], *np.zeros((2, model.nv, len(solution.x)))
     for k, (name, test) in enumerate(zip(model.v_names, separate, strict=True)):
@@ -366,6 +377,14 @@ def joint_fits(model: Model, motion: FittedMotion, equations: FilteredEquations,
                             force, _detectable_scale(equations, k, candidates[k], gain, single[k], material, tested[k]),
                             float(min_noise[k]), float(np.sqrt(len(equations.W) / rows)), by_states=float(by_states[k]),
                             delay=float(delays[0, k]), delay_deviation=float(delays[1, k])))
+    for c, test in wrong_positions:
+        cause, k = _POSITION_CAUSES[c % len(_POSITION_CAUSES)], positioned[c // len(_POSITION_CAUSES)]
+        score, parts = float(abs(test.scores[c])), test.parts(c)
+        shifts[k] = np.abs(shifts[k]) + np.abs(test.shifts[:len(solution.x), c])
+        out = [replace(joint, candidate=cause + model.v_names[k], deviations=score,
+                       size=float(solution.noise[m] * test.by_joint[m, c] / np.sqrt(rows)))
+               if part >= min(SIGNIFICANT, parts.max()) and score > joint.deviations else joint
+               for m, (joint, part) in enumerate(zip(out, parts, strict=True))]
     return tuple(out), shifts, rescaled
 
 
@@ -402,6 +421,7 @@ class _CandidateTests:
     deviations  (c,) standard deviations of the coefficients
     explained   (c,) norms of the explained parts of the residual
     sizes       (c,) norms of the torque of a coefficient of 1 [N m | N]
+    by_joint    (m, c) the same of each joint
     shifts      (b, c) changes of the solution by the candidate
     changes     (b, c) changes of the solution by a coefficient of 1
     freedom     effective degrees of freedom
@@ -412,10 +432,16 @@ class _CandidateTests:
     deviations: Array
     explained: Array
     sizes: Array
+    by_joint: Array
     shifts: Array
     changes: Array
     freedom: float
     inflation: float
+
+    def parts(self, c: int) -> Array:
+        """Return the score of candidate c in the residual of each joint (m,)."""
+        parts: Array = np.abs(self.scores[c]) * self.by_joint[:, c] / np.linalg.norm(self.by_joint[:, c])
+        return parts
 
     def detectable(self, c: int, material: float) -> float:
         """Return the smallest coefficient of candidate c that is significant in 99 of 100 fits and explains at least the norm
@@ -432,33 +458,44 @@ class _CandidateTests:
 
 
 def _separated(equations: FilteredEquations, candidates: Sequence[Array], single: Sequence[_CandidateTests],
-               tested: Sequence[Mask]) -> tuple[list[_CandidateTests], Array]:
-    """Return the tests of each joint, and the norms of its residual, without the effect of misfits of other joints.
+               tested: Sequence[Mask],
+               of_positions: Array) -> tuple[list[_CandidateTests], Array, list[tuple[int, _CandidateTests]]]:
+    """Return the tests of each joint, and the norms of its residual, without the effect of misfits of other joints; and the
+    significant ones of the candidates `of_positions` (n, nv, c), with their tests.
 
     A wrong torque of one joint changes parameters that the torques of other joints depend on. So the most significant candidate
     of all joints becomes a column of the regression, and the other joints are tested again, until none has a significant
-    candidate (forward selection).
+    candidate (forward selection). A wrong position acts on the torques of several joints, and must explain more than all their
+    candidates together.
     """
-    tests, remaining = list(single), list(range(len(single)))
-    residual = equations.residual_norms()
-    while remaining:
-        scores = [np.abs(tests[k].scores).max(initial=0.0) for k in remaining]
-        if max(scores) <= SIGNIFICANT:
-            break
-        k = remaining.pop(int(np.argmax(scores)))
-        signal = candidates[k][:, int(np.argmax(np.abs(tests[k].scores)))]
-        column = np.zeros((*equations.W.shape[:2], 1))
-        column[:, k, 0] = signal / np.linalg.norm(signal)
-        W = np.concatenate([equations.W[:, :, :-1], column, equations.W[:, :, -1:]], axis=2)
-        sizes = equations.solution.sizes
-        norms = np.linalg.norm(W[:, :, :-2], axis=(0, 1)) * sizes
-        # as large as the largest column in characteristic units
-        solution = fit(W, equations.min_noise, np.r_[sizes, norms.max()])
-        equations = replace(equations, W=W, solution=solution)
+    tests, remaining, wrong_positions = list(single), list(range(len(single))), list[tuple[int, _CandidateTests]]()
+    residual, right = equations.residual_norms(), np.array(of_positions.any(axis=(0, 1)), dtype=bool)
+    while True:
+        scores = np.array([np.abs(tests[k].scores).max(initial=0.0) for k in remaining])
+        power, column = float(np.sum(scores[scores > SIGNIFICANT]**2)), np.zeros(equations.W.shape[:2])
+        by_position = _scores(equations, range(len(single)), of_positions, right) if right.any() else None
+        if by_position and (score := np.abs(by_position.scores).max()) > max(SIGNIFICANT, math.sqrt(power)):
+            c = int(np.flatnonzero(np.abs(by_position.scores) == score)[0])
+            wrong_positions.append((c, by_position))
+            right[c], column = False, of_positions[:, :, c]
+        elif power > 0.0:
+            k = remaining.pop(int(np.argmax(scores)))
+            column[:, k] = candidates[k][:, int(np.argmax(np.abs(tests[k].scores)))]
+        else:
+            return tests, residual, wrong_positions
+        equations = _with_column(equations, column)
         for j in remaining:
-            tests[j] = _scores(equations, j, candidates[j], tested[j])
+            tests[j] = _scores(equations, [j], candidates[j][:, None], tested[j])
         residual[remaining] = equations.residual_norms()[remaining]
-    return tests, residual
+
+
+def _with_column(equations: FilteredEquations, column: Array) -> FilteredEquations:
+    """Return equations with another column (n, nv), and their solution."""
+    W = np.concatenate([equations.W[:, :, :-1], column[:, :, None] / np.linalg.norm(column), equations.W[:, :, -1:]], axis=2)
+    sizes = equations.solution.sizes
+    norms = np.linalg.norm(W[:, :, :-2], axis=(0, 1)) * sizes
+    # as large as the largest column in characteristic units
+    return replace(equations, W=W, solution=fit(W, equations.min_noise, np.r_[sizes, norms.max()]))
 
 
 def _detectable_scale(equations: FilteredEquations, k: int, C: Array, gain: int, test: _CandidateTests, material: float,
@@ -471,49 +508,58 @@ def _detectable_scale(equations: FilteredEquations, k: int, C: Array, gain: int,
         W = equations.W.copy()
         W[:, k, -1] += scale * C[:, gain]
         solution = fit(W, equations.min_noise, equations.solution.sizes)
-        wrong = _scores(replace(equations, W=W, solution=solution), k, C, tested)
+        wrong = _scores(replace(equations, W=W, solution=solution), [k], C[:, None], tested)
         previous, scale = scale, max(scale, wrong.detectable(gain, material))
         if scale < _MIN_IMPROVEMENT * previous:
             break
     return scale if scale < 1.0 else np.inf
 
 
-def _scores(equations: FilteredEquations, k: int, C: Array, tested: Mask) -> _CandidateTests:
-    """Test candidates C (n, c), of which some are to be `tested` (c,), for joint k against its residual.
+def _scores(equations: FilteredEquations, joints: Sequence[int], C: Array, tested: Mask) -> _CandidateTests:
+    """Test candidates C (n, m, c), of which some are to be `tested` (c,), for m joints against their residuals.
 
-    The candidates act on joint k only, so their inner products with residuals need only its rows. The noise is that of the
-    residual without all candidates.
+    The candidates act on these joints only, so their inner products with residuals need only their rows. The noise is that of
+    the residual without all candidates.
     """
-    W, solution = equations.W, equations.solution
-    A, root, noise = W[:, :, :-1] / solution.noise[:, None], solution.root, solution.noise[k]
-    r, C, min_noise = (W[:, k, -1] - W[:, k, :-1] @ solution.x) / noise, C / noise, equations.min_noise[k] / noise
+    W, solution, (n, m, _) = equations.W, equations.solution, C.shape
+    root, noise = solution.root, solution.noise[joints]
+    rows = (W[:, joints] / noise[:, None]).reshape(n * m, -1)
+    A, r, C = rows[:, :-1], rows[:, -1] - rows[:, :-1] @ solution.x, (C / noise[:, None]).reshape(n * m, -1)
+    min_noise = float((equations.min_noise[joints] / noise).max())
     size = np.linalg.norm(C, axis=0)
     safe = np.where(size > 0.0, size, 1.0)
     C = C / safe
-    part = root.T @ (A[:, k].T @ C)                                # (directions, c): what the columns of A explain
+    part = root.T @ (A.T @ C)                                      # (directions, c): what the columns of A explain
     gram = C.T @ C - part.T @ part                                 # of the candidates without it
     independent = np.sqrt(np.maximum(np.diag(gram), 0.0))
     clear = tested & (size > 0.0) & (independent > _INDEPENDENT)
     moment = C.T @ r                                               # r is orthogonal to the columns of A
-    rows = C - A[:, k] @ (root @ part)                             # of joint k
-    remaining = r - rows[:, clear] @ np.linalg.lstsq(gram[np.ix_(clear, clear)], moment[clear], rcond=_INDEPENDENT)[0]
-    inflation = variance_inflation(remaining)
+    C = C - A @ (root @ part)
+    remaining = r - C[:, clear] @ np.linalg.lstsq(gram[np.ix_(clear, clear)], moment[clear], rcond=_INDEPENDENT)[0]
+    inflation = _largest_inflation(remaining, m)
     length = np.where(clear, independent, 1.0)
     explained, changes = np.where(clear, moment / length, 0.0), root @ part * size
-    freedom = float(len(r) - np.linalg.norm(A[:, k] @ root) ** 2)  # less the joint's part of the parameters
+    by_joint = np.abs(explained) / length * np.linalg.norm(C.reshape(n, m, -1), axis=0)
+    freedom = float(len(r) - np.linalg.norm(A @ root) ** 2)        # less the joints' part of the parameters
     if freedom - np.count_nonzero(clear) >= _FREEDOM:
         power, freedom = remaining @ remaining, freedom - np.count_nonzero(clear)
     elif freedom - 1.0 < _FEWEST:                                  # no test
         zero = np.zeros(len(size))
-        return _CandidateTests(zero, np.full(len(size), np.inf), zero, zero, np.zeros((A.shape[2], len(size))), changes, 1.0,
-                               variance_inflation(r))
+        return _CandidateTests(zero, np.full(len(size), np.inf), zero, zero, 0.0 * by_joint, np.zeros((A.shape[1], len(size))),
+                               changes, 1.0, _largest_inflation(r, m))
     else:                                                          # too few to remove all candidates: each one alone
-        power, freedom, inflation = np.maximum(r @ r - explained ** 2, 0.0), max(freedom - 1.0, 1.0), variance_inflation(r)
+        power, freedom, inflation = (np.maximum(r @ r - explained ** 2, 0.0), max(freedom - 1.0, 1.0),
+                                     _largest_inflation(r, m))
     scale = np.maximum(np.sqrt(power / freedom), min_noise) * np.sqrt(inflation)
     deviations = np.where(clear, scale / (length * safe), np.inf)
     freedom = max(freedom / inflation, 1.0)
-    return _CandidateTests(_normal_scores(explained / scale, freedom), deviations, explained, noise * length * safe,
-                           root @ part * (explained / length), changes, freedom, variance_inflation(r))
+    return _CandidateTests(_normal_scores(explained / scale, freedom), deviations, explained, noise.max() * length * safe,
+                           by_joint, root @ part * (explained / length), changes, freedom, _largest_inflation(r, m))
+
+
+def _largest_inflation(r: Array, joints: int) -> float:
+    """Return the largest variance inflation of the residuals (n * joints,) of joints."""
+    return max(variance_inflation(series) for series in r.reshape(-1, joints).T)
 
 
 def _normal_scores(scores: Array, freedom: float) -> Array:
