@@ -82,10 +82,13 @@ def test_numbers_of_a_scenario_are_inputs():
 
 
 @pytest.mark.parametrize(("name", "part"), [("four_bar", "constraints"), ("ur5_sampled", "a sampled controller"),
-                                            ("panda_task_space", "switches of the state")])
+                                            ("panda_task_space", "switches of the state: limit of the force of panda_joint1"),
+                                            ("ur5_motors", "switches of the state: motor of shoulder_pan_joint")])
 def test_what_a_right_hand_side_cannot_contain_is_an_error(name, part):
-    with pytest.raises(ld.ScenarioError, match=f"a function of CasADi cannot contain {part}"):
+    with pytest.raises(ld.ScenarioError, match=f"a function of CasADi cannot contain {part}") as caught:
         ld.casadi_right_hand_side(f"configs/{name}.yaml")
+    key = {"panda_task_space": "saturate:", "ur5_motors": "motors.shoulder_*:"}.get(name, "")
+    assert key in str(caught.value)
 
 
 def test_without_casadi_the_error_names_the_command(monkeypatch):

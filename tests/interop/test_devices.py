@@ -170,6 +170,52 @@ def test_quaternions_one_state_and_forces_of_steps(queue):
         np.testing.assert_allclose(roll(q0, v0, tau)[0].get(), result, rtol=0, atol=DOUBLE)
 
 
+def test_events_that_stop(queue):
+    """As on this processor: times, rows, and the states at the events. One begins at its value."""
+    model, rng = ld.load("robots/double_pendulum.yaml"), np.random.default_rng(0)
+    q, v = rng.standard_normal((2, N, 2))
+    q[3, 0] = 0.1
+    tau = rng.standard_normal((N, STEPS, 2))
+    options = {"dt": 1e-2, "steps": STEPS, "events": {
+        "low": {"when": "q(shoulder)", "value": 0.1, "do": "stop"},
+        "fast": {"when": "v(elbow) - 1.5 - t", "direction": "rising", "do": "stop"}}}
+    expected = ld.rollout(model, q, v, tau, **options)
+    q_run, v_run, stopped, q_end, v_end = (x.get() for x in ld.to_device(model, queue).rollout_function(**options)(q, v, tau))
+    assert 10 < np.isfinite(stopped).sum() < N - 10 and {*expected.events.name} == {"low", "fast"}
+    for result, reference in ((q_run, expected.q), (v_run, expected.v), (stopped, expected.stopped_at)):
+        np.testing.assert_allclose(result, reference, rtol=0, atol=DOUBLE)
+    events = expected.events
+    np.testing.assert_allclose(q_end[events.run], events.q, rtol=0, atol=DOUBLE)
+    np.testing.assert_allclose(v_end[events.run], events.v, rtol=0, atol=1e-10)
+    complete = np.isnan(stopped)
+    assert np.array_equal(q_end[complete], q_run[complete, -1])
+
+
+BALL = {"links": {"body": {"mass": 1.2, "com": [0.1, 0, 0], "inertia": [0.1, 0.2, 0.25]}},
+        "joints": {"ball": {"type": "ball", "parent": "world", "child": "body"}}}
+
+
+@pytest.mark.parametrize(("method", "dtype", "bound"), [("semi_implicit", "float64", DOUBLE), ("rk4", "float32", 1e-5)])
+def test_adjoints(queue, method, dtype, bound, tmp_path):
+    """Of a body on a ball joint, whose derivatives of q are tangent, and of an arm."""
+    (tmp_path / "ball.yaml").write_text(str(BALL))
+    file, link = (tmp_path / "ball.yaml", "body") if dtype == "float64" else ("robots/double_pendulum.yaml", "lower")
+    model, rng, n, parameters = ld.load(file), np.random.default_rng(0), 5, (f"mass.{link}", "gravity.z")
+    q, v = ld.random_configuration(model, rng, n), rng.standard_normal((n, model.nv))
+    tau, d_q, d_v = (rng.standard_normal((n, steps, model.nv)) for steps in (STEPS, STEPS + 1, STEPS + 1))
+    options = {"dt": 5e-3, "steps": STEPS, "method": method}
+    expected = ld.rollout(model, q, v, tau, **options).adjoint(d_q, d_v, parameters=parameters)
+    roll = ld.to_device(model, queue, dtype=dtype).rollout_function(**options)
+    result = roll.adjoint(*roll(q, v, tau), tau, d_q, d_v, parameters)
+    for name in ("q0", "v0", "tau", "parameters"):
+        reference = getattr(expected, name)
+        np.testing.assert_allclose(getattr(result, name).get(), reference, rtol=0, atol=bound * np.abs(reference).max())
+    final = roll.adjoint(*(x.get()[0] for x in roll(q, v, tau)), tau[0], d_v=d_v[0])
+    assert final.q0.shape == (model.nv,) and final.tau.shape == (STEPS, model.nv) and final.parameters is None
+    failed = roll.adjoint(*(np.full((STEPS + 1, size), np.nan) for size in (model.nq, model.nv)))
+    assert np.isnan(failed.q0.get()).all()
+
+
 def test_what_rollouts_on_a_device_cannot_contain(queue):
     pendulum = ld.to_device(ld.load("robots/double_pendulum.yaml"), queue)
     roll = pendulum.rollout_function(dt=1e-3, steps=STEPS)
@@ -178,6 +224,19 @@ def test_what_rollouts_on_a_device_cannot_contain(queue):
     with pytest.raises(ld.ShapeError, match=r"q0 has the wrong shape: expected \(N, 2\) or \(2,\), got \(3, 3\)"):
         roll(np.zeros((3, 3)), np.zeros((3, 2)))
     feedback = ld.Feedback.pd([10.0, 10.0], [2.0, 2.0], np.zeros((5, 2)))
+    low = {"when": "q(shoulder)", "do": "stop"}
+    for events, text in (({"low": {"at": 1e-3, "do": "stop"}}, "cannot contain the time of event low"),
+                         ({"low": low | {"do": "record"}}, "cannot contain what event low does"),
+                         ({"low": low | {"when": "q(sholder)"}}, "sholder")):
+        with pytest.raises(ld.LiedynError, match=text):
+            pendulum.rollout_function(dt=1e-3, steps=STEPS, events=events)
+    states = np.zeros((STEPS + 1, 2))
+    with pytest.raises(ld.UsageError, match="the adjoint of a rollout with events is not available"):
+        pendulum.rollout_function(dt=1e-3, steps=STEPS, events={"low": low}).adjoint(states, states)
+    with pytest.raises(ld.ShapeError, match=r"d_q has the wrong shape: expected \(N, 21, 2\) or \(21, 2\), got \(20, 2\)"):
+        roll.adjoint(states, states, d_q=states[1:])
+    with pytest.raises(ld.LiedynError, match="lowr"):
+        roll.adjoint(states, states, parameters=["mass.lowr"])
     with pytest.raises(ld.UsageError, match="cannot contain gains or setpoints of runs or steps"):
         pendulum.rollout_function(dt=1e-3, steps=1, feedback=feedback)
     for options, text in (({"method": "euler"}, "method must be"), ({"dt": 0.0}, "dt must be"),

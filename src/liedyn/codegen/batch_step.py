@@ -407,6 +407,12 @@ def _finish_step(runs: StepTracing, code, q, v, work) -> Trace:
     return runs.step_trace(code, **results)
 
 
+def trace_event_values(tables: ScenarioTables, directions: tuple[int, ...]) -> GeneratedProgram:
+    """Trace the values of the events at the state q, v and the last time of the clock, which it writes to the array `reading`."""
+    runs = StepTracing(tables, (), (), directions)
+    return single_call(runs.trace(reading=runs.event_values(runs.inputs["q"], runs.inputs["v"]), code=[float(RUNNING)]))
+
+
 def trace_partial_step(tables: ScenarioTables, method: str, varying, pivots: Pivots, directions: tuple[int, ...]) -> Trace:
     """Trace `BatchStep.partial_step`."""
     runs = StepTracing(tables, varying, pivots, directions)

@@ -199,7 +199,7 @@ def random_motion(model: Model, rng: np.random.Generator | int,
 
 def coordinate_gradient(model: Model, q: Array, w: Array) -> Array:
     """Return (…, nq) derivatives with respect to the numbers of q for tangent ones w (…, nv); zero across the unit sphere."""
-    out = np.empty((*q.shape[:-1], model.nq))
+    out = np.empty((*q.shape[:-1], model.nq), np.result_type(q, w))
     for joint in model.joints:
         out[..., joint.q] = w[..., joint.v] if joint.kind == ONE_DOF else matvec(
             _coordinate_jacobian(joint, q[..., joint.q], 4.0), w[..., joint.v])
@@ -208,7 +208,7 @@ def coordinate_gradient(model: Model, q: Array, w: Array) -> Array:
 
 def tangent_gradient(model: Model, q: Array, g: Array) -> Array:
     """Return (…, nv) tangent derivatives for derivatives (…, nq) with respect to the numbers of q."""
-    out = np.empty((*q.shape[:-1], model.nv))
+    out = np.empty((*q.shape[:-1], model.nv), np.result_type(q, g))
     for joint in model.joints:
         out[..., joint.v] = matvec(np.swapaxes(_coordinate_jacobian(joint, q[..., joint.q]), -1, -2), g[..., joint.q])
     return out
@@ -223,7 +223,7 @@ def tangent_velocity(model: Model, q: Array, dq: Array) -> Array:
 
 
 def _coordinate_jacobian(joint: ModelJoint, q: Array, turns: float = 1.0) -> Array:
-    """Return (…, nq, nv) d(q (+) x)/dx at x = 0 of a joint, with the rows of its quaternion times `turns`.
+    """Return (…, nq, nv) d(q (+) x)/dx at x = 0 of a joint, with the rows of its quaternion times `turns`. q: of any number type.
 
     With turns = 4 the rows of a quaternion are the transpose of their pseudoinverse.
     """
@@ -234,10 +234,12 @@ def _coordinate_jacobian(joint: ModelJoint, q: Array, turns: float = 1.0) -> Arr
     of_turns = 0.5 * turns * np.stack([w, -z, y, z, w, -x, -y, x, w, -x, -y, -z], axis=-1).reshape(*u.shape, 3)     # u [x, 0] / 2
     if joint.kind != FREE:
         return of_turns
-    from scipy.spatial.transform import Rotation
-    out = np.zeros((*q.shape, 6))
+    out = np.zeros((*q.shape, 6)).astype(q.dtype)
     out[..., 3:, :3] = of_turns
-    out[..., :3, 3:] = Rotation.from_quat(u.reshape(-1, 4)).as_matrix().reshape(*u.shape[:-1], 3, 3)
+    rows = (1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y),
+            2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x),
+            2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y))
+    out[..., :3, 3:] = np.stack(rows, axis=-1).reshape(*u.shape[:-1], 3, 3)
     return out
 
 

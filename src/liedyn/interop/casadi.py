@@ -29,7 +29,7 @@ from liedyn.codegen.trace import VARYING
 from liedyn.codegen.tracer import NotTraceableError
 from liedyn.errors import NameLookupError, ScenarioError, UsageError, list_names, nearest, warn
 from liedyn.interop.robot_parameters import RobotParameters
-from liedyn.interop.scenario_step import common_obstacles, piece_tables, raise_for_obstacles, value_names
+from liedyn.interop.scenario_step import common_obstacles, piece_tables, raise_for_obstacles, state_switches, value_names
 from liedyn.interop.traced_functions import trace_function
 from liedyn.io.yaml_values import Overrides, override_texts
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
@@ -127,8 +127,8 @@ def casadi_right_hand_side(scenario: str | os.PathLike[str] | Mapping[str, Any],
     Raises
     ------
     ScenarioError
-        For an invalid scenario, and for one with constraints, a sampled controller, rigid friction, several phases, or limits
-        and stops that switch.
+        For an invalid scenario, and for one with constraints, a sampled controller, rigid friction, several phases, or limits,
+        motors and stops that switch: the message names the key.
     NameLookupError
         For an input that the scenario does not have.
     UsageError
@@ -147,7 +147,8 @@ def casadi_right_hand_side(scenario: str | os.PathLike[str] | Mapping[str, Any],
     raise_for_obstacles("a function of CasADi", [
         *common_obstacles(run), ("constraints", problem.solves_constraints, None, "a robot without loops"),
         ("a sampled controller", problem.sampled is not None, None, "continuous laws"),
-        ("switches of the state, such as limits and stops", tables.signals.switches.size > 0, None, "smooth laws and signals")])
+        *((f"switches of the state: {name}", True, place, "smooth laws and signals, without limits, stops, gears with losses, "
+           "abs, min, step") for name, place in state_switches(problem))])
     names, nv = list(value_names(problem, tables)), problem.model.nv
     if unknown := next((name for name in inputs if name not in names), None):
         hint = nearest(unknown, dict.fromkeys(names), written=repr) or f"it has {list_names(names, 20) or 'none'}"

@@ -12,8 +12,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from liedyn.arrays import Array
-from liedyn.codegen.targets.device_kernels import opencl_rollout_text, opencl_text, ptx
-from liedyn.codegen.trace import GeneratedProgram
+from liedyn.codegen.targets.device_kernels import (
+    AdjointPrograms,
+    RolloutPrograms,
+    cuda_text,
+    opencl_programs_text,
+    opencl_text,
+    ptx,
+)
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.errors import UsageError
 from liedyn.interop.traced_functions import FunctionTrace
@@ -46,8 +52,8 @@ class Driver(Protocol):
     def kernel(self, traced: FunctionTrace, results: Mapping[str, Sequence[int]]) -> Any:
         """Return the kernel of a function, compiled. results: places of their numbers, see `opencl_text`."""
 
-    def rollout_kernel(self, step: GeneratedProgram, values: Array, forces: int, quaternions: Sequence[int]) -> Any:
-        """Return the kernel of rollouts, compiled; see `opencl_rollout_text`."""
+    def rollout_kernel(self, programs: RolloutPrograms | AdjointPrograms) -> Any:
+        """Return the kernel of rollouts or of their adjoint, compiled; see `opencl_rollout_text` and `opencl_adjoint_text`."""
 
     def read(self, x: Any, name: str) -> DeviceInput:
         """Return an array of the device, or a copy there of an array of this machine. name: for errors."""
@@ -59,7 +65,7 @@ class Driver(Protocol):
         """Return the buffer of a new array."""
 
     def launch(self, kernel: Any, n: int, arguments: Sequence[Any]) -> None:
-        """Run a kernel for n states. arguments: after n; numbers are int64."""
+        """Run a kernel for n states. arguments: after n; int are int64, and float are of the type of the device."""
 
 
 def _check_dtype(name: str, dtype: Any, expected: np.dtype[Any]) -> None:
@@ -82,10 +88,12 @@ class OpenClDriver:
         text = opencl_text(traced.trace, traced.name, traced.inputs, results, self._dtype.name)
         return self._compile(text, traced.name, (), len(traced.inputs), len(results))
 
-    def rollout_kernel(self, step: GeneratedProgram, values: Array, forces: int, quaternions: Sequence[int]) -> Any:
-        """Return the kernel of rollouts, compiled."""
-        text = opencl_rollout_text(step, values.tolist(), forces, quaternions, self._dtype.name)
-        return self._compile(text, "rollout", (np.int64, self._dtype, np.int64), 3, 2)
+    def rollout_kernel(self, programs: RolloutPrograms | AdjointPrograms) -> Any:
+        """Return the kernel of rollouts or of their adjoint, compiled."""
+        name, text = opencl_programs_text(programs, self._dtype.name)
+        strides, inputs, results = ((5, 5, 3 + bool(programs.rates)) if isinstance(programs, AdjointPrograms) else
+                                    (1, 3, 5 if programs.readings else 2))
+        return self._compile(text, name, (np.int64, self._dtype, *[np.int64] * strides), inputs, results)
 
     def _compile(self, text: str, name: str, counts: Sequence[Any], inputs: int, results: int) -> Any:
         """Return a kernel. counts: types of its numbers after that of states."""
@@ -201,9 +209,12 @@ class CudaDriver:
         module = self._call("cuModuleLoadData", text.encode())
         return self._call("cuModuleGetFunction", module, traced.name.encode())
 
-    def rollout_kernel(self, *_: Any) -> Any:
-        """Raise UsageError: there is no such kernel."""
-        raise UsageError("rollouts run on devices of OpenCL; for a GPU by NVIDIA, use the device 'opencl' of its driver")
+    def rollout_kernel(self, programs: RolloutPrograms | AdjointPrograms) -> Any:
+        """Return the kernel of rollouts or of their adjoint, compiled by NVRTC from the text for OpenCL."""
+        name, text = opencl_programs_text(programs, self._dtype.name)
+        self._call("cuCtxSetCurrent", self._context)
+        module = self._call("cuModuleLoadData", _compiled_by_nvrtc(cuda_text(text), self.processor))
+        return self._call("cuModuleGetFunction", module, name.encode())
 
     def read(self, x: Any, name: str) -> DeviceInput:
         """Return an array of the device, or a copy there."""
@@ -234,5 +245,25 @@ class CudaDriver:
         """Run a kernel for n states."""
         self._call("cuCtxSetCurrent", self._context)
         values = n, *arguments
-        types = tuple(ctypes.c_int64 for _ in values)      # a pointer is passed as its address
+        number = ctypes.c_float if self._dtype == np.float32 else ctypes.c_double
+        types = tuple(number if isinstance(x, float) else ctypes.c_int64 for x in values)    # a pointer is passed as its address
         self._call("cuLaunchKernel", kernel, -(-n // GROUP), 1, 1, GROUP, 1, 1, 0, 0, (values, types), 0)
+
+
+def _compiled_by_nvrtc(text: str, processor: str) -> bytes:
+    """Return PTX of a text in CUDA C++. Raises UsageError if the compiler is missing."""
+    try:
+        from cuda.bindings import nvrtc
+        _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"kernel.cu", 0, [], [])
+    except (ImportError, RuntimeError) as error:           # of the package: the library was not found
+        raise UsageError("rollouts on GPUs by NVIDIA require the compiler NVRTC: pip install nvidia-cuda-nvrtc-cu12 "
+                         f"({str(error).splitlines()[0]})") from None
+    options = [f"--gpu-architecture={processor.replace('sm', 'compute')}".encode(), b"--device-as-default-execution-space"]
+    code, = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    if int(code):
+        log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
+        nvrtc.nvrtcGetProgramLog(program, log)
+        raise UsageError(f"NVRTC cannot compile the rollout: {log.decode(errors='replace').strip()[:400]}")
+    assembly: bytes = b" " * nvrtc.nvrtcGetPTXSize(program)[1]
+    nvrtc.nvrtcGetPTX(program, assembly)
+    return assembly

@@ -1,25 +1,31 @@
 """Functions of a robot on devices such as GPUs, over arrays on the device: `ld.to_device`."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from liedyn.arrays import Array, Method
-from liedyn.codegen.batch_step import trace_step
-from liedyn.codegen.trace import GeneratedProgram
+from liedyn.codegen.batch_step import trace_adjoint_step, trace_event_values, trace_step
+from liedyn.codegen.targets.device_kernels import AdjointPrograms, RolloutPrograms
+from liedyn.codegen.trace import Array as TraceArray
+from liedyn.codegen.trace import GeneratedProgram, Trace, single_call
+from liedyn.codegen.tracer import Operations
 from liedyn.dynamics.batching.state_blocks import is_single
 from liedyn.dynamics.constraints.couplings import follow_couplings_unchecked, reduced_model
+from liedyn.dynamics.manifold import coordinate_gradient, tangent_gradient
 from liedyn.errors import ShapeError, UsageError
 from liedyn.interop.device_drivers import CudaDriver, DeviceInput, Driver, OpenClDriver, column_places
 from liedyn.interop.traced_functions import FUNCTIONS, FunctionTrace, trace_function
+from liedyn.io.scenarios.action_schema import EndRun
 from liedyn.model.model import Model
 from liedyn.public_calls import explained
 from liedyn.rollouts.engine import checked_problem, moving_model, pivots
+from liedyn.rollouts.events import Events
 from liedyn.rollouts.inputs import ContactSettings, Feedback, RolloutInputs
-from liedyn.rollouts.rollout import check_numbers
+from liedyn.rollouts.rollout import check_numbers, constant_tangents
 
 DeviceName = Literal["opencl", "cuda"]
 Dtype = Literal["float64", "float32"]
@@ -74,6 +80,11 @@ class _Argument(NamedTuple):
         """Buffer, first number, and strides of states and of the numbers of a state."""
         return self.x.buffer, self.x.first, self.x.strides[0] if self.lead else 0, self.x.strides[-1]
 
+    @property
+    def step_stride(self) -> int:
+        """Stride of steps; 0 for numbers of all steps."""
+        return self.x.strides[-2] if self.axes > 1 and self.x.shape[-2] > 1 else 0
+
     def check(self, shapes: Sequence[tuple[int, ...]], forms: str) -> None:
         """Raise ShapeError unless a state has one of the shapes. forms: for the message."""
         if len(self.lead) > 1 or self.x.shape[len(self.lead):] not in shapes:
@@ -89,53 +100,168 @@ def _common_lead(arguments: Sequence[_Argument]) -> tuple[int, ...]:
     return leads.pop() if leads else ()
 
 
+class DeviceAdjoint(NamedTuple):
+    """Derivatives of the cost of each run, arrays of the device: see `DeviceRollout.adjoint`.
+
+    q0, v0      (N, nv) with respect to the initial state; that of q0 is tangent: with respect to x of q0 (+) x
+    tau         (N, steps, nv) with respect to the generalized forces of each step
+    parameters  (N, m) with respect to the parameters; None without parameters
+    """
+
+    q0: Any
+    v0: Any
+    tau: Any
+    parameters: Any = None
+
+
 class DeviceRollout:
     """Rollouts compiled for a device: `DeviceModel.rollout_function`."""
 
-    def __init__(self, driver: Driver, model: Model, step: GeneratedProgram, values: Array, *, steps: int, dt: float):
-        self._driver, self._model, self._steps, self._dt = driver, model, steps, dt
-        self._kernel = driver.rollout_kernel(step, values, model.nv, [x.start for x in model.quaternions.values()])
+    def __init__(self, driver: Driver, step: _RolloutStep, *, steps: int, dt: float):
+        self._driver, self._step, self._model, self._steps, self._dt = driver, step, step.model, steps, float(dt)
+        self._has_events = step.events is not None
+        self._adjoints: dict[tuple[str, ...], Any] = {}
+        self._kernel = driver.rollout_kernel(step.programs())
 
-    def __call__(self, q0: Any, v0: Any, tau: Any = None) -> tuple[Any, Any]:
-        """Return the states q, v before each step and after the last."""
+    def __call__(self, q0: Any, v0: Any, tau: Any = None) -> tuple[Any, ...]:
+        """Return the states q, v before each step and after the last.
+
+        With events, it returns q, v, stopped_at, q_end, v_end: the time (N,) of the first event, NaN for runs without one, and
+        the state (N, nq), (N, nv) at that time or at the end.
+        """
         nq, nv, steps = self._model.nq, self._model.nv, self._steps
-        forces = self._driver.read(np.zeros(nv) if tau is None else tau, "tau")
-        arguments = [_Argument("q0", self._driver.read(q0, "q0")), _Argument("v0", self._driver.read(v0, "v0")),
-                     _Argument("tau", forces, min(len(forces.shape), 2))]
-        for argument, size in zip(arguments[:2], (nq, nv), strict=True):
-            argument.check([(size,)], f"(N, {size}) or ({size},)")
-        arguments[2].check([(nv,), (1, nv), (steps, nv)], f"(N, S, {nv}), (S, {nv}) or ({nv},) with S = {steps} or 1")
+        arguments = [*self._states(("q0", q0, nq), ("v0", v0, nv)), self._forces(tau)]
         lead = _common_lead(arguments)
         n = prod(lead)
-        q, v = (self._driver.new((*lead, steps + 1, size)) for size in (nq, nv))
-        tau_step = forces.strides[-2] if len(forces.shape) > 1 and forces.shape[-2] > 1 else 0
+        shapes = [(steps + 1, nq), (steps + 1, nv), *([(), (nq,), (nv,)] if self._has_events else [])]
+        results = [self._driver.new((*lead, *shape)) for shape in shapes]
         if n:
-            self._driver.launch(self._kernel, n, [steps, self._dt, tau_step, *(y for x in arguments for y in x.place),
-                                                  *(self._driver.buffer(x) for x in (q, v))])
-        return q, v
+            self._driver.launch(self._kernel, n, [steps, self._dt, arguments[2].step_stride,
+                                                  *(y for x in arguments for y in x.place),
+                                                  *(self._driver.buffer(x) for x in results)])
+        return tuple(results)
+
+    def adjoint(self, q: Any, v: Any, tau: Any = None, d_q: Any = None, d_v: Any = None,
+                parameters: Sequence[str] = ()) -> DeviceAdjoint:
+        """Return derivatives of a cost with respect to initial states, generalized forces and parameters of the robot.
+
+        They are exact for the computed steps, and NaN for runs that failed.
+
+        Parameters
+        ----------
+        q, v : (N, steps + 1, nq), (N, steps + 1, nv)
+            The result of the rollout.
+        tau
+            Its generalized forces.
+        d_q, d_v : (N, steps + 1, nv), optional
+            Derivatives of the cost with respect to each state alone; those for q are tangent: with respect to x of q (+) x.
+            Default: zero.
+        parameters : sequence of str
+            As for `Rollout.adjoint`.
+
+        Raises
+        ------
+        UsageError
+            For a rollout with events, and for parameters of a robot whose contacts have `sink`.
+        """
+        if self._has_events:
+            raise UsageError("the adjoint of a rollout with events is not available")
+        names, nq, nv, steps = tuple(parameters), self._model.nq, self._model.nv, self._steps
+        if names not in self._adjoints:
+            self._adjoints[names] = self._driver.rollout_kernel(self._step.adjoint_programs(names))
+        none = np.zeros((steps + 1, nv))
+        arguments = [*self._states(("q", q, nq), ("v", v, nv), steps=steps + 1), self._forces(tau),
+                     *self._states(("d_q", none if d_q is None else d_q, nv), ("d_v", none if d_v is None else d_v, nv),
+                                   steps=steps + 1)]
+        lead = _common_lead(arguments)
+        n = prod(lead)
+        shapes = [(nv,), (nv,), (steps, nv), *([(len(names),)] if names else [])]
+        results = [self._driver.new((*lead, *shape)) for shape in shapes]
+        q_of, v_of, forces, by_q, by_v = (x.step_stride for x in arguments)
+        if n:
+            self._driver.launch(self._adjoints[names], n, [steps, self._dt, forces, q_of, v_of, by_q, by_v,
+                                                           *(y for x in arguments for y in x.place),
+                                                           *(self._driver.buffer(x) for x in results)])
+        return DeviceAdjoint(*results)
+
+    def _states(self, *arrays: tuple[str, Any, int], steps: int = 0) -> list[_Argument]:
+        """Return arrays of states, or of the states of all steps. arrays: name, array, number of coordinates."""
+        out = []
+        for name, x, size in arrays:
+            shape = (steps, size) if steps else (size,)
+            text = ", ".join(map(str, shape))
+            out.append(_Argument(name, self._driver.read(x, name), len(shape)))
+            out[-1].check([shape], f"(N, {text}) or ({text}{',' if not steps else ''})")
+        return out
+
+    def _forces(self, tau: Any) -> _Argument:
+        nv, steps = self._model.nv, self._steps
+        forces = self._driver.read(np.zeros(nv) if tau is None else tau, "tau")
+        argument = _Argument("tau", forces, min(len(forces.shape), 2))
+        argument.check([(nv,), (1, nv), (steps, nv)], f"(N, S, {nv}), (S, {nv}) or ({nv},) with S = {steps} or 1")
+        return argument
 
 
-def _step_program(model: Model, method: Method, passive: bool, feedback: Feedback | None, contacts: Mapping[str, Any] | None,
-                  *, single: bool) -> tuple[Model, GeneratedProgram, Array]:
-    """Return the robot, a step of its rollouts, and the array `values` of a run without forces."""
-    settings = ContactSettings.read(contacts, model)
-    if model.nc:
-        reduced_model(model, "rollout_function")
-    q, *_ = follow_couplings_unchecked(model, model.neutral())
-    runs = RolloutInputs(model, None, q[None], np.zeros((1, model.nv)), None, feedback, None, 1, settings, None, None)
-    obstacle = ("rigid friction" if moving_model(model, passive) is not model else
-                "contacts that stick" if settings is not None and settings.sticking else
-                "a robot without a moving joint" if not model.nv else
-                "gains or setpoints of runs or steps" if runs.moving or runs.count != 1 else
-                "thrusts" if runs.n_inputs != model.nv else "")
-    if obstacle:
-        raise UsageError(f"rollouts on a device cannot contain {obstacle}; use ld.rollout")
-    problem = checked_problem(model, runs, runs.masks[0], passive, None)
-    tables = problem.tables()._replace(single=single)
-    step = trace_step(tables, method, (), pivots(problem, runs.rows.get(runs.masks[0].tobytes(), ())), ())
-    values = tables.scenario_values.copy()
-    values[:runs.values().shape[1]] = runs.values()[0]
-    return model, step, values
+class _RolloutStep:
+    """A step of rollouts on a device, as programs."""
+
+    def __init__(self, model: Model, method: Method, passive: bool, feedback: Feedback | None,     # noqa: PLR0913
+                 contacts: Mapping[str, Any] | None, events: Mapping[str, Any] | None, dt: float, steps: int, *, single: bool):
+        self.model, self.method, self.settings = model, method, ContactSettings.read(contacts, model)
+        self.events = Events.read(events, model, dt, steps)
+        if model.nc:
+            reduced_model(model, "rollout_function")
+        q, *_ = follow_couplings_unchecked(model, model.neutral())
+        self.runs = RolloutInputs(model, None, q[None], np.zeros((1, model.nv)), None, feedback, None, 1, self.settings, None,
+                                  None)
+        if obstacle := next(filter(None, self._obstacles(passive)), ""):
+            raise UsageError(f"rollouts on a device cannot contain {obstacle}; use ld.rollout")
+        problem = checked_problem(model, self.runs, self.runs.masks[0], passive, self.events)
+        self.directions = tuple(problem.directions)
+        self.tables = problem.tables()._replace(single=single)
+        self.pivots = pivots(problem, self.runs.rows.get(self.runs.masks[0].tobytes(), ()))
+        self.values = self.tables.scenario_values.copy()
+        self.values[:self.runs.values().shape[1]] = self.runs.values()[0]
+
+    def _obstacles(self, passive: bool) -> Iterator[str]:
+        model, runs = self.model, self.runs
+        yield "rigid friction" if moving_model(model, passive) is not model else ""
+        yield "contacts that stick" if self.settings is not None and self.settings.sticking else ""
+        yield "" if model.nv else "a robot without a moving joint"
+        yield "gains or setpoints of runs or steps" if runs.moving or runs.count != 1 else ""
+        yield "" if runs.n_inputs == model.nv else "thrusts"
+        for event in self.events.definitions if self.events else ():
+            yield f"the time of event {event.name}" if event.at or event.every else ""
+            yield "" if all(isinstance(action, EndRun) for action in event.actions) else f"what event {event.name} does"
+
+    def programs(self) -> RolloutPrograms:
+        """Return the programs of a rollout."""
+        step = trace_step(self.tables, self.method, (), self.pivots, self.directions)
+        readings = trace_event_values(self.tables, self.directions) if self.directions else None
+        return RolloutPrograms(step, self.values.tolist(), self.model.nv, [x.start for x in self.model.quaternions.values()],
+                               readings)
+
+    def adjoint_programs(self, parameters: tuple[str, ...]) -> AdjointPrograms:
+        """Return the programs of the adjoint."""
+        if parameters and self.settings is not None and self.settings.contacts.scales_with_weight.any():
+            raise UsageError("the adjoint on a device has no derivative with respect to parameters if contacts have `sink`; give "
+                             "`stiffness`, or use ld.rollout")
+        places, rates = constant_tangents(self.model, parameters)
+        back = trace_adjoint_step(self.tables, self.method, tuple(places.tolist()), self.pivots, ())
+        gradient = _map_program(self.model, coordinate_gradient, "d_q", "numbers", single=self.tables.single)
+        tangent = _map_program(self.model, tangent_gradient, "by_q", "q0", single=self.tables.single)
+        return AdjointPrograms(back, gradient, tangent, self.values.tolist(), self.model.nv,
+                               self.model.constants[places].tolist(), rates.tolist())
+
+
+def _map_program(model: Model, function: Callable[..., Array], argument: str, result: str, *, single: bool) -> GeneratedProgram:
+    """Return the program of function(model, q, argument) -> result, which maps derivatives."""
+    ops = Operations(single=single)
+    q, x = ops.inputs("q", model.nq), ops.inputs(argument, model.nq if argument == "by_q" else model.nv)
+    mapped = function(model, q, x)
+    arrays = (TraceArray("q", len(q), (None,) * len(q)), TraceArray(argument, len(x), (None,) * len(x)),
+              TraceArray(result, len(mapped), tuple(mapped)))
+    return single_call(Trace(ops, arrays, (), ()))
 
 
 class DeviceModel:
@@ -180,23 +306,26 @@ class DeviceModel:
 
     @explained
     def rollout_function(self, *, dt: float, steps: int, method: Method = "rk4", passive: bool = True,
-                         feedback: Feedback | None = None, contacts: Mapping[str, Any] | None = None) -> DeviceRollout:
+                         feedback: Feedback | None = None, contacts: Mapping[str, Any] | None = None,
+                         events: Mapping[str, Any] | None = None) -> DeviceRollout:
         """Return a function (q0, v0, tau) -> (q, v), (N, nq), (N, nv), (N, S, nv) -> (N, steps + 1, nq), (N, steps + 1, nv).
 
-        tau may also be (N, 1, nv), or (nv,), for all steps. States after a step that fails are NaN. For the other arguments see
-        `liedyn.rollout`; gains and setpoints are those of all runs and steps.
+        tau may also be (N, 1, nv), or (nv,), for all steps. States after a step that fails, and after an event, are NaN. For the
+        other arguments see `liedyn.rollout`; gains and setpoints are those of all runs and steps. Events have `when` and stop
+        the run: the function then also returns the time of the first event, and the state at that time, see
+        `DeviceRollout.__call__`. Its method `adjoint` returns derivatives of a cost.
 
         Raises
         ------
         UsageError
-            For a CUDA device, and for runs that need more than a fixed step: rigid friction, contacts that stick, a robot
-            without a moving joint.
+            For runs that need more than a fixed step: rigid friction, contacts that stick, events that do not stop the run, a
+            robot without a moving joint.
         ModelError
             For a robot with loops.
         """
         check_numbers(method, dt, steps=steps)
-        return DeviceRollout(self._driver, *_step_program(self.model, method, passive, feedback, contacts,
-                                                          single=self.dtype == "float32"), steps=steps, dt=dt)
+        step = _RolloutStep(self.model, method, passive, feedback, contacts, events, dt, steps, single=self.dtype == "float32")
+        return DeviceRollout(self._driver, step, steps=steps, dt=dt)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a function without options."""

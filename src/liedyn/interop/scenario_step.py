@@ -19,6 +19,7 @@ from liedyn.codegen.batch_step import (
     trace_step,
 )
 from liedyn.codegen.joint_modes import FREE, MODE_SIZE, OF_SCENARIO
+from liedyn.codegen.rhs import signal_instructions
 from liedyn.codegen.sampled_laws import trace_sample
 from liedyn.codegen.scenario_inputs import ScenarioTables
 from liedyn.codegen.trace import GeneratedProgram, Trace
@@ -32,7 +33,7 @@ from liedyn.kernels.constraints.driver import LOOP_OPEN
 from liedyn.kernels.simulation.contact import MATERIAL_SIZE
 from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, BAD_SIGNAL, NOT_FINITE, SINGULAR
-from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POSITION, SWITCH_SIZE, TORQUE, VELOCITY
+from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POSITION, SWITCH_OPERATIONS, SWITCH_SIZE, TORQUE, VELOCITY
 from liedyn.simulation.control.sampled_control import SampledLaws
 from liedyn.simulation.control.thrusts import check_varying_constants
 from liedyn.simulation.preparation import PreparedRun
@@ -228,6 +229,20 @@ def common_obstacles(run: PreparedRun) -> Iterator[Obstacle]:
            "smooth friction")
     yield "a change of phases", len(run.scenario.phases) > 1, None, "one phase"
     yield ("a mimic joint that moves no inertia", bool(run.problem.transferred_armature.any()), None, "an armature, or inertia")
+
+
+def state_switches(problem: InitialValueProblem) -> Iterator[tuple[str, Place | None]]:
+    """Yield names and places of what switches with the state: expressions, limits of forces, stops, gears, contacts."""
+    signals = problem.signals
+    if not signals.switches.size:
+        return
+    count, locations, places = len(signals.kind), problem.signal_locations, dict[str, Place | None]()
+    for k, name in enumerate(problem.signal_names):
+        words = signal_instructions(signals, k) if k < count else np.zeros(0, dtype=np.int64)
+        switches = words[np.isin(words & 255, SWITCH_OPERATIONS)] >> 8
+        if name and (k >= count or switches.any()):
+            places.setdefault(name, locations[k])
+    yield from places.items() or [("contacts or resting joints", None)]
 
 
 def step_obstacles(run: PreparedRun) -> Iterator[Obstacle]:

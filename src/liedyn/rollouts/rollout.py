@@ -136,7 +136,7 @@ class _RolloutBackpropagation:
             places, constants = runs.varying
             self.rates = np.zeros((0, len(places)))
         else:
-            indices, self.rates = _constant_tangents(model, parameters)
+            indices, self.rates = constant_tangents(model, parameters)
             places, constants = tuple(indices.tolist()), np.broadcast_to(model.constants[indices], (count, len(indices)))
         self.runs, self.parameters, self.places = runs, parameters, places
         self.constants, self.values = np.require(constants, requirements=["C", "W"]), runs.values()
@@ -224,7 +224,7 @@ def _weight_derivatives(runs: RolloutInputs, by_values: np.ndarray, places: np.n
                         parameters: tuple[str, ...]) -> np.ndarray:
     """Return the derivatives (N, m) with respect to parameters through the stiffness of contacts with `sink`.
 
-    That stiffness is proportional to the weight. places, rates (m, places): of `_constant_tangents`.
+    That stiffness is proportional to the weight. places, rates (m, places): of `constant_tangents`.
     """
     assert runs.contacts is not None, "the rollout has contacts"
     bound, model = runs.contacts.contacts, runs.model
@@ -352,7 +352,7 @@ def _cotangent(name: str, x: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
         raise ShapeError(f"{name} has the wrong shape: expected {shape}, for each step and the end, got {x.shape}") from None
 
 
-def _constant_tangents(model: Model, parameters: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+def constant_tangents(model: Model, parameters: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices of the constants of a model that parameters change, and their derivatives (parameters, indices)."""
     n, nv = model.n_bodies, model.nv
     tree, dense = tree_views.py_func(model.index, model.constants), np.zeros((len(parameters), model.constants.size))

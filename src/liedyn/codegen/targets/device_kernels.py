@@ -6,7 +6,10 @@ valid are NaN: an input or a result is not finite, a quaternion is not of unit n
 """
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
@@ -16,6 +19,7 @@ from liedyn.codegen.targets.llvm_ir import OK, Vector, pointers_text
 from liedyn.codegen.targets.target import UnsupportedOperationError
 from liedyn.codegen.trace import STATUS, GeneratedProgram, Trace, single_bound, single_call
 from liedyn.kernels.batch_blocks import QUATERNION_TOLERANCE
+from liedyn.kernels.simulation.right_hand_side import AT_EVENT
 
 NUMBERS = {"float64": "double", "float32": "float"}
 
@@ -41,16 +45,56 @@ class OpenClExpressions(CExpressions):
                                        for name in ("fabs", "sqrt", *LIBM)}}
 
 
-class _Kernel:
-    """The text of a kernel: arrays of a state are private arrays of the names that they have in the program."""
+class RolloutPrograms(NamedTuple):
+    """What a rollout consists of.
 
-    def __init__(self, program: GeneratedProgram, dtype: str):
-        self.number, suffix = NUMBERS[dtype], "f" if dtype == "float32" else ""
-        self._arrays = {x.name: x.size for x in program.arrays if x.size and x.name != "code"}
-        self._functions = [*([] if suffix else ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"]),
+    step         a `BatchStep.step` without curves
+    values       its array `values`, of which the first `forces` numbers are those of tau in each step
+    quaternions  their first numbers in q; runs with one that is not of unit norm are NaN
+    readings     values of the events at a state, see `trace_event_values`; None without events
+    """
+
+    step: GeneratedProgram
+    values: Sequence[float]
+    forces: int
+    quaternions: Sequence[int]
+    readings: GeneratedProgram | None
+
+
+class AdjointPrograms(NamedTuple):
+    """What the adjoint of a rollout consists of.
+
+    back        `trace_adjoint_step`
+    gradient    derivatives `numbers` with respect to the numbers of q from tangent ones `d_q`
+    tangent     tangent derivatives `q0` from those `by_q` with respect to the numbers of q
+    values, forces   as in `RolloutPrograms`
+    constants   of the robot that vary
+    rates       (parameters, constants) their derivatives with respect to parameters
+    """
+
+    back: GeneratedProgram
+    gradient: GeneratedProgram
+    tangent: GeneratedProgram
+    values: Sequence[float]
+    forces: int
+    constants: Sequence[float]
+    rates: Sequence[Sequence[float]]
+
+
+class _Kernel:
+    """The text of a kernel: arrays of a state are private arrays of the names that they have in programs."""
+
+    def __init__(self, programs: Mapping[str, GeneratedProgram], dtype: str):
+        self.number, self._suffix = NUMBERS[dtype], "f" if dtype == "float32" else ""
+        self.constant = OpenClExpressions(self._suffix).constant
+        self._programs = {name: [x.name for x in program.arrays if x.size and x.name != "code"]
+                          for name, program in programs.items()}
+        self.sizes = {x.name: x.size for program in programs.values() for x in program.arrays if x.size and x.name != "code"}
+        self._functions = [*([] if self._suffix else ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"]),
                            _QUADRANT.format(self.number, _INTEGERS[self.number]),
-                           *program_functions(program, "compute", lambda: OpenClExpressions(suffix), self.number)]
-        self.is_valid = f"!code && {STATUS}[0] > 0" if STATUS in self._arrays else "!code"
+                           *(line for name, program in programs.items() for line in program_functions(
+                               program, name, lambda: OpenClExpressions(self._suffix), self.number))]
+        self.is_valid = f"!code && {STATUS}[0] > 0" if STATUS in self.sizes else "!code"
         self.lines: list[str] = []
 
     def read(self, array: str, size: int, to: str = "", more: str = "") -> None:
@@ -61,16 +105,33 @@ class _Kernel:
         self.lines.append(f"    first = {array}_at + i * {array}_state{more};")
         self.lines += [f"    {to or array}[{k}] = {array}_of[first + {k} * {array}_number];" for k in range(size)]
 
-    def compute(self) -> None:
-        """Add the call of the program."""
-        self.lines.append(f"    code = compute({', '.join(self._arrays)});")
+    def write(self, result: str, array: str, size: int, place: str = "{}", condition: str = "") -> None:
+        """Add statements that write an array to a result; NaN where a condition is false, by default `is_valid`.
+
+        place  of its number k, in numbers of all states
+        """
+        self.lines += [f"    {result}_of[i + n * ({place.format(k)})] = {condition or self.is_valid} ? {array}[{k}] : NAN;"
+                       for k in range(size)]
+
+    def set(self, **arrays: Iterable[float]) -> None:
+        """Add statements that set arrays to constants."""
+        self.lines += [f"    {name}[{k}] = {self.constant(x)};" for name, constants in arrays.items()
+                       for k, x in enumerate(constants) if name in self.sizes]
+
+    def copy(self, array: str, to: str) -> None:
+        """Add statements that copy an array."""
+        self.lines += [f"    {to}[{k}] = {array}[{k}];" for k in range(self.sizes.get(array, 0))]
+
+    def call(self, name: str) -> None:
+        """Add the call of a program."""
+        self.lines.append(f"    code = {name}({', '.join(self._programs[name])});")
 
     def text(self, name: str, counts: Sequence[str], inputs: Iterable[str], results: Iterable[str]) -> str:
         """Return the text. counts: arguments after the number of states."""
         place = "const long {0}_at, const long {0}_state, const long {0}_number"
         arguments = ["const long n", *counts, *(f"global const {self.number} *{x}_of, {place.format(x)}" for x in inputs),
                      *(f"global {self.number} *{x}_of" for x in results)]
-        declared = [f"    {self.number} {array}[{size}];" for array, size in self._arrays.items()]
+        declared = [f"    {self.number} {array}[{size}];" for array, size in self.sizes.items()]
         return "\n".join([*self._functions, "", f"kernel void {name}({', '.join(arguments)})", "{",
                           "    const long i = get_global_id(0);", "    long first;", "    int code;", "    if (i >= n) return;",
                           *declared, *self.lines, "}"]) + "\n"
@@ -82,49 +143,155 @@ def opencl_text(trace: Trace, name: str, inputs: Mapping[str, int], results: Map
     inputs   arrays that are read, and their sizes
     results  arrays that are written, and the places of their numbers: number k of state i is at `i + n places[k]`
     """
-    kernel = _Kernel(single_call(trace), dtype)
+    kernel = _Kernel({"compute": single_call(trace)}, dtype)
     for array, size in inputs.items():
         kernel.read(array, size)
-    kernel.compute()
+    kernel.call("compute")
     for array, places in results.items():
         kernel.lines += [f"    {array}_of[i + n * {at}] = {kernel.is_valid} ? {array}[{k}] : NAN;" for k, at in enumerate(places)]
     return kernel.text(name, (), inputs, results)
 
 
-def opencl_rollout_text(step: GeneratedProgram, values: Sequence[float], forces: int, quaternions: Sequence[int],
-                        dtype: str) -> str:
-    """Return kernel rollout(n, steps, dt, tau_step, q …, v …, tau …, q_out, v_out) for n runs.
+def opencl_programs_text(programs: RolloutPrograms | AdjointPrograms, dtype: str) -> tuple[str, str]:
+    """Return the name and the text of the kernel of rollouts or of their adjoint."""
+    if isinstance(programs, AdjointPrograms):
+        return "adjoint", opencl_adjoint_text(programs, dtype)
+    return "rollout", opencl_rollout_text(programs, dtype)
+
+
+_HALVINGS = {"float64": 44, "float32": 20}                 # of a step in which an event happens
+
+
+def opencl_rollout_text(rollout: RolloutPrograms, dtype: str) -> str:
+    """Return kernel rollout(n, steps, dt, tau_step, q …, v …, tau …, q_out, v_out[, stopped, q_end, v_end]) for n runs.
 
     It writes the states before each step and after the last, in Fortran order, (n, steps + 1, coordinates). After a step that
-    fails, they are NaN.
+    fails, and after an event, they are NaN. With events, it writes the time of the first event (NaN: none), and the state at
+    that time or at the end.
 
-    step      a `BatchStep.step` without curves and events, which does not depend on the time
-    values    its array `values`, of which the first `forces` numbers are those of tau in each step
     tau_step  distance in tau between steps, 0 for the same forces in all
-    quaternions  their first numbers in q; runs with one that is not of unit norm are NaN
     """
-    kernel, sizes = _Kernel(step, dtype), {x.name: x.size for x in step.arrays}
-    constant = OpenClExpressions("f" if dtype == "float32" else "").constant
+    readings = rollout.readings
+    kernel = _Kernel({"step_once": rollout.step} | ({"read_events": readings} if readings else {}), dtype)
+    sizes, events = kernel.sizes, kernel.sizes.get("reading", 0)
     state = {"q": sizes["q"], "v": sizes["v"]}
     for array, size in state.items():
         kernel.read(array, size)
-    kernel.lines += [f"    values[{k}] = {constant(x)};" for k, x in enumerate(values)]
-    kernel.lines += [f"    work[{k}] = 0;" for k in range(sizes["work"])]
-    kernel.lines += ["    clock[0] = dt;", *(f"    clock[{k}] = 0;" for k in range(1, sizes["clock"])), "    code = 0;"]
-    bound = constant(single_bound(QUATERNION_TOLERANCE) if dtype == "float32" else QUATERNION_TOLERANCE)
-    for first in quaternions:
+    work = [0.0] * sizes["work"]
+    work[1 + events:1 + 3 * events] = [math.nan] * 2 * events
+    kernel.set(values=rollout.values, work=work, clock=[0.0] * 4)
+    if readings:
+        kernel.call("read_events")
+        kernel.lines += [f"    work[{1 + k}] = reading[{k}] > 0 ? 1 : reading[{k}] < 0 ? -1 : 0;" for k in range(events)]
+        kernel.lines += [f"    {kernel.number} {x}_0[{sizes[x]}];" for x in (*state, "work")]
+        kernel.lines.append(f"    {kernel.number} stopped = NAN;")
+    kernel.lines.append("    code = 0;")
+    bound = kernel.constant(single_bound(QUATERNION_TOLERANCE) if dtype == "float32" else QUATERNION_TOLERANCE)
+    for first in rollout.quaternions:
         square = " + ".join(f"q[{k}] * q[{k}]" for k in range(first, first + 4))
         kernel.lines.append(f"    if (!(fabs({square} - 1) < {bound})) code = 1;")
     kernel.lines += ["    for (long s = 0; ; s++) {"]
     for array, size in state.items():
-        kernel.lines += [f"    {array}_out_of[i + n * (s + (steps + 1) * {k})] = {kernel.is_valid} ? {array}[{k}] : NAN;"
-                         for k in range(size)]
-    kernel.lines += ["    if (s == steps) break;", "    if (code) continue;"]
-    kernel.read("tau", forces, "values", " + s * tau_step")
-    kernel.compute()
+        kernel.write(f"{array}_out", array, size, "s + (steps + 1) * {}")
+    kernel.lines += ["    if (s == steps) break;", "    if (code) continue;", f"    const {kernel.number} t = s * dt;"]
+    kernel.read("tau", rollout.forces, "values", " + s * tau_step")
+    kernel.lines += _set_clock("dt")
+    kernel.call("step_once")
+    if readings:
+        _locate_event(kernel, _HALVINGS[dtype])
     kernel.lines.append("    }")
+    if readings:
+        kernel.lines.append("    stopped_of[i] = stopped;")
+        for array, size in state.items():
+            kernel.write(f"{array}_end", array, size, condition=f"!code || code == {AT_EVENT}")
     return kernel.text("rollout", ("const long steps", f"const {kernel.number} dt", "const long tau_step"), (*state, "tau"),
-                       [f"{x}_out" for x in state])
+                       [f"{x}_out" for x in state] + (["stopped", "q_end", "v_end"] if readings else []))
+
+
+def _set_clock(length: str) -> list[str]:
+    """Return statements that set the clock of a step of this length at t."""
+    half = f"t + {length} / 2"
+    return [f"    clock[{k}] = {x};" for k, x in enumerate((length, "t", half, f"t + {length}"))]
+
+
+def _locate_event(kernel: _Kernel, halvings: int) -> None:
+    """Add statements that move a run to the event within a step, by halving: a step with an event leaves the state as it was."""
+    state = "q", "v", "work"
+    kernel.lines += [f"    if (code == {AT_EVENT}) {{", f"    {kernel.number} low = 0, high = dt;"]
+    for x in state:
+        kernel.copy(x, f"{x}_0")
+    kernel.lines += [f"    for (int j = 0; j <= {halvings} && (!code || code == {AT_EVENT}); j++) {{",
+                     f"    const {kernel.number} part = j < {halvings} ? (low + high) / 2 : low;", *_set_clock("part")]
+    kernel.call("step_once")
+    kernel.lines += [f"    if (j == {halvings}) break;", f"    if (code == {AT_EVENT}) {{ high = part; continue; }}",
+                     "    low = part;"]
+    for x in state:
+        kernel.lines += [f"    {x}[{k}] = {x}_0[{k}];" for k in range(kernel.sizes[x])]
+    kernel.lines += ["    }", f"    if (!code || code == {AT_EVENT}) {{ stopped = t + high; code = {AT_EVENT}; }}", "    }"]
+
+
+def opencl_adjoint_text(adjoint: AdjointPrograms, dtype: str) -> str:
+    """Return kernel adjoint(n, steps, dt, tau_step, …, q …, v …, tau …, d_q …, d_v …, q0, v0, tau, parameters) for n runs.
+
+    The inputs are the states of a rollout, its forces, and derivatives of a cost with respect to each state, tangent for q.
+    The results are derivatives with respect to the initial state, forces of steps (n, steps, forces) and parameters. Those of
+    runs with a state that is not finite are NaN.
+
+    …_step  distance in an input between steps
+    """
+    kernel = _Kernel({"back": adjoint.back, "gradient": adjoint.gradient, "tangent": adjoint.tangent}, dtype)
+    sizes, inputs = kernel.sizes, ("q", "v", "tau", "d_q", "d_v")
+    nv, varying = sizes["v"], sizes.get("varying", 0)
+    kernel.set(values=adjoint.values, work=[0.0] * sizes["work"], by_q=[0.0] * sizes["q"], by_v=[0.0] * nv,
+               varying=adjoint.constants)
+    kernel.lines += [f"    {kernel.number} d_v[{nv}];", "    int failed = 0;"]
+    if varying:
+        kernel.lines.append(f"    {kernel.number} total[{varying}] = {{0}};")
+    kernel.lines += ["    for (long s = steps; ; s--) {"]
+    kernel.read("q", sizes["q"], more=" + s * q_step")
+    for array in ("d_q", "d_v"):
+        kernel.read(array, nv, more=f" + s * {array}_step")
+    kernel.call("gradient")
+    kernel.lines += [*(f"    by_q[{k}] += numbers[{k}];" for k in range(sizes["q"])),
+                     *(f"    by_v[{k}] += d_v[{k}];" for k in range(nv)), "    if (s == 0) break;",
+                     f"    const {kernel.number} t = (s - 1) * dt;"]
+    for array in ("q", "v"):
+        kernel.read(array, sizes[array], more=f" + (s - 1) * {array}_step")
+    kernel.read("tau", adjoint.forces, "values", " + (s - 1) * tau_step")
+    kernel.lines += _set_clock("dt")
+    kernel.call("back")
+    kernel.lines += ["    failed |= code != 0;", *(f"    total[{k}] += by_varying[{k}];" for k in range(varying))]
+    kernel.write("by_tau", "by_values", adjoint.forces, "s - 1 + steps * {}", "!failed")
+    kernel.lines.append("    }")
+    kernel.call("tangent")
+    kernel.write("by_q0", "q0", nv, condition="!failed")
+    kernel.write("by_v0", "by_v", nv, condition="!failed")
+    for k, row in enumerate(adjoint.rates):
+        products = " + ".join(f"total[{j}] * {kernel.constant(x)}" for j, x in enumerate(row) if x) or "0"
+        kernel.lines.append(f"    by_parameters_of[i + n * {k}] = !failed ? {products} : NAN;")
+    counts = "const long steps", f"const {kernel.number} dt", *(f"const long {x}_step" for x in ("tau", "q", "v", "d_q", "d_v"))
+    return kernel.text("adjoint", counts, inputs, ["by_q0", "by_v0", "by_tau", *(["by_parameters"] if adjoint.rates else [])])
+
+
+# CUDA C++ -------------------------------------------------------------------------------------------------------------------
+
+# what OpenCL C has and CUDA C++ has not, for NVRTC with --device-as-default-execution-space
+_CUDA_HEAD = """
+#define get_global_id(k) ((long)blockIdx.x * blockDim.x + threadIdx.x)
+#define as_long(x) __double_as_longlong(x)
+#define as_int(x) __float_as_int(x)
+#ifndef NAN
+#define NAN __int_as_float(0x7fc00000)
+#define INFINITY __int_as_float(0x7f800000)
+#endif
+"""
+
+
+def cuda_text(text: str) -> str:
+    """Return a kernel of OpenCL C as CUDA C++."""
+    lines = [line for line in text.splitlines() if not line.startswith("#pragma OPENCL")]
+    text = "\n".join(lines).replace("kernel void ", 'extern "C" __global__ void ')
+    return _CUDA_HEAD + re.sub(r"\bglobal ", "", text) + "\n"
 
 
 # PTX ------------------------------------------------------------------------------------------------------------------------
