@@ -134,6 +134,19 @@ def _body() -> str:
     return ld.load(ROBOT.with_name("asymmetric_body.yaml")).link_names[0]
 
 
+def test_controllers_in_python_act_in_derivatives(tmp_path):
+    """tau = -3 x, sampled twice: x1 = x0 (1 - 3 t^2 / (2 m)), and so on. Vectorized runs have these torques as constants."""
+    (tmp_path / "slider.yaml").write_text(SLIDER)
+    (tmp_path / "spring.py").write_text("def spring(t, q, v):\n    return -3 * q\nspring.vectorized = True\n")
+    scenario = ("robot: slider.yaml\nduration: 1\noutput_step: 0.5\nintegrator: {method: rk4, step: 0.05}\n"
+                "sampling: {period: 0.5}\ncontroller: spring.py:spring\n")
+    found = batch(tmp_path, "parameters: [{key: initial.q.x, uniform: [0, 1]}]\nsamples: 3\noutputs: {x: final(q.x)}\n",
+                  scenario=scenario)
+    result, x1, v1 = sensitivities(found.evaluator, [0.5], np.array([0.3])), 1 - 3 * 0.25 / 4, -3 * 0.5 / 2
+    assert found.evaluator.is_vectorized and result.methods == (DIFFERENCES,)
+    assert result.derivatives[0, 0] == pytest.approx(x1 + v1 * 0.5 - 3 * x1 * 0.25 / 4, rel=1e-9)
+
+
 def test_what_is_not_exact_is_by_differences_and_says_so(tmp_path):
     """A step that changes the number of steps; a motion with adaptive steps; and a place at which nothing can be run."""
     text = "parameters: [{key: initial.q.shoulder, uniform: [0, 1]}]\nsamples: 3\noutputs: {x: final(q.elbow)}\n"

@@ -69,7 +69,9 @@ wrong.vectorized = True
 @pytest.mark.parametrize(("changes", "reason"), [
     ("", ""), ("sampling: {rate: 7, quantization: {q: 0.01, v: 0.02, tau: 0.03}}\nsaturate: {x: 2}\n", ""),
     ("controller: servo.py:alone\n", "a controller in Python without vectorized = True"),
-    ("sampling: {rate: 7, delay: 0.01, hold: first}\n", "a sampled controller with delay and a first-order hold"),
+    ("sampling: {rate: 7, delay: 0.01, hold: first}\n", "a sampled controller with a first-order hold"),
+    ("sampling: {rate: 7, delay: 0.2, noise: {q: 0.01, v: 0.03}}\nseed: 5\n", ""),
+    ("sampling: {period: 0.1, delay: 0.1}\n", ""),
     ("controller: servo.py:wrong\n", "")])
 def test_controllers_that_take_arrays_are_called_for_all_runs(tmp_path, changes, reason):
     """Samples that are no multiples of the step end steps; a run whose torques are not finite is computed again, alone."""
@@ -79,6 +81,8 @@ def test_controllers_that_take_arrays_are_called_for_all_runs(tmp_path, changes,
     (tmp_path / "scenario.yaml").write_text(SCENARIO)
     text = yaml.safe_dump(yaml.safe_load(SCENARIO) | keys | (yaml.safe_load(changes) or {}))
     sweep = SWEEP.replace("[1, -1]", "[1, 2]").replace("[1, 400, 1000000]", "[1, 4, 8]").replace("[0, 3]", "[0, 3, 9.5]")
+    if "noise" in changes:                                      # of each run
+        sweep = sweep.replace("{key: robot.mass.b, list: [1, 2]}", "{key: seed, list: [5, 6]}")
     evaluator = batch(tmp_path, sweep.replace("max(abs(v.x))", "max(abs(tau.x))"), scenario=text).evaluator
     assert evaluator.sequential_reason == reason and evaluator.is_vectorized is (not reason)
     if reason:
@@ -87,7 +91,8 @@ def test_controllers_that_take_arrays_are_called_for_all_runs(tmp_path, changes,
     evaluator.__dict__["vectorized_sweep"] = None
     apart = evaluator.compute_chunk(0, 18)
     assert list(together.status) == list(apart.status) and list(together.reason) == list(apart.reason)
-    assert (together.status.count("complete") in (11, 12)) is ("wrong" not in changes) and "failed" in together.status
+    assert "noise" not in changes or abs(together.outputs[0] - together.outputs[1]).max() > 1e-3
+    assert (together.status.count("complete") in range(8, 13)) is ("wrong" not in changes) and "failed" in together.status
     np.testing.assert_allclose(together.outputs, apart.outputs, rtol=1e-12, atol=1e-14)
     for title, column in apart.trajectories.items():
         np.testing.assert_allclose(together.trajectories[title], column, rtol=1e-12, atol=1e-13, err_msg=title)

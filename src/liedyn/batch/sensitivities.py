@@ -133,7 +133,7 @@ def simulation_derivatives(evaluator: SimulationEvaluator, point: list[Value],
         raise NotDifferentiableError("runs that are computed sequentially")
     run = evaluator.binding.bind(point)
     shared, problem, model = signature(run), run.problem, run.model
-    if shared is None or (problem.schedule.level != TORQUE).any():
+    if shared is None or problem.sampled is not None or (problem.schedule.level != TORQUE).any():
         raise NotDifferentiableError("events, samples, loops or prescribed motions")
 
     def parameter_rows(values: list[list[Value]]) -> Array:

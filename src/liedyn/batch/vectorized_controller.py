@@ -1,15 +1,16 @@
 """Controllers in Python that take arrays: one call per sample computes the torques of all runs of a block.
 
-A function or class with the attribute ``vectorized = True`` gets q (N, nq), v (N, nv) of N runs. Between samples, the torques are
-values of the vectorized runs.
+A function or class with the attribute ``vectorized = True`` gets q (N, nq), v (N, nv) of N runs, with the noise of each run.
+Between samples, and until they act, the torques are values of the vectorized runs.
 """
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,9 +18,12 @@ from liedyn.arrays import Array, Mask
 from liedyn.errors import ComputationError
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid
 from liedyn.integrators.segment import SAME_TIME_SPACINGS
+from liedyn.io.scenarios.scenario import Sampling
+from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulation.control.python_controller import with_python_controller
-from liedyn.simulation.control.sampled_control import acting_torques, measured_states, takes_arrays, user_torques
+from liedyn.simulation.control.sampled_control import SampledLaws, acting_torques, measured_states, takes_arrays, user_torques
 from liedyn.simulation.preparation import PreparedRun
+from liedyn.simulation.random_streams import NOISE_BLOCK, MeasurementNoise
 
 
 def sampling_reason(run: PreparedRun) -> str:
@@ -31,8 +35,8 @@ def sampling_reason(run: PreparedRun) -> str:
         return "a sampled controller" if sampling.function is None else "a controller in Python without vectorized = True"
     laws, schedule = sampled.law.joint_laws, sampled.law.schedule
     reasons = {"a control law": scenario.control is not None or (schedule.target >= 0).any() or schedule.integral.size > 0,
-               "an observer": scenario.observer is not None, "delay": sampling.delay > 0.0,
-               "noise": sampled.noise.deviations.any(), "a first-order hold": sampling.hold != "zero",
+               "an observer": scenario.observer is not None,
+               "a seed above 2^53": sampled.noise.seed > 2**53, "a first-order hold": sampling.hold != "zero",
                "phases": not sampled.is_whole_run,
                "limits that are signals": laws is not None and (laws.top >= 0).any(),
                "thrusts": len(run.model.description.actuators) > 0}
@@ -47,8 +51,39 @@ def controller_signature(run: PreparedRun) -> tuple[Any, ...]:
         return ()
     has_model = not isinstance(getattr(sampling.function, "func", sampling.function), FunctionType)        # an object of a class
     model = run.model if named is None or named.bound_model is None else named.bound_model
-    return (sampling.interval, sampled.controlled.tobytes(), sampled.limit.tobytes(), *(x.tobytes() for x in sampled.resolution),
-            repr(named), model.constants.tobytes() if has_model else b"")
+    return (sampling.interval, sampling.delay, sampled.controlled.tobytes(), sampled.limit.tobytes(),
+            *(x.tobytes() for x in sampled.resolution), repr(named), model.constants.tobytes() if has_model else b"")
+
+
+def noise_values(run: PreparedRun) -> Array:
+    """Return seed and standard deviations (2 nv) of the noise of a run with a controller in Python, else no numbers."""
+    sampled = run.problem.sampled
+    return np.zeros(0) if sampled is None else np.array([sampled.noise.seed, *sampled.noise.deviations.reshape(-1)])
+
+
+class _Noise:
+    """The noise of the runs of a block. values: rows of `noise_values`."""
+
+    def __init__(self, sampled: SampledLaws, values: Array):
+        is_measured, shape = sampled.law.schedule.level == TORQUE, (2, len(sampled.noise.names))
+        self._runs = [MeasurementNoise(int(row[0]), sampled.noise.names, row[1:].reshape(shape) * is_measured) for row in values]
+        self._first, self._blocks = -1, np.zeros(0)
+        self.exists = bool(values[:, 1:].any())
+
+    def errors(self, sample: int) -> Array:
+        """Return the errors (N, 2, nv) of a sample."""
+        first = sample - sample % NOISE_BLOCK
+        if first != self._first:
+            self._first, self._blocks = first, np.stack([noise.block(first) for noise in self._runs])
+        errors: Array = self._blocks[:, sample - first]
+        return errors
+
+
+class _Action(NamedTuple):
+    """What a controller does at a time, as (whether it takes a sample, or applies delayed torques; number of the sample)."""
+
+    time: float
+    parts: list[tuple[bool, int]]
 
 
 class BlockController:
@@ -60,36 +95,47 @@ class BlockController:
         self.first, self.sampled = first, problem.sampled
         self.inputs = np.flatnonzero(self.sampled.controlled)
         self.places = problem.tables().places_of_constants(self.sampled.signal[self.inputs])
-        count = math.ceil(times[-1] / sampling.interval) + 1
-        samples = np.array([sampling.time(k) for k in range(count)])
-        near = times[np.clip(np.searchsorted(times, samples - SAME_TIME_SPACINGS * np.spacing(samples)), 0, len(times) - 1)]
-        due = np.where(np.abs(near - samples) <= SAME_TIME_SPACINGS * np.spacing(samples), near, samples)
-        self.taken, self.due = samples[due < times[-1]], due[due < times[-1]]
-        breaks, places = np.unique(np.concatenate([problem.schedule.breaks, self.due[1:]]), return_index=True)
-        ends = np.concatenate([problem.schedule.before, np.nextafter(self.due[1:], -np.inf)])
+        self.actions = list(_actions(sampling, times))
+        due = np.array([action.time for action in self.actions[1:]])
+        breaks, places = np.unique(np.concatenate([problem.schedule.breaks, due]), return_index=True)
+        ends = np.concatenate([problem.schedule.before, np.nextafter(due, -np.inf)])
         self.schedule = problem.schedule._replace(breaks=breaks, before=ends[places])
 
     def advance(self, engine: BatchIntegrator, grid: Grid, states: BatchStates, out: BatchOutputs, values: Array,
                 threads: int | None) -> Mask:
-        """Advance all runs over the grid. Return a mask (N,) of those whose torques are finite; none if the function fails."""
+        """Advance all runs over the grid. Return a mask (N,) of those whose torques are finite; none if the function fails.
+
+        values   of the scenario, then those of `noise_values`
+        """
         scenario, model = self.first.scenario, self.first.model
         assert scenario.sampling is not None
         unbound = replace(scenario, sampling=replace(scenario.sampling, function=None))
         sampling = (unbound if scenario.controller is None else with_python_controller(unbound, model)).sampling
         assert sampling is not None and sampling.function is not None
-        valid = np.ones(len(values), dtype=bool)
-        steps = np.searchsorted(grid.clocks[:-1, 1], self.due)
-        for taken, (s, end) in zip(self.taken, pairwise([*steps.tolist(), grid.steps]), strict=True):
+        valid, waiting = np.ones(len(values), dtype=bool), dict[int, Array]()
+        values, noise_rows = (np.ascontiguousarray(x) for x in np.split(values, [-1 - 2 * model.nv], axis=1))
+        noise = _Noise(self.sampled, noise_rows)
+        steps = np.searchsorted(grid.clocks[:-1, 1], [action.time for action in self.actions])
+        for action, (s, end) in zip(self.actions, pairwise([*steps.tolist(), grid.steps]), strict=True):
             runs = np.asarray(states.ended < 0)
-            q, v = (np.where(runs[:, None], x, rest) for x, rest in ((states.q, model.neutral()), (states.v, 0.0)))
-            try:
-                torque = user_torques(model, sampling.function, float(taken), *measured_states(self.sampled, q, v))
-            except ComputationError:                             # computed individually, each run gives its error
-                return np.zeros(len(values), dtype=bool)
-            is_finite: Mask = np.asarray(np.isfinite(torque).all(axis=1))
-            valid &= is_finite | ~runs
-            torque = acting_torques(self.sampled, np.where(is_finite[:, None], torque, 0.0))
-            values[:, self.places] = torque[:, self.inputs]
+            for is_sample, k in action.parts:
+                if not is_sample:
+                    values[:, self.places] = waiting.pop(k)
+                    continue
+                q, v = (np.where(runs[:, None], x, rest) for x, rest in ((states.q, model.neutral()), (states.v, 0.0)))
+                errors = noise.errors(k) if noise.exists else None
+                try:
+                    measured = measured_states(self.sampled, q, v, errors)
+                    torque = user_torques(model, sampling.function, sampling.time(k), *measured)
+                except ComputationError:                         # computed individually, each run gives its error
+                    return np.zeros(len(values), dtype=bool)
+                is_finite: Mask = np.asarray(np.isfinite(torque).all(axis=1))
+                valid &= is_finite | ~runs
+                torque = acting_torques(self.sampled, np.where(is_finite[:, None], torque, 0.0))[:, self.inputs]
+                if sampling.delay and k:
+                    waiting[k] = torque
+                else:
+                    values[:, self.places] = torque
             part = Grid(grid.clocks[s:end + 1], grid.row[s:end + 1].copy())
             if end < grid.steps:
                 part.row[-1] = -1                                # the next call writes it, with its torques
@@ -97,3 +143,22 @@ class BlockController:
             engine.advance(states, part, out, values, threads=threads)
             states.ended[(states.ended >= 0) & runs] += s
         return valid
+
+
+def _actions(sampling: Sampling, times: Array) -> Iterator[_Action]:
+    """Yield what a controller does until the end of the times, which samples and torques share but for rounding."""
+    samples = [sampling.time(k) for k in range(math.ceil(times[-1] / sampling.interval) + 1)]
+    due = [(t, True, k) for k, t in enumerate(samples)]
+    if sampling.delay:                                           # the first torques act from the start
+        due += [(t + sampling.delay, False, k) for k, t in enumerate(samples) if k]
+    action = _Action(-1.0, [])
+    for t, is_sample, k in sorted(due):
+        if t - action.time > SAME_TIME_SPACINGS * math.ulp(t):
+            if action.time >= 0.0:
+                yield action
+            near = times[min(int(np.searchsorted(times, t - SAME_TIME_SPACINGS * math.ulp(t))), len(times) - 1)]
+            action = _Action(float(near) if abs(near - t) <= SAME_TIME_SPACINGS * math.ulp(t) else t, [])
+            if action.time >= times[-1]:
+                return
+        action.parts.append((is_sample, k))
+    yield action

@@ -13,7 +13,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.batch.sweep_binding import ScenarioBinding, Value, Values
-from liedyn.batch.vectorized_controller import BlockController, controller_signature, sampling_reason
+from liedyn.batch.vectorized_controller import BlockController, controller_signature, noise_values, sampling_reason
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynError
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, generated_step, make_grid
@@ -165,7 +165,10 @@ class AffineParameterMap:
 # vectorized runs --------------------------------------------------------------------------------------------------------
 
 class RunParameters(NamedTuple):
-    """Numbers of runs: states q (N, nq), v (N, nv), values of the scenario (N, k), constants of the robots (N, m)."""
+    """Numbers of runs: states q (N, nq), v (N, nv), values of the scenario (N, k), constants of the robots (N, m).
+
+    Of runs with a controller in Python, the last values are those of `noise_values`.
+    """
 
     q: Array
     v: Array
@@ -280,4 +283,4 @@ def signature(run: PreparedRun) -> tuple[Any, ...] | None:
 def parameter_row(run: PreparedRun) -> Array:
     """Return the concatenated numbers of a run: q, v, values of the scenario, constants of the robot."""
     problem = run.problem
-    return np.concatenate([problem.q, problem.v, problem.tables().scenario_values, problem.model.constants])
+    return np.concatenate([problem.q, problem.v, problem.tables().scenario_values, noise_values(run), problem.model.constants])

@@ -178,11 +178,13 @@ def user_torques(model: Model, function: Controller, t: float, q: Array, v: Arra
     return torque
 
 
-def measured_states(sampled: SampledLaws, q: Array, v: Array) -> tuple[Array, Array]:
-    """Return what encoders without noise measure of the states q (N, nq), v (N, nv)."""
+def measured_states(sampled: SampledLaws, q: Array, v: Array, errors: Array | None = None) -> tuple[Array, Array]:
+    """Return what encoders measure of the states q (N, nq), v (N, nv). errors (N, 2, nv): their noise."""
     schedule, nv = sampled.law.schedule, v.shape[1]
     is_measured = (schedule.level == TORQUE) & (schedule.q_of_v >= 0)                    # prescribed coordinates are not
     q_resolution, v_resolution = (np.where(is_measured, x[:nv], 0.0) for x in sampled.resolution[:2])
+    if errors is not None:
+        q, v = integrate(sampled.law.model, q, errors[:, 0]), v + errors[:, 1]
     coordinates, q = np.flatnonzero(q_resolution), q.copy()
     places = schedule.q_of_v[coordinates]
     q[:, places] = _quantize(q[:, places], q_resolution[coordinates])
