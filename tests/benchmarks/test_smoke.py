@@ -8,6 +8,7 @@ from benchmarks import (
     batches,
     chains,
     derivatives,
+    device_estimates,
     dynamics,
     events,
     higher_order,
@@ -187,3 +188,11 @@ def test_times_at_an_error_are_those_of_the_fastest_points():
     assert work_precision.time_at(1e-2, found, "ours") == (1.0, "a")               # the first point is slower and farther
     assert work_precision.time_at(1e-6, found, "ours") == (pytest.approx(10.0), "a")
     assert work_precision.time_at(1e-9, found, "ours")[0] == np.inf == work_precision.time_at(1e-2, found, "theirs")[0]
+
+
+def test_estimates_for_devices(capsys):
+    model = dynamics.ld.load("robots/double_pendulum.yaml")
+    device_estimates.estimate_function(model, "forward_dynamics", "float32")
+    device_estimates.estimate_step(model, "float64")
+    function, step = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert function[:3] == ["double_pendulum", "forward_dynamics", "float32"] and float(function[-1]) > float(step[-1]) > 1e9

@@ -5,8 +5,11 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from assembler import assembled
 from liedyn.codegen import specialize
 from liedyn.codegen.specialize import is_supported
+from liedyn.codegen.targets.device_kernels import ptx
+from liedyn.interop.traced_functions import trace_function
 from zoo import ROBOTS, model_of, state
 
 LINES = pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
@@ -54,6 +57,40 @@ def test_without_lines_it_says_so(monkeypatch):
 def test_what_it_cannot_say_is_refused(function, error, words):
     with pytest.raises(error, match=words):
         ld.plan(model_of("planar"), function)
+
+
+@pytest.mark.parametrize(("function", "options", "words"), [
+    ("forward_dynamics", {"target": "fpga"}, "target must be one of 'cpu', 'c', .* got 'fpga'"),
+    ("forward_dynamics", {"dtype": "int8"}, "dtype must be float64 or float32"),
+    ("regressor", {"dtype": "float32"}, "regressor has no dtype"),
+    ("forward_dynamics_directional", {"target": "c", "dq": np.zeros(9)}, "has no code for c"),
+    ("constrained_forward_dynamics", {"target": "ptx"}, "on this processor in double precision only")])
+def test_targets_without_code_are_errors(function, options, words):
+    with pytest.raises(ld.UsageError, match=words):
+        ld.plan(model_of("planar"), function, **options)
+
+
+@pytest.mark.parametrize("target", ["cpu", "c", "wasm", "opencl", "ptx"])
+def test_size_and_time_of_targets(target):
+    """They grow with the number of operations; single precision takes half of the memory, and at most the same time."""
+    model = model_of("planar")
+    double, single, more = (ld.plan(model, name, target=target, dtype=dtype) for name, dtype in (
+        ("forward_dynamics", "float64"), ("forward_dynamics", "float32"), ("forward_dynamics_derivatives", "float64")))
+    assert double.target == target and double.bytes == 2 * single.bytes == 8 * (model.nq + 3 * model.nv)
+    assert more.code_size > double.code_size > 5 * double.operations and more.time > double.time >= 0.9 * single.time > 0
+    assert (double.registers is not None) == (target in ("opencl", "ptx"))
+    if double.registers:
+        assert single.registers < double.registers <= more.registers <= 255
+
+
+@pytest.mark.parametrize("robot", ["double_pendulum", "panda"])
+def test_registers_are_those_of_the_assembler(robot, tmp_path):
+    """Within a third; it reorders operations."""
+    model = ld.load(f"robots/{robot}.yaml")
+    traced = trace_function(model, "inverse_dynamics", {}, libm=False, single=True)
+    text = ptx(traced.trace, "f", traced.inputs, {"tau": range(model.nv)}, "sm_90")
+    registers = assembled(text, "sm_90", tmp_path).registers
+    assert ld.plan(model, "inverse_dynamics", target="ptx", dtype="float32").registers == pytest.approx(registers, rel=0.34)
 
 
 @LINES

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from assembler import spilled_bytes
+from assembler import assembled
 from command_line import run
 from liedyn.interop.device_files import write_device_export
 from opencl import has_opencl
@@ -61,4 +61,4 @@ def test_ptx_is_assembled_for_the_chosen_gpu(tmp_path, monkeypatch):
         text = (tmp_path / (options[-1] if options else "double_pendulum_mass_matrix.ptx")).read_text()
         assert f".target {processor}" in text and "// Launch: blocks of 64 threads" in text
         assert "Number [j, k] of the result M of state i is at i + n (j + 2 k)." in text
-        assert spilled_bytes(text, processor, tmp_path) == 0
+        assert assembled(text, processor, tmp_path).spilled == 0

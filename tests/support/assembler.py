@@ -4,6 +4,7 @@ import shutil
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -15,10 +16,18 @@ def ptxas() -> str:
     return program or pytest.skip("needs ptxas, such as that of the package nvidia-cuda-nvcc")
 
 
-def spilled_bytes(text: str, processor: str, folder: Path) -> int:
-    """Assemble a kernel in PTX and return the bytes of registers that do not fit."""
+class Assembled(NamedTuple):
+    """registers: of a thread; spilled: bytes of those that do not fit."""
+
+    registers: int
+    spilled: int
+
+
+def assembled(text: str, processor: str, folder: Path) -> Assembled:
+    """Assemble a kernel in PTX."""
     (folder / "kernel.ptx").write_text(text)
     run = subprocess.run([ptxas(), "-v", "--gpu-name", processor, "kernel.ptx", "-o", "kernel.cubin"], cwd=folder, check=False,
                          capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    return int(re.search(r"(\d+) bytes spill stores", run.stderr)[1])
+    patterns = r"Used (\d+) registers", r"(\d+) bytes spill stores"
+    return Assembled(*(int(re.search(pattern, run.stderr)[1]) for pattern in patterns))

@@ -5,9 +5,11 @@ import builtins
 import inspect
 import math
 import types
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from itertools import accumulate
 from math import prod
 from typing import NamedTuple
 
@@ -329,6 +331,15 @@ class Trace:
         """Sum of the costs of the operations, see `operations.Operation`."""
         names = (self.ops.operations[k][0] for k in self.live_operations)
         return sum(OPERATIONS[name].cost for name in names if name != "input")
+
+    @property
+    def live_numbers(self) -> int:
+        """Maximum number of numbers that are needed later, over all operations in their order."""
+        last = {x: k for k in self.live_operations for x in self.ops.operand_indices(k)}
+        last |= {x: -1 for x, *_ in self.outputs if isinstance(x, int)}
+        ends = Counter(last.values())
+        counts = accumulate(1 - ends[k] for k in self.live_operations)
+        return max(counts, default=0)
 
     @property
     def input_arrays(self) -> list[Array]:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from assembler import spilled_bytes
+from assembler import assembled
 from liedyn.codegen.targets.device_kernels import ptx
 from liedyn.codegen.targets.target import UnsupportedOperationError
 from liedyn.codegen.trace import Array, Trace, make_trace
@@ -27,7 +27,7 @@ def test_assembly_of_forward_dynamics(robot, single, spills, tmp_path):
     assert len(re.findall(r"\.param \.\w+.* forward_param_\d+", text)) == 1 + 3 * 4 + 1
     assert len(re.findall(r"st\.global", text)) == model.nv
     assert ".local" not in text                            # arrays of a state are registers
-    assert spilled_bytes(text, HOPPER, tmp_path) <= spills
+    assert assembled(text, HOPPER, tmp_path).spilled <= spills
 
 
 def test_functions_of_the_c_library_are_named():
