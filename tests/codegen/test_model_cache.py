@@ -20,7 +20,8 @@ from liedyn.rollouts.engine import RolloutKey
 
 # two values of each field
 FIELDS = {
-    GeneratedFunctionKey: {"shapes": (None, ((2,),)), "content": (("entry",), ("another",)), "single": (False, True)},
+    GeneratedFunctionKey: {"shapes": (None, ((2,),)), "content": (("entry",), ("another",)), "single": (False, True),
+                           "blocks": (False, True)},
     StoredFunctionKey: {"name": ("a", "b")},
     StageEnginesKey: {"group": ((0, 1), (2,)), "content": ((True,), (False,))},
     GenericRankKey: {"prescribed": (None, b"\1")},

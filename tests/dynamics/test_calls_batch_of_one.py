@@ -1,10 +1,10 @@
-"""A batch of one state is computed as if it were no batch."""
+"""A batch of one state is computed as if it were no batch; and later calls with any number of states skip the preparation."""
 import numpy as np
 import pytest
 
 import liedyn as ld
 from liedyn.codegen import python_call
-from liedyn.codegen.specialize import is_supported
+from liedyn.codegen.specialize import GeneratedBatchFunction, is_supported
 from liedyn.dynamics.batching import calls
 from liedyn.model.description import Coordinate, Joint
 from liedyn.model.links import Link
@@ -122,3 +122,79 @@ def test_what_is_no_batch_of_one_is_computed_all_the_same(model):
     with pytest.raises(ld.ConfigurationError, match=r"q\[0\] \(one\) is not finite"):
         ld.inverse_dynamics(model, np.array([[np.nan, 0.0]]), V[None], A[None])
     assert ld.Variants([model]).inverse_dynamics(Q[None], V[None], A[None]).shape == (1, 2)
+
+
+# functions whose arguments are all arrays (N, n), and inputs only
+BATCH_CALLS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "forward_dynamics_derivatives", "energy",
+               "forward_dynamics, out")
+
+
+@LINES
+@pytest.mark.parametrize("name", BATCH_CALLS)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_later_call_of_a_batch_gives_its_arrays_to_the_generated_function(name, threads, monkeypatch):
+    """With another number of states, arrays that may not be written, and several threads. The first call has other states."""
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    monkeypatch.setattr(calls, "chunks", lambda count, bodies, unit=8: [0, count] if threads == 1 else [0, count // 2, count])
+    call, model, states = CALLS[name], ld.build(ARM), np.random.default_rng(0).standard_normal((4, 13, 2))
+    states.flags.writeable = False
+    expected = several(call(model, *states))
+    call(model, *states[:, :3] + 1.0)
+    monkeypatch.setattr(calls, "broadcast_states", lambda *args: pytest.fail("the arrays are prepared"))
+    for x, y in zip(several(call(model, *states)), expected, strict=True):
+        assert x.dtype == y.dtype and np.array_equal(x, y)
+
+
+@LINES
+def test_a_later_call_that_the_generated_function_cannot_take_is_prepared(monkeypatch):
+    """Other layouts, types and shapes, results over arguments, and errors: as in the first call."""
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    model, states = ld.build(ARM), np.random.default_rng(0).standard_normal((4, 13, 2))
+    q, v, _, tau = states
+    expected = ld.forward_dynamics(model, q, v, tau)
+    unaligned = np.frombuffer(b"x" + v.tobytes(), offset=1).reshape(v.shape)
+    for x in (np.asfortranarray(v), v.tolist(), v.repeat(2, 0)[::2], unaligned):
+        assert np.array_equal(ld.forward_dynamics(model, q, x, tau), expected)
+    single = q.astype(np.float32)
+    assert np.array_equal(ld.forward_dynamics(model, single, v, tau), ld.forward_dynamics(model, np.float64(single), v, tau))
+    assert np.array_equal(ld.forward_dynamics(model, q, v[0], tau)[0], expected[0])
+    assert ld.forward_dynamics(model, q[:, None], v, tau).shape == (13, 13, 2)
+    for shared in (tau.copy(), np.concatenate([tau, tau])[:13]):
+        assert np.array_equal(ld.forward_dynamics(model, q, v, shared, out=shared), expected) and np.array_equal(shared, expected)
+    generated = next(x for x in model.single_calls.values() if isinstance(x, GeneratedBatchFunction))
+    arrays, workspace = (q, v, np.empty((13, 2)), tau), calls.thread_workspace(generated.workspace_size)
+    codes = [generated.call(*arrays, workspace, *ends) for ends in ((0, 13), (0, 14), (-1, 13))]
+    assert codes == [0, python_call.INVALID_ARGUMENTS, python_call.INVALID_ARGUMENTS]
+    bad = v.copy()
+    bad[5, 1] = np.inf
+    for wrong, error, text in ((bad, ld.ConfigurationError, r"v\[1\] \(two\) of state 5 is not finite"),
+                               (v[:4], ld.ShapeError, "do not match"), (v[:, :1], ld.ShapeError, "v has the wrong shape")):
+        with pytest.raises(error, match=text):
+            ld.forward_dynamics(model, q, wrong, tau)
+    with pytest.raises(ld.ShapeError, match="out has the wrong shape"):
+        ld.forward_dynamics(model, q, v, tau, out=np.empty((12, 2)))
+    read_only = np.empty((13, 2))
+    read_only.flags.writeable = False
+    with pytest.raises(ld.ShapeError, match="out"):
+        ld.forward_dynamics(model, q, v, tau, out=read_only)
+
+
+@LINES
+def test_later_calls_in_single_precision(monkeypatch):
+    """One state and several; a state that single precision cannot compute is computed again."""
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    model, states = ld.build(ARM), np.random.default_rng(0).standard_normal((4, 13, 2)).astype(np.float32)
+    q, v, _, tau = states
+    expected = ld.forward_dynamics(model, q, v, tau, dtype="float32")
+    far = q.copy()
+    far[2] += 1e6                                         # beyond the range of sines in single precision
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calls, "broadcast_states", lambda *args: pytest.fail("the arrays are prepared"))
+        assert np.array_equal(ld.forward_dynamics(model, q, v, tau, dtype="float32"), expected)
+        one = ld.forward_dynamics(model, q[3], v[3], tau[3], dtype="float32")
+        assert one.shape == (2,) and np.array_equal(one, expected[3])
+        out = np.empty((13, 2), np.float32)
+        assert ld.forward_dynamics(model, q, v, tau, dtype="float32", out=out) is out and np.array_equal(out, expected)
+    found = ld.forward_dynamics(model, far, v, tau, dtype="float32")
+    np.testing.assert_allclose(found[2], ld.forward_dynamics(model, np.float64(far[2]), v[2], tau[2]), rtol=1e-6)
+    assert np.array_equal(np.delete(found, 2, 0), np.delete(expected, 2, 0))

@@ -20,8 +20,8 @@ _WRITABLE = _READABLE | 0x400                # … and writeable
 _FASTCALL = 0x80
 _NEW_ARRAY, _DOUBLE = 93, 12                 # PyArray_New in NumPy's table of functions, and the number of float64
 # Objects and functions of Python for machine code, in the order of `_context`.
-_CONTEXT_FIELDS = ("type", "descr", "new_int", "none", "new_array", "increment_references", "decrement_references",
-                   "new_tuple", "set_item")
+_CONTEXT_FIELDS = ("type", "descr", "single_descr", "new_int", "none", "new_array", "increment_references",
+                   "decrement_references", "new_tuple", "set_item", "as_integer", "release_lock", "take_lock")
 
 
 def wrapper_text(name: str, shapes: list[tuple[int, ...]], output_only: list[bool], has_results: list[bool]) -> list[str]:
@@ -34,10 +34,7 @@ def wrapper_text(name: str, shapes: list[tuple[int, ...]], output_only: list[boo
     """
     input_places, output_places = ([k for k, flag in enumerate(output_only) if flag is is_output] for is_output in (False, True))
     required_flags = [_WRITABLE if flag else _READABLE for flag in has_results]
-    out = ["define ptr @python(ptr %self, ptr %arguments, i64 %count) {", *_field("context", "%self", _DATA, "ptr")]
-    for k, word in enumerate(_CONTEXT_FIELDS):
-        out += _field(word, "%context", 8 * k, "ptr")
-    return [*out, f"%all = icmp eq i64 %count, {len(shapes)}", "br i1 %all, label %w_0, label %some",
+    return [*_head(), f"%all = icmp eq i64 %count, {len(shapes)}", "br i1 %all, label %w_0, label %some",
             *_argument_checks("w", range(len(shapes)), shapes, output_only, required_flags, "refuse"),
             "w_good:", *_call_text("code", name, "w", shapes), "br label %end",
             "refuse:", "br label %end",
@@ -52,15 +49,47 @@ def wrapper_text(name: str, shapes: list[tuple[int, ...]], output_only: list[boo
             "nothing:", "call void %increment_references(ptr %none)", "ret ptr %none", "failed:", "ret ptr null", "}"]
 
 
+def batch_wrapper_text(name: str, sizes: list[int], has_results: list[bool], single: bool) -> list[str]:
+    """Return ptr @python(self, arguments, count), which calls `name` for states of a batch, without the interpreter lock.
+
+    Its arguments are arrays (N, size) of float64, or of float32 if `single`, an array that is the workspace, and the first state
+    and the state after the last one, as Python ints. It returns the result of `name`, or INVALID_ARGUMENTS, as a Python int.
+    Arrays that are not `has_results` may be read-only. It does not check the workspace.
+    """
+    shapes, required_flags = [(size,) for size in sizes], [_WRITABLE if flag else _READABLE for flag in has_results]
+    arrays = ", ".join(f"ptr %w_data{k}" for k in range(len(sizes)))
+    ends = [line for k, end in enumerate(("first", "last"), len(sizes) + 1)
+            for line in (*_field(f"{end}_int", "%arguments", 8 * k, "ptr"), f"%{end} = call i64 %as_integer(ptr %{end}_int)")]
+    return [*_head(), f"%all = icmp eq i64 %count, {len(sizes) + 3}", "br i1 %all, label %w_0, label %refuse",
+            *_argument_checks("w", range(len(sizes)), shapes, [False] * len(sizes), required_flags, "refuse",
+                              "%single_descr" if single else "%descr", "%states"),
+            "w_good:", *ends, "%not_before = icmp sge i64 %first, 0", "%not_beyond = icmp sle i64 %last, %states",
+            "%within = and i1 %not_before, %not_beyond", "br i1 %within, label %compute, label %refuse", "compute:",
+            *_field("buffer", "%arguments", 8 * len(sizes), "ptr"), *_field("workspace", "%buffer", _DATA, "ptr"),
+            "%lock = call ptr %release_lock()",
+            f"%code = call i64 @{name}({arrays}, ptr %workspace, i64 %first, i64 %last)",
+            "call void %take_lock(ptr %lock)", "br label %end", "refuse:", "br label %end",
+            "end:", f"%result = phi i64 [%code, %compute], [{INVALID_ARGUMENTS}, %refuse]",
+            "%int = call ptr %new_int(i64 %result)", "ret ptr %int", "}"]
+
+
+def _head() -> list[str]:
+    out = ["define ptr @python(ptr %self, ptr %arguments, i64 %count) {", *_field("context", "%self", _DATA, "ptr")]
+    for k, word in enumerate(_CONTEXT_FIELDS):
+        out += _field(word, "%context", 8 * k, "ptr")
+    return out
+
+
 def _call_text(code: str, name: str, prefix: str, shapes) -> list[str]:
     return [f"%{code} = call i64 @{name}({', '.join(f'ptr %{prefix}_data{k}' for k in range(len(shapes)))})"]
 
 
 def _argument_checks(prefix: str, argument_places, shapes, output_only: list[bool], required_flags: list[int],
-                     refuse: str) -> list[str]:
+                     refuse: str, descr: str = "%descr", states: str = "") -> list[str]:
     """Return checks that arguments are contiguous arrays of these shapes; then it continues at `prefix`_good.
 
     %`prefix`_batch: whether an input has the leading axis of a batch of one; then all outputs must have it.
+    descr: type of their numbers; states: name of the length of the leading axis that all arrays have, if it may be any
     """
     out, batch, same = [], "false", "true"
     for place, k in enumerate(argument_places):
@@ -70,15 +99,17 @@ def _argument_checks(prefix: str, argument_places, shapes, output_only: list[boo
                 f"%{x}_typed = icmp eq ptr %{x}_type, %type", f"br i1 %{x}_typed, label %{x}_look, label %{refuse}", f"{x}_look:",
                 *_field(f"{x}_descr", f"%{x}_x", _DESCR, "ptr"), *_field(f"{x}_flags", f"%{x}_x", _FLAGS, "i32"),
                 *_field(f"{x}_rank", f"%{x}_x", _RANK, "i32"),
-                f"%{x}_right = icmp eq ptr %{x}_descr, %descr", f"%{x}_some = and i32 %{x}_flags, {required_flags[k]}",
+                f"%{x}_right = icmp eq ptr %{x}_descr, {descr}", f"%{x}_some = and i32 %{x}_flags, {required_flags[k]}",
                 f"%{x}_all = icmp eq i32 %{x}_some, {required_flags[k]}",
-                f"%{x}_more = sub i32 %{x}_rank, {rank}", f"%{x}_flat = icmp ule i32 %{x}_more, 1",
+                f"%{x}_more = sub i32 %{x}_rank, {rank}", f"%{x}_flat = icmp {'eq' if states else 'ule'} i32 %{x}_more, 1",
                 f"%{x}_a = and i1 %{x}_right, %{x}_all", f"%{x}_b = and i1 %{x}_a, %{x}_flat",
                 f"br i1 %{x}_b, label %{x}_size, label %{refuse}", f"{x}_size:", *_field(f"{x}_sizes", f"%{x}_x", _SHAPE, "ptr"),
                 *_field(f"{prefix}_data{k}", f"%{x}_x", _DATA, "ptr"),
                 f"%{x}_batch = icmp ne i32 %{x}_more, 0", f"%{x}_shape = getelementptr i64, ptr %{x}_sizes, i32 %{x}_more",
                 f"%{x}_where = select i1 %{x}_batch, ptr %{x}_sizes, ptr %context",            # a scalar has no shape
-                *_field(f"{x}_first", f"%{x}_where", 0, "i64"), f"%{x}_one = icmp eq i64 %{x}_first, 1",
+                *_field(f"{x}_first", f"%{x}_where", 0, "i64"),
+                *([f"{states} = add i64 %{x}_first, 0"] if states and not place else []),
+                f"%{x}_one = icmp eq i64 %{x}_first, {states or 1}",
                 f"%{x}_lead = select i1 %{x}_batch, i1 %{x}_one, i1 true"]
         good = f"%{x}_lead"
         for j, n in enumerate(shapes[k]):
@@ -139,8 +170,15 @@ class _MethodDef(ctypes.Structure):
 def make_callable(python: int, address: int, shapes: list[tuple[int, ...]], output_only: Sequence[bool],
                   has_results: Sequence[bool]):
     """Return `wrapper_text` as a callable. python, address: addresses of these functions; the caller keeps them alive."""
-    if not is_supported():
-        return _ctypes_callable(address, shapes, output_only, has_results)
+    return _new_callable(python) if is_supported() else _ctypes_callable(address, shapes, output_only, has_results)
+
+
+def make_batch_callable(python: int):
+    """Return `batch_wrapper_text` as a callable, or None if arrays are not as it expects."""
+    return _new_callable(python) if is_supported() else None
+
+
+def _new_callable(python: int):
     method = _MethodDef(b"generated", python, _FASTCALL, None)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, (ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.c_void_p)
@@ -155,9 +193,11 @@ _METHODS: list[_MethodDef] = []
 def _context() -> np.ndarray:
     """Return the addresses of `_CONTEXT_FIELDS`: type of arrays, dtype float64, None, and functions of Python and NumPy."""
     python = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
-              for name in ("PyLong_FromLong", "Py_IncRef", "Py_DecRef", "PyTuple_New", "PyTuple_SetItem")}
-    return np.array([id(np.ndarray), id(np.dtype(np.float64)), python["PyLong_FromLong"], id(None), _new_array(),
-                     python["Py_IncRef"], python["Py_DecRef"], python["PyTuple_New"], python["PyTuple_SetItem"]], dtype=np.int64)
+              for name in ("PyLong_FromLong", "Py_IncRef", "Py_DecRef", "PyTuple_New", "PyTuple_SetItem", "PyLong_AsLongLong",
+                           "PyEval_SaveThread", "PyEval_RestoreThread")}
+    return np.array([id(np.ndarray), id(np.dtype(np.float64)), id(np.dtype(np.float32)), python["PyLong_FromLong"], id(None),
+                     _new_array(), python["Py_IncRef"], python["Py_DecRef"], python["PyTuple_New"], python["PyTuple_SetItem"],
+                     python["PyLong_AsLongLong"], python["PyEval_SaveThread"], python["PyEval_RestoreThread"]], dtype=np.int64)
 
 
 def _new_array() -> int:

@@ -14,7 +14,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from liedyn.codegen.python_call import make_callable
+from liedyn.codegen.python_call import make_batch_callable, make_callable
 from liedyn.codegen.targets.llvm_ir import (
     MAX_SEGMENT_OPERATIONS,
     OK,
@@ -118,7 +118,11 @@ def data_address(x: np.ndarray) -> int:
 
 
 class GeneratedBatchFunction:
-    """A function of one robot, compiled for batches."""
+    """A function of one robot, compiled for batches.
+
+    call(arrays …, workspace, first, last) computes states first … last - 1 and returns OK, OUT_OF_BOUNDS or
+    `python_call.INVALID_ARGUMENTS`. It checks arrays, other than `run`. It is None for programs.
+    """
 
     def __init__(self, built: ObjectCode):
         self.workspace_size, self._engine = built.workspace_size, load_engine(built.code)
@@ -126,6 +130,7 @@ class GeneratedBatchFunction:
         self._call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * (len(built.output_only) + 1), ctypes.c_int64,
                                       ctypes.c_int64)(
             self.address)
+        self.call: Any = make_batch_callable(self._engine.get_function_address("python")) if any(built.has_results) else None
 
     def run(self, arrays, workspace: np.ndarray, first: int, last: int) -> bool:
         """Compute states first … last - 1 and return whether the results are valid. arrays: (N, n), C-contiguous, or blocks."""

@@ -309,7 +309,7 @@ _STATE_BLOCKS = 4                # blocks of states that a segment runs over bef
 
 
 def batch_text(trace: Trace, simd_width: int) -> str:
-    """Return LLVM text of a function for batches.
+    """Return LLVM text of a function for batches, and of @python for Python, see `python_call`.
 
     i64 @batch(arrays …, workspace, first, last): states first … last - 1 of arrays (N, count), `simd_width` at a time. Returns
     OK, or OUT_OF_BOUNDS if a state is out of bounds or a number is not finite; then all results are meaningless. workspace:
@@ -329,7 +329,8 @@ def batch_text(trace: Trace, simd_width: int) -> str:
     for array in trace.arrays:
         if array.results:
             text += write_row(array.name, [slots[x.k] if isinstance(x, Tracer) else x for x in array.new_values], vector)
-    return "\n".join([*text, *_batch_function(trace, blocks, parts, vector)])
+    wrapper = python_call.batch_wrapper_text("batch", [array.size for array in trace.arrays], has_results(trace), vector.single)
+    return "\n".join([*text, *_batch_function(trace, blocks, parts, vector), *wrapper])
 
 
 def one_text(trace: Trace, shapes: list[tuple[int, ...]]) -> str:

@@ -21,6 +21,7 @@ from liedyn.codegen.specialize import (
 from liedyn.codegen.trace import Specialization
 from liedyn.dynamics.batching.arrays import (
     NONE,
+    acquire_buffer,
     allocate_out,
     allocate_outs,
     broadcast_states,
@@ -99,8 +100,11 @@ def evaluate(model: Model, key: Hashable, entry: EntryPoint,  # noqa: PLR0913 - 
     trailing_arguments.
     """
     if inputs.get("f_ext") is inputs.get("constraint_motion") is None and model.nv:         # without coordinates it has no inputs
-        generated_result = call_generated(model, key, out if out is None or len(shapes) > 1 else (out,),
-                                          *[x for x in inputs.values() if x is not None and x is not NONE])
+        states = [x for x in inputs.values() if x is not None and x is not NONE]
+        outs = out if out is None or len(shapes) > 1 else (out,)
+        generated_result = call_generated(model, key, outs, *states)
+        if generated_result is None and (results := call_generated_batch(model, key, states, (), shapes, outs)) is not None:
+            generated_result = results[0] if len(shapes) == 1 else tuple(results)
         if generated_result is not None:
             result: Array | tuple[Array, ...] = generated_result if out is None else out
             return result
@@ -131,8 +135,13 @@ def evaluate_hybrid(model: Model, key: Hashable, entry: EntryPoint,  # noqa: PLR
     They are the third and the fourth of its states; the fifth are wrenches. If no coordinate is prescribed, the third is NONE and
     `out` is the array for it. The other arguments are those of `evaluate`.
     """
-    lead, arrays = broadcast_states(model, inputs)
     _, _, name, _, wrenches = inputs
+    if inputs[name] is NONE and inputs[wrenches] is None:
+        q, v, _, tau, _ = inputs.values()
+        results = call_generated_batch(model, key, (q, v), (tau,), (shape,), None if out is None else (out,))
+        if results is not None:
+            return results[0], tau
+    lead, arrays = broadcast_states(model, inputs)
     q, v, a, tau, F = arrays.values()
     count, tau = prod(lead), tau.reshape(*lead, *shape)
     if inputs[name] is NONE:                               # tau is an input only
@@ -173,6 +182,51 @@ def call_generated(model: Model, key: Hashable, out: Any, *arguments: Any) -> An
         return None
 
 
+def call_generated_batch(model: Model, key: Hashable, first: Sequence[Any], last: Sequence[Any],
+                         shapes: Sequence[Shape], out: Sequence[Any] | None) -> list[Array] | None:
+    """Return the results of a batch from the generated function that an earlier call stored for `key`, or None.
+
+    first, last: arguments before the results, which have these shapes for one state, and after them. The generated function
+    checks that they are arrays (N, n); in single precision, they may be those of one state. out: as many arrays as there are
+    results, or None.
+    """
+    single, inputs = single_failures() is not None, (*first, *last)
+    generated: GeneratedBatchFunction | None = model.single_calls.get((key, single))
+    if generated is None or is_intercepted() or not is_enabled():
+        return None
+    if not inputs or any(type(x) is not np.ndarray for x in inputs):
+        return None
+    if single and out is None and all(x.ndim == 1 for x in inputs):                                           # one state
+        results = call_generated_batch(model, key, [x[None] for x in first], [x[None] for x in last], shapes, None)
+        return None if results is None else [x[0] for x in results]
+    count = len(inputs[0]) if all(x.ndim == 2 for x in inputs) else 0
+    if count < (1 if single else 2):                                    # double precision has a function for one state
+        return None
+    if out is None:
+        results = [acquire_buffer((count, *shape)) for shape in shapes]
+    elif _are_separate(out, [(count, *shape) for shape in shapes], inputs):
+        results = list(out)
+    else:
+        return None
+    rows = [y if y.ndim == 2 else y.reshape(count, prod(shape)) for y, shape in zip(results, shapes, strict=True)]
+    status = [np.empty((count, 1), np.float32)] if single else []
+    arrays, edges, call = (*first, *rows, *last, *status), chunks(count, model.n_bodies), generated.call
+
+    def part(begin: int, end: int) -> Any:
+        return call(*arrays, thread_workspace(generated.workspace_size), begin, end)
+
+    failed = part(0, count) if len(edges) == 2 else any(run_on_threads(part, edges))
+    return None if failed or not all(y.all() for y in status) else results
+
+
+def _are_separate(out: Sequence[Any], shapes: Sequence[Shape], inputs: Sequence[Array]) -> bool:
+    """Return whether `out` are arrays of these shapes that share no memory with others, nor with inputs."""
+    return type(out) in (tuple, list) and len(out) == len(shapes) and all(
+        type(x) is np.ndarray and x.shape == shape and x.flags.c_contiguous
+        and not any(np.may_share_memory(x, y) for y in (*inputs, *out[:k]))
+        for k, (x, shape) in enumerate(zip(out, shapes, strict=True)))
+
+
 def run(entry: EntryPoint, model: Model, size: int, static_arguments: Arguments, arrays: Arguments, count: int | None,
         key: Hashable = None, in_place: Sequence[Array] = ()) -> int:
     """Call an entry point over `count` states, by generated code or by generic kernels, on all cores. Return a code.
@@ -190,7 +244,7 @@ def run(entry: EntryPoint, model: Model, size: int, static_arguments: Arguments,
     failures = single_failures()
     if failures is not None:
         failed = _run_single(model, specialization_of(entry, size, static_arguments, rows), nonempty_arrays(rows),
-                             1 if count is None else count)
+                             1 if count is None else count, key)
         if failed.any():
             failures.append(failed)
         return batch_blocks.OK
@@ -200,11 +254,12 @@ def run(entry: EntryPoint, model: Model, size: int, static_arguments: Arguments,
     return run_generic(entry, model, size, static_arguments, rows, 1 if count is None else count)
 
 
-def _run_single(model: Model, specialization: Specialization, rows: list[Array], count: int) -> Mask:
+def _run_single(model: Model, specialization: Specialization, rows: list[Array], count: int, key: Hashable) -> Mask:
     """Compute a batch by generated code of single precision. Return which states it could not compute."""
     status: Array = np.zeros((count, 1), number_type())
     generated = generated_batch_function(model, specialization, single=True) if count and is_enabled() else None
     if generated is not None and have_state_rows(rows, count):
+        _store_batch_call(model, key, generated, single=True)
         run_generated_batch(generated, model, [*rows, status], count)
     failed: Mask = status[:, 0] == 0.0
     return failed
@@ -251,7 +306,10 @@ def _run_generated(model: Model, specialization: Specialization, arrays: Sequenc
         return False
     if count is not None and count > 1:
         batch = generated_batch_function(model, specialization)
-        return batch is not None and run_generated_batch(batch, model, arrays, count)
+        if batch is None:
+            return False
+        _store_batch_call(model, key, batch, single=False)
+        return run_generated_batch(batch, model, arrays, count)
     generated = generated_function(model, specialization, [x.shape for x in arrays])
     if generated is None:
         return False
@@ -263,6 +321,12 @@ def _run_generated(model: Model, specialization: Specialization, arrays: Sequenc
     for x, y in zip(in_place, inputs, strict=True):
         x[...] = y
     return False
+
+
+def _store_batch_call(model: Model, key: Hashable, generated: GeneratedBatchFunction, single: bool) -> None:
+    """Store a generated function for `call_generated_batch`."""
+    if key is not None and generated.call is not None:
+        model.single_calls[key, single] = generated
 
 
 def have_state_rows(rows: Sequence[Array], count: int) -> bool:

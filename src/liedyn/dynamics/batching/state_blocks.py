@@ -112,6 +112,8 @@ BlockMatrices: TypeAlias = tuple[StateBlocks, StateBlocks, StateBlocks]  # first
 
 def is_single(dtype: Precision, name: str) -> bool:
     """Return whether the argument `dtype` of a function is float32. Raises ArgumentError if it is not float64 either."""
+    if dtype == "float32":                                      # 1 us less than below
+        return True
     try:
         number_type = np.dtype(dtype)
     except TypeError:
