@@ -47,6 +47,8 @@ _TABLE: dict[str, tuple[str, str]] = {
         "link inertia."),
     "limits-missing": (WARN, "A revolute or prismatic joint has no position limits. Give it limits, or make it continuous."),
     "limits-zero-range": (WARN, "The lower and upper limit of a joint are equal. Correct the limits, or make the joint fixed."),
+    "limits-raised": (
+        WARN, "Limits of a planned motion exceed those of the robot file. Correct the file, or reduce the limits."),
     "limits-negative": (WARN, "A velocity or effort limit is negative. Give a positive limit."),
     "limits-units": (WARN, "A limit of a revolute joint spans several turns and seems to be in degrees. Write it in radians."),
     "lengths-units": (WARN, "A joint is more than 100 m from its parent: lengths seem to be in mm. Write them in metres."),

@@ -25,12 +25,33 @@ def shape_points(kind, sizes, rng):
     return p[(across < radius) & (beyond == 0.0) if kind == "cylinder" else np.hypot(across, beyond) < radius]
 
 
-@pytest.mark.parametrize(("kind", "sizes"), SHAPES)
-def test_spheres_contain_the_shape_and_are_not_much_larger(kind, sizes):
-    spheres, T = covering_spheres(ld.Shape(kind, sizes, AT)), pose(AT)
-    p = shape_points(kind, sizes, np.random.default_rng(1)) @ T[:3, :3].T + T[:3, 3]
-    assert (np.linalg.norm(p[:, None] - spheres[:, :3], axis=2) <= spheres[:, 3]).any(axis=1).all()
-    assert spheres[:, 3].max() <= (0.9 * min(sizes) if kind == "box" else 1.12 * sizes[0]) and len(spheres) <= 12
+def beyond(kind, sizes, p):
+    """Return the distances of points from a shape in its own frame; zero inside."""
+    if kind == "box":
+        return np.linalg.norm(np.maximum(np.abs(p) - 0.5 * np.array(sizes), 0.0), axis=-1)
+    radius, length = (*sizes, 0.0)[:2]
+    across, along = np.hypot(p[..., 0], p[..., 1]), np.maximum(np.abs(p[..., 2]) - 0.5 * length, 0.0)
+    return np.hypot(np.maximum(across - radius, 0.0), along) if kind == "cylinder" else np.maximum(
+        np.hypot(across, along) - radius, 0.0)
+
+
+@pytest.mark.parametrize(("kind", "sizes", "bound"), [(*shape, bound) for shape, bound in zip(
+    SHAPES, (1e-12, 0.0098, 0.0567, 0.0934, 0.041, 0.074), strict=True)] + [
+    ("cylinder", (0.1, 0.1 * length), 0.1 * bound) for length, bound in (
+        (0.02, 0.58), (0.5, 0.38), (1.0, 0.342), (1.01, 0.38), (1.5, 0.32), (1.51, 0.567), (2.9, 0.567), (20.0, 0.567))])
+def test_spheres_contain_the_shape_and_are_not_much_larger(kind, sizes, bound):
+    """The distance of their surface from the shape, with a bound [m]. Of cylinders, points of an edge and an end, too."""
+    spheres, T, rng = covering_spheres(ld.Shape(kind, sizes, AT)), pose(AT), np.random.default_rng(1)
+    centers, p = (spheres[:, :3] - T[:3, 3]) @ T[:3, :3], shape_points(kind, sizes, rng)
+    if kind == "cylinder":
+        at = sizes[0] * np.sqrt(np.r_[np.ones(2000), rng.uniform(0.0, 1.0, 2000)])[:, None]
+        angle = rng.uniform(0.0, 6.3, (4000, 1))
+        edge = np.hstack([at * np.cos(angle), at * np.sin(angle), np.full_like(at, 0.5 * sizes[1])]) * (1.0 - 1e-9)
+        p = np.concatenate([p, edge, edge * [1.0, 1.0, -1.0]])
+    assert (np.linalg.norm(p[:, None] - centers, axis=2) <= spheres[:, 3]).any(axis=1).all()
+    u = rng.standard_normal((2000, 3))
+    surface = centers[:, None] + spheres[:, 3, None, None] * u / np.linalg.norm(u, axis=1)[:, None]
+    assert 0.85 * bound < beyond(kind, sizes, surface).max(initial=0.99e-12) <= bound and len(spheres) <= 21
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +108,14 @@ def test_links_without_shapes_are_named():
     every, warnings = clearance(ld.build(bare), None, {"z": (-2.0, np.inf)}, postures(robot, 5))
     assert [warning.code for warning in warnings] == ["no-shape"] and every.excluded == ("upper",)
     assert [gap.link for gap in every.gaps] == ["lower"]
+
+
+@pytest.mark.parametrize(("limit", "excluded"), [(0.03, ()), (0.05, ("link_5 and link_7",))])
+def test_flat_ends_do_not_exclude_links(limit, excluded):
+    """Spheres of a flat link exceeded its ends so much that it was never far enough from another link."""
+    iiwa = ld.load("robots/iiwa.yaml")
+    every, _ = clearance(iiwa, limit, None, np.random.default_rng(0).uniform(iiwa.lower, iiwa.upper, (200, iiwa.nv)))
+    assert every.excluded == excluded
 
 
 @pytest.mark.parametrize(("options", "text"), [

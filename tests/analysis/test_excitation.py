@@ -1,6 +1,8 @@
 """Motions for identification: gradients, limits, predicted deviations, symmetries, and errors for what cannot be planned."""
 import dataclasses
 import pickle
+import re
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -366,6 +368,28 @@ def test_errors_name_the_option(arm, options, text):
     with pytest.raises(ld.LiedynError) as error:
         ld.excite(arm, **OPTIONS | options)
     assert text in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("options", "text"), [
+    ({}, None),
+    ({"position": {"elbow": (-1.0, 2.0)}}, None),
+    ({"velocity": 9.0}, r"the velocity limits exceed .*: shoulder 9 rad/s \(robot file: 4\), elbow 9 rad/s \(robot file: 5\)"),
+    ({"acceleration": {"elbow": 60.0}}, r"the acceleration limits exceed .*: elbow 60 rad/s\^2 \(robot file: 50\)"),
+    ({"torque": {"shoulder": 50.0}}, r"the torque limits exceed .*: shoulder 50 N m \(robot file: 40\)"),
+    ({"position": {"elbow": (-3.0, 1.0)}}, r"the lower position limits exceed .*: elbow -3 rad \(robot file: -2\)"),
+    ({"position": {"elbow": (-1.0, 3.0)}}, r"the upper position limits exceed .*: elbow 3 rad \(robot file: 2\)")])
+def test_limits_above_those_of_the_robot_file_are_told(arm, options, text):
+    """The default is that of the robot file, where infinite limits are not exceeded."""
+    elbow = ld.Joint("elbow", "revolute", "upper", "lower", [0, 0, -1], axis=[0, 1, 0], limits=(-2.0, 2.0))
+    shoulder, _, *others = arm.description.joints
+    robot = ld.build(dataclasses.replace(arm.description, joints=(shoulder, elbow, *others))).with_changes(
+        velocity_limit={"shoulder": 4.0, "elbow": 5.0}, effort_limit={"shoulder": 40.0}, acceleration_limit={"elbow": 50.0})
+    arguments = {"position": None, "velocity": None, "acceleration": None, "torque": None} | options
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        excitation._limits(robot, **arguments)
+    messages = [str(one.message) for one in caught]
+    assert not messages if text is None else len(messages) == 1 and re.search(text, messages[0]), messages
 
 
 def test_a_large_condition_number_is_finite(arm):

@@ -26,7 +26,7 @@ def test_it_writes_the_motion_of_plan_move(tmp_path):
 @pytest.mark.parametrize(("arguments", "text"), [
     (("move", "robots/iiwa.yaml", "--from", "joint_6=2.9", "--to", "joint_6=0", "-o", "motion.csv"), "joint_6 starts at 2.9 rad"),
     (("convert", "robots/iiwa.yaml", "--fix", "joint_6=2.9", "-o", "fixed.yaml"), "joint_6 is fixed at 2.9 rad"),
-    (("excite", "robots/iiwa.yaml", "--self-distance", "0.03", "--starts", "1", "--harmonics", "2", "--duration", "2", "-o",
+    (("excite", "robots/iiwa.yaml", "--self-distance", "0.05", "--starts", "1", "--harmonics", "2", "--duration", "2", "-o",
       "excite.csv"), "link_5 and link_7 is not limited, and they may touch")])
 def test_warnings_of_functions_are_printed(arguments, text, tmp_path):
     *first, name = arguments

@@ -32,6 +32,7 @@ from liedyn.analysis.moves import (
     configuration_of_texts,
     limit_of_texts,
     limits_by_name,
+    raised_limits,
 )
 from liedyn.analysis.recorded_motion import trajectory_of
 from liedyn.arrays import Array, ArrayLike, Mask
@@ -399,6 +400,8 @@ def _limits(model: Model, position: Mapping[str, Sequence[float]] | None, veloci
     """Return the limits. Raise UsageError for a coordinate without any, whose information is not bounded."""
     unlimited = model.lower >= model.upper
     lower, upper = np.where(unlimited, -np.inf, model.lower), np.where(unlimited, np.inf, model.upper)
+    files = {"lower position": lower, "upper position": upper, **{name: motion_limits(model, default) for name, default in (
+        ("velocity", "velocity"), ("acceleration", "acceleration"), ("torque", "effort"))}}
     for name, span in (position or {}).items():
         try:
             low, high = map(float, span)
@@ -413,9 +416,10 @@ def _limits(model: Model, position: Mapping[str, Sequence[float]] | None, veloci
         names = [name for name, x in zip(model.v_names, one_sided, strict=True) if x]
         raise UsageError(f"the position of {list_names(names, 6)} is limited on one side only; give `position`, a lower and an "
                          "upper limit")
-    rates = [limits_by_name(model, name, limit, motion_limits(model, default)) for name, limit, default in (
-        ("velocity", velocity, "velocity"), ("acceleration", acceleration, "acceleration"), ("torque", torque, "effort"))]
+    rates = [limits_by_name(model, name, limit, files[name]) for name, limit in (
+        ("velocity", velocity), ("acceleration", acceleration), ("torque", torque))]
     limits = ExcitationLimits(lower, upper, *rates)
+    warn(raised_limits(model, {kind: (x, of_file) for (kind, of_file), x in zip(files.items(), limits, strict=True)}))
     bounded = np.isfinite(upper - lower) | np.isfinite(rates).any(axis=0)
     if not bounded.all():
         names = [name for name, x in zip(model.v_names, bounded, strict=True) if not x]

@@ -1,7 +1,7 @@
 """Point-to-point motions of a robot under limits of velocity, acceleration and jerk."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -192,6 +192,8 @@ def plan_move(model: Model, target: ArrayLike | Mapping[str, Any], q0: ArrayLike
     warn(start_warnings(model, first))
     limits = MotionLimits(*(limits_by_name(model, name, limit, motion_limits(model, name)) for name, limit in (
         ("velocity", velocity), ("acceleration", acceleration), ("jerk", jerk))))
+    warn(raised_limits(model, {name: (limit, motion_limits(model, name)) for name, limit in zip(
+        MotionLimits._fields, limits, strict=True)}))
     rates = [_rate(model, x, name) for name, x in (("v0", v0), ("a0", a0))]
     plan = _Plan(model, first, last, rates[0], rates[1], limits, straight)
     return plan.move(duration)
@@ -424,6 +426,22 @@ def limits_by_name(model: Model, name: str, limit: Limit, default: Array) -> Arr
     for coordinate, number in values_by_name(patterns | of_joints | exact, model.v_names, "coordinate").items():
         out[model.v_names.index(coordinate)] = number
     return out
+
+
+_PER_TIME = {"lower position": "", "upper position": "", "velocity": "/s", "acceleration": "/s^2", "jerk": "/s^3"}
+
+
+def raised_limits(model: Model, limits: Mapping[str, tuple[Array, Array]]) -> Iterator[LiedynWarning]:
+    """Yield a warning for each kind of limits {kind: (limits (nv,), those of the robot file)} that allow more than the file's."""
+    for kind, (values, of_file) in limits.items():
+        units = [f"{unit}{_PER_TIME[kind]}" for unit in model.v_units] if kind in _PER_TIME else model.tau_units
+        sign = -1.0 if kind.startswith("lower") else 1.0
+        above = [f"{name} {x:g} {unit} (robot file: {y:g})" for name, x, y, unit in
+                 zip(model.v_names, values.tolist(), of_file.tolist(), units, strict=True)
+                 if sign * x > sign * y + LIMIT_TOLERANCE * abs(y)]
+        if above:
+            yield LiedynWarning("limits-raised", f"the {kind} limits exceed those of the robot file, so that the robot may not "
+                                f"be able to follow: {list_names(above, 6)}")
 
 
 def _limit(value: Any, kind: str, name: str) -> float:
