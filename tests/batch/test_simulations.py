@@ -72,6 +72,7 @@ wrong.vectorized = True
     ("sampling: {rate: 7, delay: 0.01, hold: first}\n", "a sampled controller with a first-order hold"),
     ("sampling: {rate: 7, delay: 0.2, noise: {q: 0.01, v: 0.03}}\nseed: 5\n", ""),
     ("sampling: {period: 0.1, delay: 0.1}\n", ""),
+    ("joints: {x: {torque: {pd: {kp: 8, kd: 1, target: 0.1*sin(t)}}}}\n", ""),
     ("controller: servo.py:wrong\n", "")])
 def test_controllers_that_take_arrays_are_called_for_all_runs(tmp_path, changes, reason):
     """Samples that are no multiples of the step end steps; a run whose torques are not finite is computed again, alone."""
@@ -96,6 +97,44 @@ def test_controllers_that_take_arrays_are_called_for_all_runs(tmp_path, changes,
     np.testing.assert_allclose(together.outputs, apart.outputs, rtol=1e-12, atol=1e-14)
     for title, column in apart.trajectories.items():
         np.testing.assert_allclose(together.trajectories[title], column, rtol=1e-12, atol=1e-13, err_msg=title)
+
+
+SAMPLED = f"""\
+robot: {Path(__file__).parents[2] / "robots/double_pendulum.yaml"}
+duration: 0.4
+output_step: 0.1
+initial: {{q: {{shoulder: 0.3}}}}
+integrator: {{method: rk4, step: 0.01}}
+"""
+LAWS = {
+    "pid": ("""\
+sampling: {period: 0.02, delay: 0.015, noise: {q: 0.01}, quantization: {q: 0.001, tau: 0.01}}
+saturate: {shoulder: 2.5}
+joints:
+  shoulder: {torque: {pid: {kp: 30, ki: 200, kd: 2, target: 0.5*sin(3*t)}}}
+  elbow: {torque: {pd: {kp: 20, kd: 0.5, target: q(shoulder)}}}
+""", "{key: joints.shoulder.torque.pid.kp, list: [30, 20]}"),
+    "computed torque": ("""\
+sampling: {rate: 90}
+control: {law: computed_torque, bandwidth: 12, motion: {"*": 0.4}}
+""", "{key: initial.v.elbow, list: [0.5, 1]}"),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_laws_of_sampled_controllers_are_vectorized(tmp_path, name):
+    """Also with robots, noise, gains and states of each run; no run is computed again, alone."""
+    text, gain = LAWS[name]
+    sweep = ("parameters:\n  - {key: robot.mass.lower, list: [1, 2]}\n  - {key: seed, list: [3, 4]}\n"
+             f"  - {gain}\noutputs: {{last: final(q.elbow), most: max(abs(tau.shoulder))}}\n")
+    evaluator = batch(tmp_path, sweep, scenario=SAMPLED + text).evaluator
+    assert evaluator.sequential_reason == "" and evaluator.is_vectorized
+    together = evaluator.compute_chunk(0, 8)
+    assert not evaluator.vectorized_sweep.rows(together.values)[1].any() and together.status == ["complete"] * 8
+    evaluator.__dict__["vectorized_sweep"] = None
+    apart = evaluator.compute_chunk(0, 8)
+    np.testing.assert_allclose(together.outputs, apart.outputs, rtol=1e-11, atol=1e-13)
+    assert len({x.round(9) for x in together.outputs[:, 0]}) == (8 if name == "pid" else 4)
 
 
 GRIPPER = """\

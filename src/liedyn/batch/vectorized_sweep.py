@@ -13,7 +13,9 @@ import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.batch.sweep_binding import ScenarioBinding, Value, Values
-from liedyn.batch.vectorized_controller import BlockController, controller_signature, noise_values, sampling_reason
+from liedyn.batch.vectorized_controller import BlockController, controller_signature, controller_values, has_laws, sampling_reason
+from liedyn.codegen.sampled_laws import load_or_build_laws
+from liedyn.codegen.specialize import GeneratedBatchFunction
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynError
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, generated_step, make_grid
@@ -167,7 +169,7 @@ class AffineParameterMap:
 class RunParameters(NamedTuple):
     """Numbers of runs: states q (N, nq), v (N, nv), values of the scenario (N, k), constants of the robots (N, m).
 
-    Of runs with a controller in Python, the last values are those of `noise_values`.
+    Of runs with a sampled controller, the last values are those of `controller_values`.
     """
 
     q: Array
@@ -192,14 +194,15 @@ class VectorizedSweep:
     engine           integrator of the batch
     varying_indices  indices of the constants of the robots that differ
     is_affine        whether the numbers of runs are computed without binding each run
-    controller       of runs with a controller in Python that takes arrays; else None
+    controller       of runs with a sampled controller; else None
     """
 
-    def __init__(self, first: PreparedRun, parameter_map: AffineParameterMap, engine: BatchIntegrator):
+    def __init__(self, first: PreparedRun, parameter_map: AffineParameterMap, engine: BatchIntegrator,
+                 laws: GeneratedBatchFunction | None):
         self.first, self._parameter_map, self.engine = first, parameter_map, engine
         self.is_affine, self.varying_indices = parameter_map.is_affine, parameter_map.varying_indices
         self.times = output_times(first.scenario)
-        self.controller = None if first.problem.sampled is None else BlockController(first, self.times)
+        self.controller = None if first.problem.sampled is None else BlockController(first, self.times, laws)
         self.grid: Grid = make_grid(first.problem.schedule if self.controller is None else self.controller.schedule, self.times,
                                     first.scenario.integrator.step)
 
@@ -229,8 +232,8 @@ class VectorizedSweep:
 def vectorize_sweep(binding: ScenarioBinding) -> VectorizedSweep | None:
     """Return the vectorized runs of a sweep; None if they are not supported.
 
-    Not supported are integrators other than rk4, events, sampled controllers except for functions in Python that take arrays,
-    loops, switches of the state, and robots and control laws without generated code.
+    Not supported are integrators other than rk4, events, observers, functions in Python that do not take arrays, loops, switches
+    of the state, and robots and control laws without generated code.
     """
     samples = binding.samples
     try:
@@ -252,8 +255,15 @@ def vectorize_sweep(binding: ScenarioBinding) -> VectorizedSweep | None:
     parameter_map = AffineParameterMap(bind, samples, binding.checked_values, parameter_row(first), len(first.model.constants),
                                        n_min_pivots)
     problem = replace(problem, sampled=None)
-    step = generated_step(problem, "rk4", tuple(map(int, parameter_map.varying_indices)))
-    return None if step is None else VectorizedSweep(first, parameter_map, BatchIntegrator(problem, step, np.zeros((1, 0))))
+    varying = tuple(map(int, parameter_map.varying_indices))
+    step = generated_step(problem, "rk4", varying)
+    laws = None
+    if has_laws(first):
+        assert first.scenario.sampling is not None
+        laws = load_or_build_laws(first.problem.sampled, first.scenario.sampling.interval, varying)
+    if step is None or (laws is None and has_laws(first)):
+        return None
+    return VectorizedSweep(first, parameter_map, BatchIntegrator(problem, step, np.zeros((1, 0))), laws)
 
 
 def sequential_reason(run: PreparedRun) -> str:
@@ -283,4 +293,5 @@ def signature(run: PreparedRun) -> tuple[Any, ...] | None:
 def parameter_row(run: PreparedRun) -> Array:
     """Return the concatenated numbers of a run: q, v, values of the scenario, constants of the robot."""
     problem = run.problem
-    return np.concatenate([problem.q, problem.v, problem.tables().scenario_values, noise_values(run), problem.model.constants])
+    return np.concatenate([problem.q, problem.v, problem.tables().scenario_values, controller_values(run),
+                           problem.model.constants])

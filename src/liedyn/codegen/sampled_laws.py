@@ -4,18 +4,22 @@ The same as `simulation.control.sampled_control.SampledController` without delay
 """
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from liedyn.codegen.rhs import RhsTracing
 from liedyn.codegen.scenario_inputs import ScenarioTables
-from liedyn.codegen.trace import Array, Trace, angle_bounds, new_values, traced_module
+from liedyn.codegen.specialize import GeneratedBatchFunction, cache_folder, is_enabled, load_or_build_batch_function, simd_width
+from liedyn.codegen.trace import VARYING, Array, Trace, angle_bounds, new_values, traced_module
 from liedyn.codegen.tracer import absolute, object_array, where_less, zeros
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
 from liedyn.kernels.simulation.signals import TORQUE
 
 
 def trace_sample(tables: ScenarioTables, controlled: np.ndarray, limit: np.ndarray, resolution: tuple[np.ndarray, ...],
-                 interval: float) -> Trace:
+                 interval: float, varying: tuple[int, ...] = ()) -> Trace:
     """Trace a sample.
 
     It reads now = [t, Taylor coefficients of the curves at t], values, q, v and integral (nv,), and writes integral and torque
@@ -26,8 +30,9 @@ def trace_sample(tables: ScenarioTables, controlled: np.ndarray, limit: np.ndarr
     limit       (inputs,) of the torque, infinite for none
     resolution  of q, v and the torque, each (inputs,); 0: exact
     interval    between samples [s]
+    varying     indices of constants of the robot that are inputs, too, in the array `VARYING`
     """
-    runs = _SampleTracing(tables)
+    runs = _SampleTracing(tables, varying)
     w, schedule, nv, previous = runs.workspace, tables.schedule, tables.model.nv, runs.inputs["integral"]
     runs.evaluate_laws(resolution)
     thrusters = nv + schedule.force_actuator[schedule.force_actuator >= 0]
@@ -46,17 +51,48 @@ def trace_sample(tables: ScenarioTables, controlled: np.ndarray, limit: np.ndarr
         torque[k] = where_less(top[k], x, top[k], x)
     arrays = [Array(name, len(x), new_values(x, integral) if name == "integral" else (None,) * len(x))
               for name, x in runs.inputs.items()]
+    if varying:
+        arrays.append(Array(VARYING, len(varying), (None,) * len(varying)))
     finite = tuple(x for x in torque if not isinstance(x, float))
     return Trace(runs.ops, (*arrays, Array("torque", len(torque), tuple(torque))), tuple(angle_bounds(runs.ops)), finite)
+
+
+def load_or_build_laws(sampled: Any, interval: float, varying: tuple[int, ...]) -> GeneratedBatchFunction | None:
+    """Return the laws of a sampled controller for batches, or None if generated code is not available.
+
+    sampled  `simulation.control.sampled_control.SampledLaws`
+
+    The function has the arrays of `trace_sample`, without limits and resolution of torques. Torques of runs with angles beyond
+    the range of sines are NaN.
+    """
+    tables, controlled = sampled.law.tables()._replace(varying=()), sampled.controlled
+    resolution = *sampled.resolution[:2], np.zeros(len(controlled))
+    if not is_enabled():
+        return None
+
+    def trace() -> Trace:
+        sample = trace_sample(tables, controlled, np.full(len(controlled), np.inf), resolution, interval, varying)
+
+        def checked(torque):
+            for x, bound in sample.bounds:
+                torque = where_less(x, bound, torque, np.nan)
+            return torque
+        *inputs, torque = sample.arrays
+        return Trace(sample.ops, (*inputs, replace(torque, new_values=tuple(map(checked, torque.new_values)))), (), ())
+    name = tables.name("laws", controlled.tobytes(), *(x.tobytes() for x in resolution), interval, simd_width(),
+                       varying=varying)
+    return load_or_build_batch_function(tables.model, cache_folder("kernels.simulation.right_hand_side.right_hand_side",
+                                                                   "codegen.sampled_laws"), name, trace)
 
 
 class _SampleTracing(RhsTracing):
     """Tracing of the laws at one time."""
 
-    def __init__(self, tables: ScenarioTables):
+    def __init__(self, tables: ScenarioTables, varying: tuple[int, ...]):
         model, self.schedule = tables.model, tables.schedule
         super().__init__(tables, {"now": 1 + CURVE_COEFFICIENTS * len(tables.curves), "values": len(tables.scenario_values),
-                                  "q": model.nq, "v": model.nv, "integral": model.nv})
+                                  "q": model.nq, "v": model.nv, "integral": model.nv},
+                         varying)
         self.t, curves = self.inputs["now"][0], self.inputs["now"][1:]
         sides = np.full(tables.signals.switches.size, np.nan)          # switches are evaluated
         self.traced = tables.traced_tables(self.inputs["values"], self.t, curves, sides)
