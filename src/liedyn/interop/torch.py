@@ -59,7 +59,7 @@ class _Roll(torch.autograd.Function):  # type: ignore[misc]
         ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
-    @once_differentiable
+    @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, d_q: torch.Tensor, d_v: torch.Tensor, _: Any) -> tuple[torch.Tensor | None, ...]:
         inputs = ctx.saved_tensors
         gradients = ctx.rollouts.back(ctx.run, _to_numpy(inputs[0]), inputs[2], _to_numpy(d_q), _to_numpy(d_v))
