@@ -22,7 +22,7 @@ from opencl import has_opencl
 COMMANDS = {name: main.get_command(None, name) for name in main.list_commands(None)}
 # Programs other than liedyn
 NOT_RUN = {"make": "makes the environment that this test runs in, or calls this test", "pip": "installs",
-           "cc": "tests/cli/test_export.py compiles", "source": "the environment is there",
+           "cc": "tests/interop/test_c_files.py compiles", "source": "the environment is there",
            "python3": "makes the environment", "python": "scripts of configs/ and tests/, which have tests of their own"}
 NOT_RUN_INLINE = {"simulate runs/panda_hybrid --resume": "of a run that was interrupted: tests/cli/test_simulate_resume.py",
                   "simulate runs/NAME --resume": "the same",
