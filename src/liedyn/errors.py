@@ -530,9 +530,9 @@ def nearest(word: object, options: Iterable[str], n: int = 1, cutoff: float = 0.
     return f"did you mean {' or '.join(map(written, close))}?" if close else None
 
 
-def unknown_name(kind: str, name: object, names: Iterable[str]) -> NameLookupError:
-    """Return the error for a name that the model does not have, with the nearest one."""
-    hint = nearest(name, names, written=repr) or f"the model has {list_names(list(names), 12) or 'none'}"
+def unknown_name(kind: str, name: object, names: Iterable[str], of: str = "the model has") -> NameLookupError:
+    """Return the error for a name that the model does not have, with the nearest one. of: words before the names."""
+    hint = nearest(name, names, written=repr) or f"{of} {list_names(list(names), 12) or 'none'}"
     return NameLookupError(f"no {kind} {name!r}; {hint}")
 
 

@@ -98,7 +98,7 @@ def weights_of_texts(texts: Sequence[str], recordings: Sequence[str]) -> list[fl
     pairs = _pairs("weight", texts, "RECORDING=WEIGHT")
     for name, value in pairs.items():
         if name not in recordings:
-            raise unknown_name("recording", name, recordings)
+            raise unknown_name("recording", name, recordings, of="the recordings are")
         try:
             float(value)
         except ValueError:

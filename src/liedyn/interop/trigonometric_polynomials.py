@@ -15,7 +15,7 @@ from liedyn.codegen.targets.target import UnsupportedOperationError
 _MAX_DENOMINATOR, _ROUNDING = 10**6, 1e-14
 Powers: TypeAlias = tuple[int, ...]                            # of the symbols, then of z = exp(i q) of the angles
 Coefficient: TypeAlias = tuple[Fraction, Fraction]             # real and imaginary part
-_ZERO = Fraction(0)
+_ZERO, _HALF = Fraction(0), Fraction(1, 2)
 _NOTHING = _ZERO, _ZERO
 
 
@@ -85,12 +85,12 @@ class TrigonometricPolynomial:
     def sin(self) -> TrigonometricPolynomial:
         """Return the sine of a sum of multiples of angles."""
         forward, backward = self._exponentials()
-        return self._with({forward: (_ZERO, Fraction(-1, 2)), backward: (_ZERO, Fraction(1, 2))})
+        return self._with({forward: (_ZERO, -_HALF)}) + self._with({backward: (_ZERO, _HALF)})     # of the angle 0: one power
 
     def cos(self) -> TrigonometricPolynomial:
         """Return the cosine of a sum of multiples of angles."""
         forward, backward = self._exponentials()
-        return self._with({forward: (Fraction(1, 2), _ZERO), backward: (Fraction(1, 2), _ZERO)})
+        return self._with({forward: (_HALF, _ZERO)}) + self._with({backward: (_HALF, _ZERO)})
 
     def _exponentials(self) -> tuple[Powers, Powers]:
         """Return the powers of exp(i x) and exp(-i x)."""

@@ -13,7 +13,7 @@ FOLDERS = ("robots", "configs", "notebooks")
 DEMOS = {"arm": "panda_hybrid", "pendulum": "double_pendulum", "racket": "tennis_racket", "dive": "humanoid_dive",
          "quadruped": "quadruped_walks", "platform": "stewart", "linkage": "four_bar", "delta": "delta"}
 _PACKAGE = Path(__file__).parents[1]
-_COMMENT = re.compile(r'\s*(?:<(?:\?xml|mujoco)[^>]*>\s*)*(?:#|"""|<!--)\s*((?:(?! \()(?:[^.:;?"\n]|\n#|\.(?=\w)))+)')
+_COMMENT = re.compile(r'\s*(?:<(?:\?xml|mujoco)[^>]*>\s*)*(?:#|"""|<!--)\s*((?:(?! \(|\s*-->)(?:[^.:;?"\n]|\n#|\.(?=\w)))+)')
 
 
 def examples_root() -> Path:
