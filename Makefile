@@ -15,6 +15,9 @@ OLD_PYTHON ?= $(shell for p in python3.11 python3.12; do $$p $(NEW) 2>/dev/null 
 # Pythons for which Numba has packages, newest first.
 NEWEST ?= python3.14 python3.13 python3.12
 
+# Tests start many processes. Without stored bytecode, each of them compiles all modules, for more than a second.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: simulate test test-long test-avx2 test-oldest test-core test-torch test-newest test-wheel bench lint docs wheel dist release-check clean
 
 simulate: .venv/installed          ## run the README's example and name what to look at

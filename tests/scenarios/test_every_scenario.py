@@ -10,7 +10,6 @@ import liedyn as ld
 from command_line import ok
 from liedyn.io.scenarios.scenario_file import read_scenario
 from liedyn.io.trajectory_csv import read_trajectory
-from liedyn.robot_files import load_description
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 SHORT = ("-S", "duration=0.06", "-S", "output_step=0.01")
@@ -24,35 +23,30 @@ def worst(again, original, kind: str) -> float:
     return max(np.abs(again.columns[name] - original.columns[name]).max() for name in names) / scale
 
 
-def is_tree(config: Path) -> bool:
-    """Return whether the robot has neither loops nor couplings: `inverse` and `forward` are those of the open tree."""
-    scenario = read_scenario(config)
-    robot = load_description(scenario.robot, loops=scenario.loops)
-    return not (robot.loops or robot.couplings or any(joint.mimic for joint in robot.joints))
-
-
-@pytest.mark.parametrize("config", [path for path in CONFIGS if is_tree(path)], ids=lambda path: path.stem)
-def test_inverse_and_forward_return_what_the_simulation_had(config, tmp_path, monkeypatch):
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_a_run_has_what_other_commands_compute_from_it(config, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ok("simulate", config, "--no-plots", *SHORT)
     csv = f"runs/{config.stem}/trajectory.csv"
-    original = read_trajectory(csv)
+    scenario = read_scenario(config)
+    model = ld.load(scenario.robot, loops=scenario.loops)
+    check = check_constraints if model.constraints else check_inverse_and_forward
+    check(csv, read_trajectory(csv), model)
+
+
+def check_inverse_and_forward(csv, original, _model):
+    """Check that `inverse` and `forward` return what the simulation of a tree wrote."""
     said = ok("inverse", csv).stderr
     if any(name.startswith("friction.") for name in original.columns):       # functions of a state smooth rigid friction
         assert "[friction-regularized]" in said
         return
-    assert worst(read_trajectory(f"runs/{config.stem}/trajectory_inverse.csv"), original, "tau") < 1e-11
+    assert worst(read_trajectory(csv.replace(".csv", "_inverse.csv")), original, "tau") < 1e-11
     ok("forward", csv, "-o", "forward.csv")
     assert worst(read_trajectory("forward.csv"), original, "a") < 1e-8    # rounding times the condition of M
 
 
-@pytest.mark.parametrize("config", [path for path in CONFIGS if not is_tree(path)], ids=lambda path: path.stem)
-def test_constrained_run_writes_its_forces_and_how_well_it_is_closed(config, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    ok("simulate", config, "--no-plots", *SHORT)
-    original = read_trajectory(f"runs/{config.stem}/trajectory.csv")
-    scenario = read_scenario(config)
-    model = ld.load(scenario.robot, loops=scenario.loops)
+def check_constraints(_csv, original, model):
+    """Check that a run has the forces of its constraints, and closed loops."""
     names = [f"reaction.{one.name}{part}" for one in model.constraints
              for part in ([""] if one.type == "coupling" else [".mx", ".my", ".mz", ".fx", ".fy", ".fz"])]
     assert [name for name in original.columns if name.startswith("reaction.")] == names
