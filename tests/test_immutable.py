@@ -1,8 +1,25 @@
 """Read-only views and equality of values with arrays."""
+from dataclasses import dataclass, field
+
 import numpy as np
 import pytest
 
-from liedyn.immutable import read_only, same
+from liedyn.immutable import Immutable, read_only, same
+
+
+@dataclass(frozen=True, eq=False)
+class Motion(Immutable):
+    """Arrays, a name, and a value that does not count."""
+
+    q: np.ndarray
+    name: str
+    seconds: float = field(default=0.0, compare=False)
+
+
+def test_objects_are_equal_if_their_fields_are():
+    x = Motion(np.ones(2), "a")
+    assert x == Motion(np.ones(2), "a", 5.0) and hash(x) == hash(Motion(np.ones(2), "a", 5.0))
+    assert x not in (Motion(np.zeros(2), "a"), Motion(np.ones(2), "b"), (np.ones(2), "a")) and not x.q.flags.writeable
 
 
 def test_views_are_read_only_and_share_memory():

@@ -16,10 +16,12 @@ DRIVER = MODEL.v_names[0]
     ("1deg:2:1", np.radians(1), 2.0, 2)])
 def test_positions_are_those_of_the_text(text, first, last, count, monkeypatch):
     sweeps = []
-    monkeypatch.setattr("liedyn.analysis.driver_sweep.kinematic_sweep", lambda *arguments, **options: sweeps.append(arguments))
+    monkeypatch.setattr("liedyn.analysis.driver_sweep.kinematic_sweep",
+                        lambda *arguments, **options: sweeps.append((*arguments, options)))
     sweep_of_texts(MODEL, f"{DRIVER}={text}")
-    (model, name, positions, _), = sweeps
+    (model, name, positions, _, options), = sweeps
     assert model is MODEL and name == DRIVER
+    assert options["limits"] is True and options["driven"] == []
     np.testing.assert_allclose(positions, np.linspace(first, last, count), rtol=1e-15)
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from liedyn.integrators.batch_integrator import curve_coefficients, make_grid, thread_borders
+from liedyn.integrators.batch_integrator import BatchStates, curve_coefficients, make_grid, thread_borders
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
 from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK
 from liedyn.kernels.simulation.signals import ORDER
@@ -46,6 +46,14 @@ def test_coefficients_of_curves_are_those_of_their_taylor_series():
             s = t - (1.0 if t >= 1.0 else 0.0)
             exact = [piece(s), piece.deriv()(s), piece.deriv(2)(s) / 2.0, piece.deriv(3)(s) / 6.0, piece.deriv(4)(s) / 24.0]
             np.testing.assert_allclose(out[k, i], exact[:CURVE_COEFFICIENTS], rtol=1e-12, atol=1e-12)
+
+
+def test_runs_start_with_unknown_events_and_without_energy():
+    q, last = np.ones((2, 3)), np.array([4, 5])
+    states = BatchStates.from_states(q, np.zeros((2, 3)), last, events=2)
+    assert np.array_equal(states.q, q) and not np.shares_memory(states.q, q) and not np.shares_memory(states.last, last)
+    assert np.isnan(states.auxiliary[:, 3:7]).all() and not states.auxiliary[:, :3].any() and not states.auxiliary[:, 7:].any()
+    assert (states.ended == -1).all() and not states.first_step.any() and not states.codes.any()
 
 
 @pytest.mark.parametrize("runs, threads", [(1, 4), (RUNS_PER_BLOCK, 2), (10 * RUNS_PER_BLOCK + 3, 4), (1000, 1)])

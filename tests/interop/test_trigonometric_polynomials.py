@@ -36,4 +36,4 @@ def test_what_is_no_polynomial_is_an_error(compute, text):
 
 def test_numbers_that_are_fractions_but_for_rounding_become_these():
     assert fraction(0.1) == Fraction(1, 10) and fraction(0.1 + 0.2) == Fraction(3, 10) and fraction(2 / 3) == Fraction(2, 3)
-    assert fraction(9.80665) == Fraction(980665, 100000) and fraction(0.1 + 1e-9) == Fraction(0.1 + 1e-9)
+    assert fraction(9.80665) == Fraction(980665, 100000) and fraction(0.1 + 1e-12) == Fraction(0.1 + 1e-12)

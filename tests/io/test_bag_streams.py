@@ -62,6 +62,8 @@ def test_streams_of_equal_times_are_joined_in_their_common_interval():
     assert np.array_equal(times, np.array([1, 2, 3]) * SECOND)
     assert columns["x"].tolist() == [1, 2, 3] and columns["y"].tolist() == [5, 6, 7]
     assert codes(said.warnings) == ["rows-omitted"] and str(said.warnings[0]).count("2") >= 1
+    times, columns = merged_streams([stream([0, 1], x=[0, 1]), stream([1, 2], "b", y=[5, 6])], report(), interpolate=False)
+    assert times.tolist() == [SECOND] and (columns["x"].tolist(), columns["y"].tolist()) == ([1.0], [5.0])
     with pytest.raises(TrajectoryError, match="no common time interval"):
         merged_streams([stream([0, 1], x=[0, 1]), stream([2, 3], "b", y=[0, 1])], report(), interpolate=True)
     with pytest.raises(TrajectoryError, match="messages have different times"):
@@ -99,6 +101,7 @@ REGULAR = np.arange(20) * 0.1
     (REGULAR, REGULAR, []),
     (np.delete(REGULAR, 7), np.delete(REGULAR, 7), ["time-gaps"]),
     (REGULAR + np.where(REGULAR > 1.0, 5.0, 0.0), REGULAR, ["clock-jump"]),
+    (REGULAR + np.where(REGULAR > 1.0, 5.0, 0.0), REGULAR + np.where(REGULAR > 1.0, 3.0, 0.0), ["time-gaps"]),
     (REGULAR + 0.02 * (np.arange(20) % 2), REGULAR, ["time-jitter"]),
     (REGULAR[:4], REGULAR[:4], [])])
 def test_irregular_times_have_warnings(seconds, log, expected):

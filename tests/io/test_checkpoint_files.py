@@ -44,6 +44,15 @@ def test_a_run_continues_after_the_rows_of_its_checkpoint(saved):
     assert not run.path.exists()
 
 
+def test_arrays_next_to_the_rows_are_zero_and_removed(saved):
+    run = Unfinished(saved)
+    run.load()
+    assert not run.room("energies", (3, 2)).any() and run.room("nothing", (0, 2)).shape == (0, 2)
+    assert {path.name for path in run.path.iterdir()} >= {"energies", "rows"}
+    run.close(finished=False)
+    assert not (run.path / "energies").exists() and (run.path / "rows").exists()
+
+
 @pytest.mark.parametrize("name", ["rows", CHECKPOINT])
 def test_damaged_files_are_errors(saved, name):
     path = saved.with_name("run.unfinished") / name

@@ -111,7 +111,7 @@ def least_norm_solution(model: Model, A: Array, rhs: Array) -> Array:
 
 
 def null_space(model: Model, A: Array) -> Array:
-    """Return directions (nv, f) that equations A (m, nv) allow, orthonormal in units of `coordinate_scales`."""
+    """Return orthonormal directions (nv, f) that equations A (m, nv) allow. Their entries are in units of `coordinate_scales`."""
     return row_and_null_space(scaled_equations(model, A))[1].T
 
 
