@@ -158,13 +158,13 @@ _call = Primitive("liedyn")
 _call.multiple_results = True
 
 
-@_call.def_abstract_eval
+@_call.def_abstract_eval  # type: ignore[untyped-decorator]   # JAX has no types of it
 def _result_types(*arrays: Any, call: _Call) -> list[Any]:
     lead = arrays[0].shape[:-1]
     return [jax.core.ShapedArray((*lead, *shape), call.dtype) for shape in call.shapes]
 
 
-@_call.def_impl
+@_call.def_impl  # type: ignore[untyped-decorator]
 @partial(jax.jit, static_argnames="call")
 def _compute(*arrays: Any, call: _Call) -> Any:
     return _call.bind(*arrays, call=call)
