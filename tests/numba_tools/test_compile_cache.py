@@ -369,13 +369,14 @@ def small_package(tmp_path, monkeypatch):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     monkeypatch.setattr(compile_cache, "_PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(compile_cache, "_STARTED", np.inf)
     yield tmp_path / "package"
     forget()
 
 
 def forget():
     compile_cache.source_path.cache_clear()
-    compile_cache._source_bytes.cache_clear()
+    compile_cache.source_bytes.cache_clear()
     compile_cache._imports.cache_clear()
     compile_cache._folder_name.cache_clear()
 
@@ -447,6 +448,18 @@ def test_no_import_of_a_source_is_missed():
         imports = {ast.dump(node) for node in compile_cache._statements(ast.parse(source))
                    if isinstance(node, ast.Import | ast.ImportFrom)}
         assert imports <= {ast.dump(node) for node in compile_cache._import_statements(source)}, path
+
+
+def test_a_source_that_changed_since_the_process_began_is_shared_with_no_other(small_package, monkeypatch):
+    """The process may have imported the old one: its code would be loaded by processes that import the new one, and crash."""
+    first, (old, new) = folder(small_package), (time.time() + shift for shift in (-100, -10))
+    os.utime(small_package / "lie/algebra.py", (new, new))
+    monkeypatch.setattr(compile_cache, "_STARTED", old)
+    assert len({first, folder(small_package), folder(small_package)}) == 3
+    monkeypatch.setattr(compile_cache, "_STARTED", new + 1)
+    assert folder(small_package) == first
+    os.utime(small_package / "lie/algebra.py", (new + 1e4, new + 1e4))         # a clock that is wrong
+    assert folder(small_package) == first
 
 
 def test_a_changed_source_two_imports_away_changes_the_result(tmp_path):

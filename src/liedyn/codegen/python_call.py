@@ -182,11 +182,8 @@ def _new_callable(python: int):
     method = _MethodDef(b"generated", python, _FASTCALL, None)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, (ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.c_void_p)
-    _METHODS.append(method)                          # CPython uses its address during the life of the function
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(method))        # never freed: at exit, CPython reads it again
     return new(ctypes.byref(method), _context(), None)
-
-
-_METHODS: list[_MethodDef] = []
 
 
 @cache

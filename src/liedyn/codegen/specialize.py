@@ -262,7 +262,7 @@ def cache_folder(entry_point: str, generator: str = "codegen.specialize") -> str
     modules = (entry_point.rpartition(".")[0], generator, "codegen.trace", "codegen.tracer")
     files = {path for name in modules if (source := compile_cache.source_path(name))
              for path in compile_cache.source_files(source)}
-    content = [path.read_bytes() for path in sorted(files)]
+    content = [compile_cache.source_bytes(path) for path in sorted(files)]
     return f"generated.{entry_point.rpartition('.')[2]}-{compile_cache.digest(llvmlite.__version__.encode(), *content)}"
 
 

@@ -51,6 +51,7 @@ _NOT_COMPILED = {"numba_tools.compile_cache", "errors", "warning_codes"}        
 _GENERATION = re.compile(r".*-[0-9a-f]{16}")
 _MAX_GENERATIONS = 60                                # folders, one per module
 _FORMAT = "1"
+_STARTED = time.time()
 
 # Compiled code in a wheel (`make wheel`): a second, read-only folder of the same layout. Its file names contain the same hashes,
 # so code of other sources, or of another Python, Numba, llvmlite or NumPy is never loaded. It is compiled for processors of the
@@ -412,7 +413,7 @@ def _folder_name(path: Path) -> str:
     name = ".".join(path.relative_to(_PACKAGE).with_suffix("").parts) if inside else path.stem
     versions = (_FORMAT, numba.__version__, llvmlite.__version__, numpy.__version__, sys.implementation.cache_tag,
                 getattr(sys, "abiflags", ""), getattr(config, "BOUNDSCHECK", None), getattr(config, "USING_SVML", None))
-    content = [_source_bytes(source) for source in sorted(source_files(path), key=lambda p: (p != path, p))]
+    content = [source_bytes(source) for source in sorted(source_files(path), key=lambda p: (p != path, p))]
     return f"{name}-{digest(repr(versions).encode(), *content)}"
 
 
@@ -433,7 +434,7 @@ def source_files(path: Path) -> set[Path]:
 def _imports(path: Path) -> list[str]:
     """Return the modules of liedyn that a source imports anywhere. The caller removes `_NOT_COMPILED`."""
     names: list[str] = []
-    for node in _import_statements(_source_bytes(path)):
+    for node in _import_statements(source_bytes(path)):
         if isinstance(node, ast.Import):
             names += [name.name.removeprefix("liedyn.") for name in node.names if name.name.startswith("liedyn.")]
         elif isinstance(node, ast.ImportFrom) and (module := _absolute_module(node, path)) is not None:
@@ -489,8 +490,11 @@ def source_path(name: str) -> Path | None:
 
 
 @cache
-def _source_bytes(path: Path) -> bytes:
-    return path.read_bytes()
+def source_bytes(path: Path) -> bytes:
+    """Return a source. If it was changed since this process began, which may run another one, no other process has its hash."""
+    content = path.read_bytes()
+    changed = _STARTED < path.stat().st_mtime <= time.time()
+    return content + f"\n# {uuid.uuid4()}".encode() if changed else content
 
 
 def digest(*parts: bytes) -> str:
