@@ -1,5 +1,7 @@
 """C files of a robot, compiled by the system's compiler and compared with what liedyn computes."""
+import ctypes
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -231,6 +233,39 @@ def test_compiled_steps_in_single_precision(name, tmp_path, worst):
         1e-3 if name == "sampled controller" else 1e-5)
 
 
+CONTROLLERS = {"panda_computed_torque": (RK4,), "ur5_motors": (RK4,), "ur5_sampled": ("events=null",)}
+
+
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_control_laws_alone_give_the_torques_of_a_run(name, tmp_path, monkeypatch, worst):
+    """At all states of a run; with states of laws, integrals of pid, and with samples, at the start."""
+    monkeypatch.chdir(tmp_path)
+    scenario = ROOT / f"configs/{name}.yaml"
+    done = run("export", str(scenario), "--control", "-o", "law.c", "--json", "-q",
+               *(x for text in CONTROLLERS[name] for x in ("-S", text)))
+    assert done.exit_code == 0, done.stderr
+    function = json.loads(done.stdout)["function"]
+    header = Path("law.h").read_text()
+    subprocess.run(["cc", *FLAGS, "-O1", "-shared", "-fPIC", "law.c", "-lm", "-o", "law.so"], check=True)
+    law, motion = ctypes.CDLL(str(tmp_path / "law.so")), ld.run_scenario(scenario, (*CONTROLLERS[name], "duration=0.02",
+                                                                                    "output_step=0.01"))
+    sizes = {x: int(n) for x, n in re.findall(r"double (\w+)\[(\d+)\]", header)}
+    arrays = {x: np.zeros(n) for x, n in sizes.items()}
+    def call(kind):
+        names = re.findall(r"double (\w+)\[", re.search(rf"_{kind}\((.*?)\);", header, re.DOTALL)[1])
+        return [ctypes.c_void_p(arrays[x].ctypes.data) for x in names]
+    law.law_reset(*call("reset"))
+    for t, q, v, tau in list(zip(motion.t, motion.q, motion.v, motion.tau, strict=True))[:3 if name.startswith("panda") else 1]:
+        arrays["q"][:], arrays["v"][:] = q, v
+        assert getattr(law, function)(ctypes.c_double(t), *call(function.removeprefix("law_"))) == 0
+        error = np.abs(arrays["torque"] - tau)[:7 if name.startswith("panda") else 6].max() / np.abs(tau).max()   # no fingers
+        assert np.count_nonzero(arrays["torque"]) >= 3 and worst("C: control laws", error, name) < 1e-12
+    if name == "ur5_motors":                               # integrals: ki times the error of the first four joints
+        arrays["q"] -= 1e-3
+        assert law.law_control(ctypes.c_double(0.0), *call("control")) == 0
+        np.testing.assert_allclose(arrays["rates"], 1e-3 * np.array([600, 1500, 800, 100]), rtol=1e-9)
+
+
 @pytest.mark.parametrize("scenario, overrides, message", [
     ("double_pendulum_dop853", (), "cannot contain the integrator DOP853"),
     ("stick_slip", (RK4,), "cannot contain rigid friction of"),
@@ -250,6 +285,15 @@ def test_what_a_step_cannot_contain_is_an_error(scenario, overrides, message, mo
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+def test_a_controller_in_python_is_no_code(tmp_path):
+    for scenario, message in (("cart_pole_lqg", "a controller in another language cannot contain an observer"),
+                              ("delta_computed_torque", "cannot contain a law that computes with loops")):
+        with pytest.raises(ld.ScenarioError, match=message):
+            write_step_export(ROOT / f"configs/{scenario}.yaml", tmp_path / "f.c", control=True)
+    with pytest.raises(ld.UsageError, match="not for control laws alone"):
+        write_step_export(ROOT / "configs/panda_hybrid.yaml", tmp_path / "f.c", control=True, with_test=True)
+
+
 def test_a_test_program_needs_a_delay_of_whole_steps(tmp_path):
     with pytest.raises(ld.ScenarioError, match=r"a delay of whole steps: expected a multiple of 0\.001 s, got 0\.0015"):
         write_step_export(ROOT / "configs/ur5_sampled.yaml", tmp_path / "f.c", with_test=True,
@@ -267,6 +311,9 @@ def test_a_law_that_cannot_be_traced_is_an_error(monkeypatch, tmp_path):
 @pytest.mark.parametrize("arguments, message", [
     (["configs/panda_hybrid.yaml", "--function", "jacobian"], "--function applies to functions of a robot file"),
     (["configs/panda_hybrid.yaml", "-p", "panda_joint1"], "--prescribed applies to functions of a robot file"),
+    (["robots/panda.yaml", "--control"], "--control applies to scenarios, and this is a robot file"),
+    (["configs/panda_hybrid.yaml", "--control", "--to", "wasm"], "--control applies to C"),
+    (["configs/panda_hybrid.yaml", "--control", "--with-test"], "--with-test applies to functions and steps, and not to"),
     (["robots/panda.yaml", "-S", "duration=1"], "-S applies to scenarios, and this is a robot file"),
     (["robots/panda.yaml", "--to", "casadi", "--dtype", "float32"], "--dtype float32 applies to C, WebAssembly, OpenCL, PTX"),
     (["robots/panda.yaml", "--to", "opencl", "--gpu", "sm_90"], "--gpu applies to PTX"),

@@ -307,14 +307,16 @@ _FORMULAS, _STEPS, _KERNELS = ("casadi", "latex"), ("c", "wasm"), ("opencl", "pt
 @click.option("--no-passive", is_flag=True, help="Omit joint springs, damping and friction.")
 @click.option("--gpu", "processor", metavar="ARCHITECTURE", help="For ptx: the oldest GPU that runs the kernel, such as sm_90.  "
               "[default: sm_80]")
+@click.option("--control", "only_control", is_flag=True,
+              help="Write only the control laws, motors and signals of a scenario, in C.")
 @click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state, or 1,000 steps, with "
               "liedyn's result.")
 @override_option()
 @with_console(base_option, ignore_mimic_option, reading_options, strict_option, force_option, json_option)
 def export(robot: str, function: str | None, target: str, output: str | None, dtype: Any, link: str | None,       # noqa: PLR0913
            parameters: tuple[str, ...], frame: Frame | None, prescribed: tuple[str, ...], no_passive: bool,
-           processor: str | None, with_test: bool, overrides: tuple[str, ...], base: Base | None, ignore_mimic: bool,
-           reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
+           processor: str | None, only_control: bool, with_test: bool, overrides: tuple[str, ...], base: Base | None,
+           ignore_mimic: bool, reading: ReadingOptions, strict: bool, force: bool, as_json: bool, console: Console) -> None:
     """Write a function of a robot's dynamics or kinematics, or a whole step of a scenario, as code.
 
     Functions are C99, WebAssembly, kernels for GPUs in OpenCL C or PTX, functions of CasADi, or equations in LaTeX. Steps are C99
@@ -341,6 +343,8 @@ def export(robot: str, function: str | None, target: str, output: str | None, dt
           # writes panda_forward_dynamics.ptx
       liedyn export configs/panda_hybrid.yaml --with-test
           # writes panda_hybrid.c, panda_hybrid.h, panda_hybrid_test.c
+      liedyn export configs/panda_computed_torque.yaml --control
+          # writes panda_computed_torque.c, panda_computed_torque.h
       liedyn export configs/panda_hybrid.yaml --to wasm
           # writes panda_hybrid.wasm, panda_hybrid.js, panda_hybrid.d.ts
       liedyn export robots/double_pendulum.yaml --to latex \\
@@ -354,11 +358,15 @@ def export(robot: str, function: str | None, target: str, output: str | None, dt
     if option := next((option for option, value in of_functions if value and not of_robot), None):
         raise click.UsageError(f"{option} applies to functions of a robot file, and this is a scenario.")
     _check_target(target, (("--dtype float32", dtype == "float32", (*_STEPS, *_KERNELS)), ("--with-test", with_test, ("c",)),
+                           ("--control", only_control, ("c",)),
                            ("--parameter", parameters, _FORMULAS), ("--gpu", processor, ("ptx",))))
     if target not in _STEPS and not of_robot:
         raise click.UsageError(f"--to {target} applies to functions of a robot file, and this is a scenario.")
-    if of_robot and overrides:
-        raise click.UsageError("-S applies to scenarios, and this is a robot file.")
+    for option, value in (("-S", overrides), ("--control", only_control)):
+        if of_robot and value:
+            raise click.UsageError(f"{option} applies to scenarios, and this is a robot file.")
+    if only_control and with_test:
+        raise click.UsageError("--with-test applies to functions and steps, and not to --control.")
     from liedyn.interop.c_files import write_export, write_step_export
     from liedyn.interop.device_files import write_device_export
     from liedyn.interop.formula_files import write_formulas
@@ -383,11 +391,13 @@ def export(robot: str, function: str | None, target: str, output: str | None, dt
     else:
         overrides = (*overrides, *reading_overrides(reading), *((IGNORE_MIMIC,) if ignore_mimic else ()),
                      *((f"base={base}",) if base else ()))
-        write = partial(write_step_export, with_test=with_test) if in_c else write_wasm_step_export
+        write = partial(write_step_export, with_test=with_test, control=only_control) if in_c else write_wasm_step_export
         with console.progress.stage("writing the step"):
             written, paths = write(robot, path, overrides=overrides, dtype=dtype, strict=strict, force=force)
         console.warn(*written.warnings)
-        report = {"function": f"{written.name}_step", "operations": written.size,
+        names = {"step": not only_control, "sample": only_control and written.step.sampler is not None, "control": True}
+        function = next(name for name, is_written in names.items() if is_written)
+        report = {"function": f"{written.name}_{function}", "operations": written.size,
                   "warnings": [warning.to_dict() for warning in written.warnings]}
     if as_json:
         console.result_json({"files": [str(path) for path in paths]} | report)

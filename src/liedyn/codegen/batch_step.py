@@ -33,7 +33,7 @@ from liedyn.codegen.tracer import NotTraceableError, Tracer, absolute, object_ar
 from liedyn.kernels.constraints.driver import LOOP_OPEN
 from liedyn.kernels.constraints.solver import FIXED_PIVOT_TOLERANCE
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS, INVALID_ARGUMENTS
-from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
+from liedyn.kernels.simulation.right_hand_side import AT_EVENT, BAD_SIGNAL, RUNNING
 from liedyn.kernels.simulation.signals import ABS, MAX, MIN, POSITION, SIGN, TORQUE, VELOCITY
 from liedyn.model.constraint_arrays import residual_weights
 
@@ -534,6 +534,23 @@ def trace_outputs(tables: ScenarioTables, _method: str, varying, pivots: Pivots,
     if runs.modes:
         runs.modes.write_forces()
     return single_call(runs.range_checked_trace(code, q=q, v=v, a=w.a, tau=w.tau, wrench=w.wrench))
+
+
+def trace_control(tables: ScenarioTables, directions: tuple[int, ...]) -> GeneratedProgram:
+    """Trace the laws, motors and signals of a scenario alone.
+
+    They write the generalized forces and the thrusts of actuators at clock[1] to the array `torque`, and the rates of their
+    states z to `rates`.
+    """
+    runs, schedule = StepTracing(tables, (), (), directions), tables.schedule
+    w, nv, y = runs.workspace, tables.model.nv, runs.chart_origin_state(runs.inputs["v"])
+    with np.errstate(all="ignore"):
+        runs.motion.evaluate_inputs(runs.tree, runs.plant, runs.schedule, runs.signals[0], runs.times[0], runs.inputs["q"], y, w)
+    actuators = schedule.force_actuator[schedule.force_actuator >= 0]
+    torque = zeros(nv + len(tables.model.description.actuators))
+    torque[:nv], torque[nv + actuators] = w.tau, w.wrench[len(w.wrench) - len(actuators):]
+    return single_call(runs.range_checked_trace(where_less(-0.5, w.flag[0], float(BAD_SIGNAL), float(RUNNING)), torque=torque,
+                                                rates=w.z[len(w.z) // 2:]))
 
 
 # adjoint step -----------------------------------------------------------------------------------------------------------

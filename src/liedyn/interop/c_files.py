@@ -17,9 +17,9 @@ from liedyn.dynamics.constraints.couplings import follow_couplings
 from liedyn.dynamics.manifold import random_configuration
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ScenarioError, UsageError, warn
-from liedyn.interop.c_step import CStep
+from liedyn.interop.c_step import CControl, CStep
 from liedyn.interop.function_comments import QUANTITIES, array_comments, function_comment
-from liedyn.interop.scenario_step import scenario_step
+from liedyn.interop.scenario_step import scenario_control, scenario_step
 from liedyn.interop.traced_functions import FunctionTrace, trace_function
 from liedyn.io.atomic_output import check_output, open_output, path_part, stem_of
 from liedyn.io.yaml_values import Overrides, override_texts
@@ -161,8 +161,8 @@ _TEST_STEPS = 1000         # maximum number of steps of the test program
 
 @explained
 def write_step_export(scenario: str | os.PathLike[str] | Mapping[str, Any], path: Path | None = None, *,
-                      overrides: Overrides = (), dtype: Precision = "float64", with_test: bool = False,
-                      strict: bool = False, force: bool = False) -> tuple[CStep, list[Path]]:
+                      overrides: Overrides = (), dtype: Precision = "float64", control: bool = False,
+                      with_test: bool = False, strict: bool = False, force: bool = False) -> tuple[CStep, list[Path]]:
     """Write a whole step of a scenario as C code with a header and, optionally, a test program.
 
     Parameters
@@ -174,6 +174,8 @@ def write_step_export(scenario: str | os.PathLike[str] | Mapping[str, Any], path
         NAME_sample of a sampled controller.
     dtype : "float64" or "float32"
         `double` or `float`; times are `double`.
+    control : bool
+        Only the control laws, motors and signals: NAME_reset, and NAME_control or NAME_sample.
 
     Raises
     ------
@@ -183,9 +185,12 @@ def write_step_export(scenario: str | os.PathLike[str] | Mapping[str, Any], path
         If a file exists and `force` is false, or a file cannot be written.
     """
     texts = override_texts(overrides, ScenarioError)
-    step = scenario_step(prepare(scenario, texts, strict), single=is_single(dtype, "write_step_export"))
+    if control and with_test:
+        raise UsageError("test programs are written for functions and steps, and not for control laws alone")
+    make, kind = (scenario_control, CControl) if control else (scenario_step, CStep)
+    step = make(prepare(scenario, texts, strict), single=is_single(dtype, "write_step_export"))
     path = code_file(path, "scenario" if isinstance(scenario, Mapping) else stem_of(scenario))
-    c_step = CStep(step, path.stem)
+    c_step = kind(step, path.stem)
     files: dict[Path, str | bytes] = {path: c_step.source, path.with_suffix(".h"): c_step.header}
     if with_test:
         files[path.with_name(f"{path.stem}_test.c")] = _step_test_program(scenario, texts, c_step)

@@ -15,7 +15,7 @@ from liedyn.codegen.targets.c99 import CExpressions, comment, literals, program_
 from liedyn.codegen.trace import GeneratedProgram, single_call
 from liedyn.errors import LiedynWarning
 from liedyn.integrators.run_state import MIN_STEP_SPACINGS
-from liedyn.interop.scenario_step import STEP_REASONS, ScenarioStep, piece_tables
+from liedyn.interop.scenario_step import STEP_REASONS, Sampler, ScenarioStep, piece_tables
 from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
 from liedyn.kernels.simulation.signals import ORDER
 from liedyn.simulation.control.thrusts import input_name
@@ -52,7 +52,11 @@ class CStep:
     @cached_property
     def source(self) -> str:
         """Text of the source file."""
-        return "\n".join(self._source()) + "\n"
+        body = [*self._source()]
+        quadrant = quadrant_function(self._number)
+        is_used = any(" quadrant(" in line for line in body)
+        head = ["#include <math.h>", "#include <stdint.h>", "#include <string.h>", f'#include "{self.name}.h"']
+        return "\n".join([*head, *([quadrant] if is_used else []), *body]) + "\n"
 
     # sizes and signatures -----------------------------------------------------------------------------------------------
     @cached_property
@@ -130,24 +134,38 @@ class CStep:
         if sampler is not None:
             initial |= {name: np.zeros(self._sizes[name]) for name in ("torque", "integral")}
             initial["law_values"] = sampler.tables.scenario_values
-        yield from ("#include <math.h>", "#include <stdint.h>", "#include <string.h>", f'#include "{self.name}.h"',
-                    quadrant_function(self._number))
         yield from self._programs(step.step, "advance")
         yield from self._programs(step.outputs, "forces")
         yield from _curve_function("curves_at", step.tables, self._number)
+        yield from self._reset_function(initial)
+        yield from self._step_function()
+        yield from self._outputs_function()
+        if sampler is not None:
+            yield from self._sample_function(sampler)
+
+    def _reset_function(self, initial: dict[str, Array]) -> Iterator[str]:
+        """Yield the function that writes arrays."""
         yield from ("", self._signatures()["reset"], "{")
         for name, x in initial.items():
             if len(x):
                 yield f"    static const {self._number} {name}_0[] = {{{literals(x, self._f)}}};"
         yield from (f"    memcpy({name}, {name}_0, sizeof {name}_0);" for name, x in initial.items() if len(x))
         yield "}"
-        yield from self._step_function()
-        yield from self._outputs_function()
-        if sampler is not None:
-            yield from self._programs(single_call(sampler.trace), "laws")
-            yield from _curve_function("law_curves_at", sampler.tables, self._number)
-            yield from ("", self._signatures()["sample"], "{", *_laws_clock(len(sampler.tables.curves), self._number),
-                        f"    return laws({self._passed('now', 'law_values', 'q', 'v', 'integral', 'torque')});", "}")
+
+    def _sample_function(self, sampler: Sampler) -> Iterator[str]:
+        yield from self._programs(single_call(sampler.trace), "laws")
+        yield from _curve_function("law_curves_at", sampler.tables, self._number)
+        yield from ("", self._signatures()["sample"], "{", *_laws_clock(len(sampler.tables.curves), self._number),
+                    f"    return laws({self._passed('now', 'law_values', 'q', 'v', 'integral', 'torque')});", "}")
+
+    def _clock_at_t(self) -> Iterator[str]:
+        """Yield the clock, the curves at t, and the array `work`."""
+        number, curves = self._number, len(self.step.tables.curves)
+        clock = ", ".join([f"({number})t"] * 3)
+        yield from (f"    const {number} clock[4] = {{0, {clock}}};", f"    {number} work[{self._sizes['work']}] = {{0}};")
+        if curves:
+            yield f"    {number} c[{3 * CURVE_COEFFICIENTS * curves}];"
+            yield f"    for (int i = 0; i < 3; i++) curves_at(t, c + {CURVE_COEFFICIENTS * curves} * i);"
 
     def _passed(self, *names: str) -> str:
         """Return the arguments of a call, without arrays that have no numbers."""
@@ -197,15 +215,7 @@ class CStep:
 
     def _outputs_function(self) -> Iterator[str]:
         curves, values = len(self.step.tables.curves), "values_1" if self.step.sampler else "values"
-        number = self._number
-        clock = ", ".join([f"({number})t"] * 3)
-        yield from ("", self._signatures()["outputs"], "{", f"    const {number} clock[4] = {{0, {clock}}};",
-                    f"    {number} work[{self._sizes['work']}] = {{0}};")
-        if curves:
-            yield f"    {number} c[{3 * CURVE_COEFFICIENTS * curves}];"
-        yield from self._values()
-        if curves:
-            yield f"    for (int i = 0; i < 3; i++) curves_at(t, c + {CURVE_COEFFICIENTS * curves} * i);"
+        yield from ("", self._signatures()["outputs"], "{", *self._clock_at_t(), *self._values())
         passed = self._passed("clock", *(["c"] if curves else []), values, "q", "v", "work", "z", "a", "tau", "wrench")
         yield from (f"    return forces({passed});", "}")
 
@@ -245,6 +255,63 @@ class CStep:
                         f"        worst = fmax(worst, fabs(({name}[i] - expected_{name}[i]) / unit_{name}[i]) / largest);")
         yield from (f'    printf("maximum relative difference from liedyn after {steps} steps: %g\\n", worst);',
                     f"    return !(worst <= {(SINGLE_TOLERANCE if self.step.tables.single else TOLERANCE)!r});", "}")
+
+
+@dataclass(frozen=True, eq=False)
+class CControl(CStep):
+    """The control laws of a scenario in C: NAME_reset, and NAME_control or NAME_sample."""
+
+    @property
+    def warnings(self) -> tuple[LiedynWarning, ...]:
+        """Warnings of the run: laws are evaluated at single states."""
+        return self.step.run.warnings
+
+    def _signatures(self) -> dict[str, str]:
+        if self.step.sampler is not None:
+            signatures = super()._signatures()
+            reset = ", ".join(self._arguments((), ("torque", "integral", "law_values")))
+            return {"reset": f"void {self.name}_reset({reset})", "sample": signatures["sample"]}
+        reset, torques = (", ".join(self._arguments(*names)) for names in (((), ("z", "values")), (
+            ("q", "v", "z", "values"), ("torque", "rates"))))
+        return {"reset": f"void {self.name}_reset({reset or 'void'})", "control": f"int {self.name}_control(double t, {torques})"}
+
+    def _comment_lines(self) -> Iterator[str]:
+        step, model, sampler = self.step, self.step.problem.model, self.step.sampler
+        yield f"/* Control laws, motors and signals of a scenario of the robot {comment(model.name)}: {self.size} operations."
+        yield f"   Written by liedyn {__version__}."
+        names, values = ("sample", step.law_value_names) if sampler else ("control", step.value_names)
+        every = f" Call it at t = 0, {sampler.interval:g} s, ..." if sampler else ""
+        has_rates = self._sizes["rates"] and not sampler
+        rates = " It writes the rates of z, states of laws such as integrals of pid." if has_rates else ""
+        texts = [f"{self.name}_{names} computes the torques and thrusts at t and the measured q, v.{rates}{every} "
+                 f"{self.name}_reset writes the initial states of laws and the numbers of the scenario, which may be changed.",
+                 "Returns 0; another number where a result is not finite or an angle is beyond 1e5 rad.",
+                 *(f"{name}: {', '.join(map(comment, of))}" for name, of in (
+                     ("q", model.q_names), ("v", model.v_names), ("law_values" if sampler else "values", values),
+                     ("torque", [input_name(model, k) for k in range(self._sizes["torque"])])) if len(of))]
+        for text in texts:
+            yield from wrap(text, 118, initial_indent="   ", subsequent_indent="   ")
+        yield "*/"
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        model = self.step.problem.model
+        return super()._sizes | {"torque": model.nv + len(model.description.actuators), "rates": len(self.step.initial_states)}
+
+    def _source(self) -> Iterator[str]:
+        step, sampler = self.step, self.step.sampler
+        yield from self._reset_function({"torque": np.zeros(self._sizes["torque"]), "integral": np.zeros(step.problem.model.nv),
+                                         "law_values": sampler.tables.scenario_values} if sampler else
+                                        {"z": step.initial_states, "values": step.tables.scenario_values})
+        if sampler is not None:
+            yield from self._sample_function(sampler)
+            return
+        yield from self._programs(step.outputs, "laws")
+        yield from _curve_function("curves_at", step.tables, self._number)
+        yield from ("", self._signatures()["control"], "{", *self._clock_at_t())
+        passed = self._passed("clock", *(["c"] if len(step.tables.curves) else []), "values", "q", "v", "work", "z", "torque",
+                              "rates")
+        yield from (f"    return laws({passed});", "}")
 
 
 def _laws_clock(curves: int, number: str) -> Iterator[str]:

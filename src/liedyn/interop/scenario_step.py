@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +16,7 @@ from liedyn.codegen.batch_step import (
     NONFINITE_EVENT_VALUE,
     NUMBERS_PER_EVENT,
     Pivots,
+    trace_control,
     trace_outputs,
     trace_step,
 )
@@ -178,14 +180,35 @@ def scenario_step(run: PreparedRun, varying: tuple[int, ...] = (), *, single: bo
         fixed = _fixed_coordinates(problem, pivots)
         switchable = np.setdiff1d(np.arange(problem.model.nv), [*fixed])
         tables = tables.with_switchable(switchable) if len(switchable) else tables
-    try:
+    with _law_errors(run, "a step in another language"):
         step, outputs = (make(tables, METHOD, varying, pivots, problem.directions) for make in (trace_step, trace_outputs))
         sampler = None if problem.sampled is None else _sampler(run, tables, problem.sampled)
-    except NotTraceableError:
-        control = run.scenario.control
-        raise ScenarioError(f"a step in another language cannot contain {f'the law {control.law}' if control else 'a signal'}, "
-                            "whose computation depends on the state", place=control.place if control else None) from None
     return ScenarioStep(run, tables, step, outputs, varying, sampler, fixed)
+
+
+def scenario_control(run: PreparedRun, *, single: bool = False) -> ScenarioStep:
+    """Return the control laws, motors and signals of a scenario alone: they are its `step` and `outputs`, or its sampler.
+
+    Raises ScenarioError, which names what the controller of another language cannot contain.
+    """
+    problem = run.problem
+    raise_for_obstacles("a controller in another language", control_obstacles(run))
+    tables = problem.tables()._replace(varying=(), single=single)
+    with _law_errors(run, "a controller in another language"):
+        program = trace_control(tables, problem.directions)
+        sampler = None if problem.sampled is None else _sampler(run, tables, problem.sampled)
+    return ScenarioStep(run, tables, program, program, (), sampler, {})
+
+
+@contextmanager
+def _law_errors(run: PreparedRun, kind: str) -> Iterator[None]:
+    """Raise ScenarioError for a law or signal whose computation branches on the state. kind: what cannot contain it."""
+    control = run.scenario.control
+    try:
+        yield
+    except NotTraceableError:
+        raise ScenarioError(f"{kind} cannot contain {f'the law {control.law}' if control else 'a signal'}, "
+                            "whose computation depends on the state", place=control.place if control else None) from None
 
 
 def _pivots(problem: InitialValueProblem, free: Integers | None = None) -> Pivots:
@@ -247,21 +270,27 @@ def state_switches(problem: InitialValueProblem) -> Iterator[tuple[str, Place | 
 
 def step_obstacles(run: PreparedRun) -> Iterator[Obstacle]:
     """Yield what a step cannot contain."""
-    scenario, problem, sampled = run.scenario, run.problem, run.problem.sampled
-    control, limits, stabilization = scenario.control, scenario.limits, scenario.stabilization
+    scenario, problem = run.scenario, run.problem
+    limits, stabilization = scenario.limits, scenario.stabilization
     yield (f"the integrator {scenario.integrator.method}", scenario.integrator.method != METHOD, scenario.integrator.place,
            f"integrator: {{method: {METHOD}, step: …}}")
-    yield "a robot without a moving joint", not problem.model.nv, None, "a robot that moves"
     yield "hard stops", bool(limits and limits.mode == "hard"), limits.place if limits else None, "compliant stops, limits: stop"
     for event in scenario.events:
         ends = _ends(event) or all(isinstance(action, RecordState) for action in event.actions)
         yield f"what event {event.name} does", not ends, event.place, "do: stop, or record"
         yield (f"the condition of event {event.name}", bool(event.touch or event.every or event.phases or event.debounce),
                event.place, "at, or when, without phases and debounce")
-    yield from common_obstacles(run)
     yield "the motion of a driven loop", any(x.driven for x in problem.model.constraints), None, "loops that are not driven"
     yield (f"stabilization by {stabilization.method}", problem.solves_constraints and stabilization.method != "projection",
            stabilization.place, "projection")
+    yield from control_obstacles(run)
+
+
+def control_obstacles(run: PreparedRun) -> Iterator[Obstacle]:
+    """Yield what a controller cannot contain."""
+    scenario, problem, sampled, control = run.scenario, run.problem, run.problem.sampled, run.scenario.control
+    yield "a robot without a moving joint", not problem.model.nv, None, "a robot that moves"
+    yield from common_obstacles(run)
     yield ("a law that computes with loops",
            any(each.laws_depend_on_loops for each in (problem, *([sampled.law] if sampled else []))),
            control.place if control else None, "a law without the loops, such as pd")
