@@ -108,10 +108,10 @@ def main(quick: bool = False, history: Path = FILE) -> int:
         peer = f", Pinocchio {each.theirs:.0f} ({100 * each.theirs_reached:.0f}% reached)" if each.theirs else ""
         line(each.ours <= asked and each.reached >= REACHED, f"{each.what}: ours {each.ours:.1f} "
              f"({100 * each.reached:.1f}% reached){peer} (asked {asked:g})")
-    print("\nidentification (processor time)")
-    for figure in identification.figures(**({"rows": 500, "starts": 2, "repeats": 1} if quick else {})):
+    print("\nidentification (processor time and accuracy)")
+    for figure in identification.figures(**({"rows": 500, "starts": 2, "repeats": 1, "seeds": 2} if quick else {})):
         asked = f" (asked {figure.asked:g})" if figure.asked < float("inf") else ""
-        line(figure.seconds <= figure.asked, f"{figure.what}: {figure.seconds:.3f} s{asked}")
+        line(figure.value <= figure.asked, f"{figure.what}: {figure.value:.3f} {figure.unit}{asked}")
     print("\nconstrained forward dynamics (us a state), Pinocchio's constraintDynamics with the same rows (balls)")
     for robot, nv, rows, how, us, pair in constrained.against_pinocchio(**({"states": 100} if quick else {}), **few):
         theirs, asked = us * pair.theirs / pair.ours, CONSTRAINED[how]

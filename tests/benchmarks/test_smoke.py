@@ -45,8 +45,12 @@ def test_inverse_kinematics_reaches_what_the_loop_of_pinocchio_does():
 
 
 def test_identification_has_figures():
-    rows = list(identification.figures(rows=300, starts=1, repeats=1))
-    assert len(rows) == 6 and all(row.seconds > 0 for row in rows)
+    rows = list(identification.figures(rows=300, starts=1, repeats=1, seeds=0))
+    assert len(rows) == 6 and all(row.value > 0 for row in rows)
+    model = identification.ld.load("robots/double_pendulum.yaml")
+    motion = identification.recording(model, 300)
+    errors = identification.mass_errors(model, *(motion[key] for key in ("t", "q", "v", "a")), seeds=2)
+    assert errors.shape == (2, 2) and 0.0 < errors.max() < 0.1
 
 
 def test_intervals_of_an_identification_cover_the_truth():
