@@ -243,8 +243,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "outliers": (WARN, "Single rows of a recording differ from both neighbours. Omit them, or repair the sensor."),
     "position-jumps": (WARN, "Recorded positions jump between two rows. Check for missing rows, and the encoder."),
     "coarse-positions": (
-        WARN, "Recorded positions have a coarse resolution: most rows repeat the previous one. Record at a lower rate, or with a "
-        "finer encoder."),
+        WARN, "Recorded positions have a coarse resolution: most change by at most one step from row to row. Record at a lower "
+        "rate, or with a finer encoder."),
     "joints-at-rest": (
         WARN, "Joints do not move in a recording that does not determine all parameters. Move them, or fix them in the robot "
         "file."),

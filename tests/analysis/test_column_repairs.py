@@ -109,6 +109,8 @@ FAULTS = {
     "torques 0.3 s late": (change(TAU, late(15)), r"better if the torques are 0\.(29|3|31) s late"),
     "too few rows for a fit": (rows(slice(0, 40)), "the recording is short: 40 rows of 0.78 s"),
     "coarse encoder": (change(2, lambda x: np.round(x / 0.1) * 0.1), "q.j2 changes in steps of 0.1 rad"),
+    "encoder with one step in most rows": (change(2, lambda x: np.round(x / 0.05) * 0.05),
+                                           "q.j2 changes in steps of 0.05 rad, and by at most one step in most rows"),
     "outliers of a position": (change(2, added([150, 251, 450], 0.6)), r"q.j2 differs .* in 3 rows \(t = 3, 5.02, 9 s\)"),
     "outliers of a torque": (change(5, added([150, 251, 450], 30.0)), r"tau.j2 differs .* in 3 rows \(t = 3, 5.02, 9 s\)"),
     "robot on the ceiling": (rows((slice(None), [0, 1, 2, 3, 7, 8, 9])), r"better if gravity is \[0, 0, 9.81\] m/s"),
@@ -199,6 +201,12 @@ def test_a_good_recording_has_no_fault(recorded, tmp_path):
     fit = ld.identify(model, written(tmp_path / "recording.csv", x))
     assert fit.verdict == "the model explains the torques" and fit.reliable.sum() > 12
     assert {one.code for one in fit.warnings} == {"derived-motion", "position-noise", "forces-filtered"}
+
+
+def test_an_encoder_with_several_steps_in_most_rows_is_not_coarse(recorded):
+    model, x = recorded
+    fit = ld.identify(model, T, np.round(x[:, 1:4] / 0.002) * 0.002, x[:, 4:7])
+    assert "coarse-positions" not in {one.code for one in fit.warnings}
 
 
 @pytest.mark.parametrize("name", ["swapped positions", "one joint in degrees", "sign of a position", "mm"])

@@ -20,6 +20,7 @@ _HIGHER = 1.2       # times those of the next rows, which distinguishes an outli
 _CONSTANT = 10      # minimum number of rows with the same position, and of the median number of such rows
 _MOVES = 0.05       # of the range of another coordinate: it moves
 _SATURATED = 5      # minimum number of rows at the extreme of a torque, and of those at the next smaller one
+_COARSE = 1.5       # steps of an encoder from row to row (median): with fewer, the encoder is coarse
 _ROUNDED_STEP = 0.1 # of a step of a coarse encoder: steps of a rounded recording differ by less
 _NAMED = 4          # maximum number of times in a message
 
@@ -117,13 +118,14 @@ def _jump_warnings(t: Array, column: str, unit: str, x: Array, rows: Integers) -
 
 def _resolution_warnings(column: str, unit: str, x: Array) -> Iterator[LiedynWarning]:
     steps = np.abs(np.diff(x))
-    steps = steps[steps > 0.0]
-    if not _CONSTANT < len(steps) < len(x) / 2:
+    changes = steps[steps > 0.0]
+    if len(changes) <= _CONSTANT or len(np.unique(x)) >= len(x) / 2:
         return
-    step, values = float(np.median(steps)), len(np.unique(x))
-    if np.abs(steps / step - 1.0).max() < _ROUNDED_STEP and values < len(x) / 2:
-        yield LiedynWarning("coarse-positions", f"{column} changes in steps of {step:.3g} {unit}, and in fewer than half of the "
-                            "rows: the resolution of the encoder is too coarse for this rate, and deviations may be too small")
+    step = float(changes.min())
+    if np.abs(changes / step - np.round(changes / step)).max() < _ROUNDED_STEP and np.median(steps) < _COARSE * step:
+        yield LiedynWarning("coarse-positions", f"{column} changes in steps of {step:.3g} {unit}, and by at most one step in "
+                            "most rows: the resolution of the encoder is too coarse for this rate, and deviations may be too "
+                            "small")
 
 
 def _gap_warnings(t: Array, dt: Array) -> Iterator[LiedynWarning]:
