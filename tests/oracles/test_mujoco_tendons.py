@@ -50,7 +50,7 @@ HAND = """<mujoco><worldbody><body name="palm"><geom size=".05"/><joint name="li
 <fixed name="both"><joint joint="lift" coef="1"/><joint joint="f1" coef="1"/></fixed></tendon>
 <equality><joint joint1="f2" joint2="f1" polycoef="0 -0.5 0 0 0"/></equality>
 <actuator><motor tendon="split" gear="3" ctrlrange="-2 2"/><general tendon="up" forcerange="-5 5" gear="0.5"/>
-<motor tendon="both" ctrlrange="-1 1"/></actuator></mujoco>"""
+<motor tendon="both" ctrlrange="-1 1"/><motor tendon="both" gear="2"/></actuator></mujoco>"""
 
 
 def test_actuators_on_fixed_tendons(tmp_path):
@@ -62,13 +62,14 @@ def test_actuators_on_fixed_tendons(tmp_path):
     theirs.actuator_gainprm[1, 0] = 1.0
     mujoco.mj_forward(theirs, data)
     lift, f1, f2 = data.qfrc_actuator.copy()
-    data.ctrl[:] = 0.0, 0.0, 0.7
+    data.ctrl[:] = 0.0, 0.0, 0.7, 0.0
     mujoco.mj_forward(theirs, data)
     pulled = dict(zip(("lift", "f1", "f2"), data.qfrc_actuator / 0.7, strict=True))
     efforts = {joint.name: joint.coordinates[0].effort for joint in robot.joints}
     assert efforts == {"lift": pytest.approx(abs(lift)), "f1": pytest.approx(f1 - 0.5 * f2), "f2": np.inf}
     assert robot.actuated == ("f1", "lift")
-    both, = robot.actuators
+    both, second = robot.actuators
     assert (both.name, both.limits) == ("both", (-1.0, 1.0))
+    assert (second.name, second.limits, dict(second.joints)["lift"]) == ("both_", None, 2.0)
     assert {**dict.fromkeys(pulled, 0.0), **dict(both.joints)} == pytest.approx(pulled)
     assert "actuators with gains (1)" in robot.warnings[0].message and "tendons" not in robot.warnings[0].message

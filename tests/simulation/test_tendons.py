@@ -9,7 +9,8 @@ import pytest
 
 import liedyn as ld
 from code_kinds import generated_code
-from liedyn.errors import ModelError, UsageError
+from liedyn.analysis.trajectory_dynamics import higher_order_along
+from liedyn.errors import ArgumentError, ModelError, TrajectoryError, UsageError
 from liedyn.simulation.control.thrusts import thrust_columns, thrust_entries
 
 FINGER = Path(__file__).parents[2] / "robots" / "tendon_finger.yaml"
@@ -158,12 +159,58 @@ def test_variants_in_which_wrenches_differ_are_refused(mixed):
     """A revolute joint pulls on its parent by a moment, which lengths do not change."""
     q0, u = mixed.neutral(), np.r_[np.zeros(mixed.nv), 1.0, 0.0, 0.0]
     moved = ld.Variants(mixed, {"origin.slide.vx": [0.0, 0.1]})
-    with pytest.raises(UsageError, match="the origin of joint slide varies, by which tendon all pulls on its parent"):
+    with pytest.raises(UsageError, match="the origin of joint slide varies, on which the wrenches of tendon all depend"):
         ld.rollout(moved, q0, np.zeros(mixed.nv), u, dt=1e-3, steps=1)
+    for axis in ("vx", "vz"):
+        turned = ld.Variants(mixed, {f"screw.slide.{axis}": [1.0, 1.5]})
+        with pytest.raises(UsageError, match="the axis of joint slide varies"):
+            ld.rollout(turned, q0, np.zeros(mixed.nv), u, dt=1e-3, steps=1)
+    first, *others = mixed.description.actuators
+    for actuators in ((replace(first, joints=(("slide", 9.0),)), *others), others):
+        other = ld.build(replace(mixed.description, actuators=actuators))
+        with pytest.raises(UsageError, match="robot 1 of the variants has other actuators than robot 0"):
+            ld.rollout(ld.Variants([mixed, other]), q0, np.zeros(mixed.nv), u, dt=1e-3, steps=1)
     longer = ld.Variants(ld.load(FINGER), {"origin.pip.vz": [0.0, 0.01]})
     pulled, driven = (ld.rollout(longer, np.zeros(3), np.zeros(3), tau, dt=1e-3, steps=3)
                       for tau in (np.r_[np.zeros(3), 5.0, 0.0], 5.0 * ARMS[0]))
     np.testing.assert_allclose(pulled.q, driven.q, atol=1e-15)
+
+
+def test_a_thrust_beyond_limits_that_do_not_act_is_a_warning(model):
+    run = ld.run_scenario(scenario(model, actuators={"flexor": 70.0, "extensor": -1e-3}))
+    assert [w.message for w in run.warnings if w.message.startswith("thrust limits")] == [
+        "thrust limits are exceeded: thrust.extensor from t = 0 s (worst -0.001 N at t = 0 s, limit 0 N), thrust.flexor from "
+        "t = 0 s (worst 70 N at t = 0 s, limit 60 N); limits are not enforced (saturate: true enforces them)"]
+    run = ld.run_scenario(scenario(model, actuators={"flexor": 70.0}, saturate=True))
+    assert "force-limited" in {w.code for w in run.warnings}
+    assert not any(w.message.startswith("thrust limits") for w in run.warnings)
+
+
+def test_recorded_thrusts_act_without_columns_of_wrenches(model, tmp_path):
+    """Columns fext of runs contain the wrenches of thrusts. Where they are missing, the thrusts are taken."""
+    run = ld.run_scenario(scenario(model, actuators={"flexor": "3+sin(9*t)", "extensor": 1.0}))
+    run.save(tmp_path / "run")
+    file = ld.read_trajectory(tmp_path / "run" / "trajectory.csv")
+    thrusts = replace(file, columns={name: x for name, x in file.columns.items() if not name.startswith("fext.")})
+    for trajectory in (file, thrusts):
+        motion = ld.motion_of(model, trajectory)
+        np.testing.assert_allclose(ld.inverse_dynamics(model, motion.q, motion.v, motion.a, f_ext=motion.f_ext), 0.0, atol=1e-11)
+    with pytest.raises(TrajectoryError, match="time derivatives require the wrenches of thrusts"):
+        higher_order_along(model, thrusts, 1, of="inverse")
+    with pytest.raises(TrajectoryError, match=r"no actuator of this column.*did you mean thrust.flexor"):
+        ld.motion_of(model, replace(thrusts, columns=thrusts.columns | {"thrust.flexors": thrusts.t}))
+
+
+def test_fixed_joints_leave_a_tendon(model):
+    """Its force on a fixed joint is an internal one of a body."""
+    fixed = ld.fix_joints(model, {"pip": 0.4})
+    flexor, _ = fixed.description.actuators
+    assert flexor.joints == (("mcp", 0.01), ("dip", 0.004))
+    q, f = np.array([0.3, 0.4, 0.1]), np.array([30.0, 2.0])
+    a, _ = ld.hybrid_dynamics(model, q, np.zeros(3), np.zeros(3), ARMS.T @ f, np.array([False, True, False]))
+    tau = thrust_columns(fixed, q[[0, 2]]) @ f
+    np.testing.assert_allclose(ld.forward_dynamics(fixed, q[[0, 2]], np.zeros(2), tau), a[[0, 2]], rtol=1e-12)
+    assert ld.fix_joints(model, dict.fromkeys(("mcp", "pip", "dip"), 0.0)).description.actuators == ()
 
 
 @pytest.mark.parametrize(("actuator", "parts"), [
@@ -171,6 +218,8 @@ def test_variants_in_which_wrenches_differ_are_refused(mixed):
     (ld.Actuator("t", joints={"base": 1}), ("joints with one coordinate, and base is of type ball",)),
     (ld.Actuator("t", joints={"mcp": np.nan}), ("coefficient of mcp",)),
     (ld.Actuator("t", joints={"mcp": 0}), ("the tendon moves no joint",)),
+    (ld.Actuator("t", joints=[("mcp", 1), ("mcp", 2)]), ("two terms of a joint", "one factor for each joint")),
+    (ld.Actuator("t", joints={"mcp": 1}, torque_ratio=0.1), ("torque_ratio does not apply to a tendon", "joints and limits")),
     (ld.Actuator("t", "middle", joints={"mcp": 1}), ("a thruster on a link, or a tendon over joints", "one of them")),
     (ld.Actuator("t"), ("the actuator is not on a link", "or joints of a tendon"))])
 def test_errors_name_what_a_tendon_needs(model, actuator, parts):
@@ -180,6 +229,25 @@ def test_errors_name_what_a_tendon_needs(model, actuator, parts):
     with pytest.raises(ModelError) as error:
         ld.build(robot)
     assert all(part in str(error.value) for part in parts)
+
+
+@pytest.mark.parametrize("joints", [["mcp"], "mcp", [("mcp", 1, 2)], None])
+def test_joints_of_another_form_are_named(joints):
+    with pytest.raises(ArgumentError, match=r"Actuator: joints must be \{joint: factor\}"):
+        ld.Actuator("t", joints=joints)
+
+
+def test_setpoints_are_held_where_a_joint_of_the_tendons_follows_another(model, tmp_path):
+    """The force on the follower acts on its driver. Two thrusts hold two independent joints at rest anywhere."""
+    *others, dip = model.description.joints
+    robot = ld.build(replace(model.description, joints=(*others, replace(dip, mimic=ld.Mimic("pip", 0.6)))))
+    ld.save(robot, tmp_path / "coupled.yaml")
+    rest = {"mcp": 0.4, "pip": 0.7}
+    law = {"law": "state_feedback", "gain": {"thrust.flexor": {"q.mcp": 9}, "thrust.extensor": {"q.pip": -4}},
+           "setpoint": {"q": rest}}
+    run = ld.run_scenario(scenario(robot, robot=str(tmp_path / "coupled.yaml"), control=law, initial={"q": rest}))
+    assert "setpoint-not-at-rest" not in {w.code for w in run.warnings}
+    np.testing.assert_allclose(run.q, np.tile([0.4, 0.7, 0.42], (len(run.t), 1)), atol=1e-11)
 
 
 @pytest.mark.parametrize(("keys", "parts"), [

@@ -36,6 +36,7 @@ from liedyn.errors import (
     TrajectoryError,
     UsageError,
     list_names,
+    nearest,
     summarized,
     warn,
 )
@@ -46,13 +47,18 @@ from liedyn.io.units import unit_in_name
 from liedyn.model.description import Robot
 from liedyn.model.model import Model
 from liedyn.robot_files import load_description, read_model, yaml_of
+from liedyn.simulation.control.thrusts import thrust_entries
 from liedyn.simulation.name_binding import joint_coordinates, v_to_q_indices
 from liedyn.simulation.trajectory_columns import (
     bind_columns,
     bind_wrenches,
+    check_column_unit,
     check_mapped_columns,
+    column_location,
     motion_columns,
+    thrust_names,
     trajectory_header,
+    wrench_components,
 )
 
 # begin and end of names of columns, as a map reads them without quotes
@@ -238,7 +244,32 @@ def recorded_arrays(model: Model, trajectory: Trajectory) -> RecordedArrays:
     check_mapped_columns(model, trajectory)
     q = positions_of(model, trajectory)
     v, a, tau = (bind_columns(model, trajectory, kind, partial=kind == "tau") for kind in ("v", "a", "tau"))
-    return RecordedArrays(q, v, a, tau, bind_wrenches(model, trajectory), trajectory.passive)
+    return RecordedArrays(q, v, a, tau, _external_wrenches(model, trajectory), trajectory.passive)
+
+
+def _external_wrenches(model: Model, trajectory: Trajectory) -> Array | None:
+    """Return the (N, n_links, 6) wrenches of the columns fext, and those of thrusts that they do not contain."""
+    out = bind_wrenches(model, trajectory)
+    for j, column in thrusts_without_wrenches(model, trajectory).items():
+        check_column_unit(trajectory, column, "N")
+        out = np.zeros((len(trajectory.t), len(model.link_names), 6)) if out is None else out
+        for _, link, wrench in thrust_entries(model, [j]):
+            out[:, link] += trajectory.columns[column][:, None] * wrench
+    return out
+
+
+def thrusts_without_wrenches(model: Model, trajectory: Trajectory) -> dict[int, str]:
+    """Return the columns of thrusts by actuator, without those whose wrenches are in columns fext of all their links.
+
+    Raises TrajectoryError for a thrust that no actuator has, unless there are columns fext.
+    """
+    names, wrenches = thrust_names(model), {name.rpartition(".")[0] for name in wrench_components(model, trajectory)}
+    for column in trajectory.columns:
+        if column.startswith("thrust.") and column not in names and not wrenches:
+            raise TrajectoryError("the robot has no actuator of this column", place=column_location(trajectory, column),
+                                  expected=list_names(names, 6) or "a robot with actuators", hint=nearest(column, names))
+    return {j: name for j, name in enumerate(names) if name in trajectory.columns
+            and not {model.link_names[link] for _, link, _ in thrust_entries(model, [j])} <= wrenches}
 
 
 def motion_of_arrays(model: Model, t: ArrayLike, q: ArrayLike | None, v: ArrayLike | None, a: ArrayLike | None,

@@ -39,6 +39,7 @@ from liedyn.analysis.recorded_motion import (
     positions_of,
     prescribed_of,
     require_forces,
+    thrusts_without_wrenches,
 )
 from liedyn.analysis.recording_checks import (
     MEASURED,
@@ -507,7 +508,10 @@ def higher_order_along(model: Model, trajectory: Trajectory, order: int, *, of: 
             q, unwrapping = unwrapped(model, q)
         closed = on_couplings(model, RecordedArrays(q, None, None, None, None, trajectory.passive))
     q, unwrapping = closed.q, [*unwrapping, *closed.warnings]
-    passive = trajectory.passive
+    passive, thrusts = trajectory.passive, thrusts_without_wrenches(model, trajectory)
+    if thrusts:
+        raise TrajectoryError("time derivatives require the wrenches of thrusts", found=list_names([*thrusts.values()], 4),
+                              expected="columns fext of the links on which they act, as in files of runs")
     request = HigherOrderRequest(of, order, prescribed_of(model, of, patterns), wrench_components(model, trajectory), passive)
     chains = _chains(model, trajectory, request, q)
     with show.stage("differentiating the recorded motion"), naming(trajectory):

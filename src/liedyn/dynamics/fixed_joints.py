@@ -1,7 +1,7 @@
 """Models of robots whose joints are fixed at given coordinates: their links become parts of other bodies."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from liedyn.dynamics.force_elements import element_forces
 from liedyn.dynamics.kinematics import joint_motion
 from liedyn.errors import ConfigurationError, LiedynWarning, ModelError, ShapeError, UsageError, list_names, warn
 from liedyn.model.coupling_functions import evaluate, function_program
-from liedyn.model.description import ONE_DOF, WORLD, Coupling, Joint, Loop, Robot, coordinate_name
+from liedyn.model.description import ONE_DOF, WORLD, Actuator, Coupling, Joint, Loop, Robot, coordinate_name
 from liedyn.model.element_values import element_location
 from liedyn.model.force_element import ForceElement
 from liedyn.model.link_tree import body_by_link, build_link_tree
@@ -44,7 +44,7 @@ def fix_joints(model: Model, values: Mapping[str, ArrayLike]) -> Model:
     Model
         Without the coordinates of these joints. Couplings of fixed joints are evaluated: mimic joints, and others whose position
         they determine, are fixed as well. Loops and force elements whose links become one body are removed. Springs, motors
-        (`actuated`), armatures and keyframe values of fixed joints are removed, too.
+        (`actuated`), armatures and keyframe values of fixed joints are removed, too, and their terms of tendons.
 
     Raises
     ------
@@ -176,9 +176,18 @@ def _without_motion(robot: Robot, poses: Mapping[str, Array], couplings: tuple[C
     return replace(
         robot, joints=(*base, *joints), base="fixed" if base else robot.base, couplings=couplings, loops=(),
         actuated=tuple(name for name in robot.actuated if name not in poses),
+        actuators=tuple(_remaining_actuators(robot, poses)),
         keyframes=tuple(replace(keyframe, q=_of_others(keyframe.q, poses), v=_of_others(keyframe.v, poses))
                         for keyframe in robot.keyframes),
         warnings=tuple(warning for warning in robot.warnings if warning.place is None or warning.place.key not in poses))
+
+
+def _remaining_actuators(robot: Robot, fixed: Container[str]) -> Iterator[Actuator]:
+    """Yield the actuators; tendons without their fixed joints, on which their forces are internal ones of a body."""
+    for actuator in robot.actuators:
+        joints = tuple((name, factor) for name, factor in actuator.joints if name not in fixed)
+        if joints or not actuator.joints:
+            yield replace(actuator, joints=joints)
 
 
 def _fixed_joint(joint: Joint, T: Array) -> Joint:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
@@ -136,6 +137,7 @@ class Variants:
     hybrid_dynamics_derivatives = _VariantsMethod(derivatives.hybrid_dynamics_derivatives)
 
     model: Model
+    other_actuators: int | None = None        # the first robot whose actuators differ from those of `model`
 
     def __init__(self, models: Model | Sequence[Model], parameters: Mapping[str, ArrayLike] | None = None):
         if parameters is not None:
@@ -145,6 +147,8 @@ class Variants:
             raise ModelError("variants of one model need parameters", expected="ld.Variants(model, {'mass.hand': masses})")
         self.model = self._merge(models)
         self._set_constants(np.array([model.constants for model in models]))
+        actuators = [[replace(one, limits=None) for one in model.description.actuators] for model in models]
+        self.other_actuators = next((k for k, each in enumerate(actuators) if each != actuators[0]), None)
 
     def _set_parameters(self, model: Model | Sequence[Model], arrays: Mapping[str, ArrayLike]) -> None:
         """Set the robots that differ from a model in parameters."""

@@ -39,6 +39,7 @@ from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POSITION, SWITCH_
 from liedyn.simulation.control.sampled_control import SampledLaws
 from liedyn.simulation.control.thrusts import check_varying_constants
 from liedyn.simulation.preparation import PreparedRun
+from liedyn.simulation.trajectory_columns import WRENCH, thrust_names
 
 METHOD = "rk4"
 # why a step returns a code, for people; another code than these cannot occur
@@ -334,7 +335,10 @@ def value_names(problem: InitialValueProblem, tables: ScenarioTables) -> Iterato
             elif table == "schedule" and field in ("kp", "kd"):
                 yield f"{field} of {v_names[k]}"
             elif field == "force_basis":
-                yield f"external force {k // 6 + 1}, {('mx', 'my', 'mz', 'fx', 'fy', 'fz')[k % 6]}"
+                row, part = k // 6, WRENCH[k % 6]
+                j, link = (int(x[row]) for x in (problem.schedule.force_actuator, problem.schedule.force_link))
+                names = problem.model.link_names[link], thrust_names(problem.model)[j] if j >= 0 else ""
+                yield f"{part} on {names[0]} of {names[1]}" if j >= 0 else f"external force {row + 1}, {part}"
             elif field == "material":
                 yield f"contact {k // MATERIAL_SIZE + 1}, {_MATERIAL[k % MATERIAL_SIZE]}"
             else:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Base
-from liedyn.errors import LiedynWarning, ModelError, Place, escape_nonprintable, nearest, of_level, summarized
+from liedyn.errors import ArgumentError, LiedynWarning, ModelError, Place, escape_nonprintable, nearest, of_level, summarized
 from liedyn.model.coupling_expression import CouplingFunction, read_expression
 from liedyn.model.element_values import (
     as_each,
@@ -585,10 +585,15 @@ class Actuator:
     def __init__(self, name: str, link: str = "", position: ArrayLike = (0.0, 0.0, 0.0),
                  axis: ArrayLike = (0.0, 0.0, 1.0), torque_ratio: float = 0.0, limits: ArrayLike | None = None,
                  place: Place = _NO_PLACE, *, joints: Mapping[str, float] | Iterable[tuple[str, float]] = ()):
-        each = joints.items() if isinstance(joints, Mapping) else joints
+        try:
+            terms = tuple((joint, as_float(factor)) for joint, factor in (
+                joints.items() if isinstance(joints, Mapping) else joints))
+        except (TypeError, ValueError):
+            raise ArgumentError(f"Actuator: joints must be {{joint: factor}}, such as {{'mcp': 0.01, 'pip': 0.007}}, got "
+                                f"{joints!r:.60}") from None
         set_fields(self, name=name, link=link, position=as_floats(position), axis=as_floats(axis),
                    torque_ratio=as_float(torque_ratio), limits=None if limits is None else as_floats(limits), place=place,
-                   joints=tuple((joint, as_float(factor)) for joint, factor in each))
+                   joints=terms)
 
 
 JointValues = tuple[tuple[str, tuple[float, ...]], ...]            # (joint, numbers) of each

@@ -529,11 +529,21 @@ def _check_coordinate_names(base: str, joints: tuple[Joint, ...]) -> None:
                                  expected="another name")
 
 
+_DEFAULT_ACTUATOR = Actuator("")
+
+
 def _validate_actuator(actuator: Actuator, tree: LinkTree) -> Actuator:
     if actuator.joints and actuator.link:
         raise ModelError("an actuator is a thruster on a link, or a tendon over joints", place=element_location(actuator),
                          found="link and joints", expected="one of them")
-    joints = {joint.name: joint for joint in tree.joints}
+    joints, names = {joint.name: joint for joint in tree.joints}, [name for name, _ in actuator.joints]
+    if len(set(names)) < len(names):
+        raise ModelError("the tendon has two terms of a joint", place=element_location(actuator, "joints"), found=names,
+                         expected="one factor for each joint")
+    for key in ("position", "axis", "torque_ratio") if actuator.joints else ():
+        if getattr(actuator, key) != getattr(_DEFAULT_ACTUATOR, key):
+            raise ModelError(f"{key} does not apply to a tendon over joints", place=element_location(actuator, key),
+                             found=getattr(actuator, key), expected="joints and limits")
     for name, factor in actuator.joints:
         place = element_location(actuator, "joints")
         if name not in joints:

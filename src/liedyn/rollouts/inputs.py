@@ -34,7 +34,7 @@ from liedyn.kernels.simulation.contact import Contacts
 from liedyn.model.model import Model
 from liedyn.simulation.contact_setup import bind_contacts, material_scale, robot_weights
 from liedyn.simulation.control.rigid_joint_laws import expand_gain
-from liedyn.simulation.control.thrusts import check_varying_constants, input_count, thrust_entries
+from liedyn.simulation.control.thrusts import check_variants, input_count, thrust_entries
 from liedyn.simulation.trajectory_columns import thrust_names
 
 # rad or lengths of the loop; of velocities, relative to the maximum: initial states with larger errors raise
@@ -186,7 +186,7 @@ class RolloutInputs:
         if not (thrusts or self.policy or _has_thrusts(tau, -1, model) or _has_thrusts(gain, -2, model)):
             self.n_inputs = model.nv
         elif variants is not None:
-            check_varying_constants(model, variants.varying[0])
+            check_variants(variants)
         feedback_arguments = [] if feedback is None else list(_feedback_arguments(model, feedback, steps))
         arguments = [
             Argument(names[0], as_array(to_numpy(q0), names[0], (model.nq,)), 1, model.q_names),

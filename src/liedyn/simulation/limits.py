@@ -14,9 +14,10 @@ from liedyn.io.scenarios.scenario import Prescribe, Rule, Scenario
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import bind_joints, v_to_q_indices
 
-KINDS = "position", "velocity", "effort"
+KINDS = "position", "velocity", "effort", "thrust"
 _ROUNDING = 1e-9         # of the limits and the span of the motion: tolerance for motions that are prescribed up to a limit
-_SUGGESTIONS = {"position": " (limits: stop enforces them)", "velocity": "", "effort": " (saturate: true enforces them)"}
+_SUGGESTIONS = {"position": " (limits: stop enforces them)", "velocity": "", "effort": " (saturate: true enforces them)",
+                "thrust": " (saturate: true enforces them)"}
 _FIXED = "; limits are not enforced while a joint is prescribed or locked"
 EXCEEDED = tuple(f"{kind} limits are exceeded" for kind in KINDS)         # start of the warnings
 _START_TOLERANCE = 1e-6      # of the limits, for initial values: users round numbers
@@ -63,7 +64,7 @@ def limits_exceeded(model: Model, t: Array, q: Array, v: Array, tau: Array) -> t
                 ("effort", model.tau_units[k], tau[:, k], -effort[k], effort[k])]
         if k in q_of_v:
             rows.append(("position", unit, q[:, q_of_v[k]], model.lower[k], model.upper[k]))
-        violations += [excess for row in rows if (excess := _limit_violation(t, model.v_names[k], *row))]
+        violations += [excess for row in rows if (excess := limit_violation(t, model.v_names[k], *row))]
     return tuple(sorted(violations, key=lambda excess: KINDS.index(excess.kind)))
 
 
@@ -112,7 +113,7 @@ def position_limit_warnings(model: Model, t: Array, q: Array) -> list[LiedynWarn
             continue
         run = int(np.argmax(farthest))
         whole = np.isfinite(x[run])
-        excess = _limit_violation(t[whole], model.v_names[k], "position", model.v_units[k], x[run, whole], lower, upper)
+        excess = limit_violation(t[whole], model.v_names[k], "position", model.v_units[k], x[run, whole], lower, upper)
         if excess is not None:                                             # None: rounding only
             violations.append((excess, run))
             beyond |= farthest > 0.0
@@ -140,7 +141,7 @@ def merge_violations(earlier: Iterable[LimitViolation], later: Iterable[LimitVio
     return tuple(worst.values())
 
 
-def _limit_violation(t: Array, name: str, kind: str, unit: str, x: Array, lower: float, upper: float) -> LimitViolation | None:
+def limit_violation(t: Array, name: str, kind: str, unit: str, x: Array, lower: float, upper: float) -> LimitViolation | None:
     """Return the violation of [lower, upper] by x (N,); None without violation."""
     slack = _ROUNDING * max([np.ptp(x), *(abs(limit) for limit in (lower, upper) if np.isfinite(limit))])
     beyond = np.maximum(lower - slack - x, x - upper - slack)

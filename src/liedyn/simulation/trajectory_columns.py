@@ -314,7 +314,7 @@ def check_column_unit(trajectory: Trajectory, column: str, unit: str) -> None:
     """Raise TrajectoryError if a column has another unit."""
     actual = trajectory.units.get(column, "")
     if actual and actual.replace("·", " ").replace("*", " ") != unit:
-        raise TrajectoryError("wrong unit", place=_column_location(trajectory, column), found=actual,
+        raise TrajectoryError("wrong unit", place=column_location(trajectory, column), found=actual,
                               expected=unit or "none", hint=_conversion(trajectory, actual, unit))
 
 
@@ -341,7 +341,7 @@ def _stack_columns(trajectory: Trajectory, kind: str, names: Sequence[str], pres
             unexpected = [x for x in trajectory.columns if x.startswith(f"{kind}.") and x not in expected]
             alike = next((x for x in unexpected if nearest(x, [name])), None)
             option = columns_option({name: "0"}) if kind in _MOTION else ""
-            raise TrajectoryError("a column is missing", place=_column_location(trajectory, name),
+            raise TrajectoryError("a column is missing", place=column_location(trajectory, name),
                                   found=alike or list_names(unexpected, 4) or None,
                                   expected=f"one for each coordinate, because there is {kind}.{present[0]}",
                                   hint=f"is {alike} a misspelling of {name}?" if alike else
@@ -373,7 +373,7 @@ def wrench_components(model: Model, trajectory: Trajectory, rate: int = 0) -> li
             continue
         name = column[len(kind) + 1:]
         if name not in units:
-            raise TrajectoryError("the robot has no link of this column", place=_column_location(trajectory, column),
+            raise TrajectoryError("the robot has no link of this column", place=column_location(trajectory, column),
                                   expected=f"{kind}.<link>.mx … {kind}.<link>.fz")
         check_column_unit(trajectory, column, units[name])
         names.append(name)
@@ -388,12 +388,12 @@ def bind_wrench_rate(model: Model, trajectory: Trajectory, names: list[str], rat
     kind, wrenches = derivative_kind("fext", rate), wrench_components(model, trajectory, rate)
     for name in wrenches:
         if name not in names:
-            raise TrajectoryError("a column is missing", place=_column_location(trajectory, f"fext.{name}"),
+            raise TrajectoryError("a column is missing", place=column_location(trajectory, f"fext.{name}"),
                                   expected=f"the wrench itself, because there is its rate {kind}.{name}")
     return _stack_columns(trajectory, kind, names, wrenches)
 
 
-def _column_location(trajectory: Trajectory, column: str) -> Place:
+def column_location(trajectory: Trajectory, column: str) -> Place:
     """Return the location of a column: that of its entry, if the trajectory was read with a map."""
     mapping = trajectory.mapping
     if mapping is not None and column in mapping.sources:

@@ -71,7 +71,18 @@ def read_actuators(root: XmlElement, tree: BodyTree,
             tree.joints[k] = replace(joint, coordinates=(replace(coordinate, effort=max(abs(min_force), abs(max_force))),))
         if min_force != -max_force:
             tree.count("the smaller force limit of the two directions")
-    return tuple(thrusters), tuple(dict.fromkeys(driven))
+    return tuple(_with_unique_names(thrusters)), tuple(dict.fromkeys(driven))
+
+
+def _with_unique_names(actuators: Iterable[Actuator]) -> Iterator[Actuator]:
+    """Yield the actuators. Those without a name in the file have that of their site or tendon, on which others may act, too."""
+    names = set[str]()
+    for actuator in actuators:
+        name = actuator.name
+        while name in names:
+            name += "_"
+        names.add(name)
+        yield replace(actuator, name=name)
 
 
 def _driver_of_tendon(terms: Terms, couplings: Sequence[Coupling]) -> tuple[str, float] | None:
@@ -363,7 +374,7 @@ def _read_tendons(root: XmlElement, tree: BodyTree) -> Iterator[ForceElement]:
             tree.left_out.add_numbers("tendons", element, key, f"a tendon with {key} is not supported")
         if child.tag != "fixed":                             # those are read with what acts on them
             tree.count("tendons")
-        elif any(element.vector("range", (0.0, 0.0))):
+        elif any(any(element.vector(key, (0.0, 0.0))) for key in ("range", "actuatorfrcrange")):
             tree.count("limits of tendons")
 
 

@@ -40,6 +40,7 @@ _GROUPS = (("q", "positions", "Joint positions"),
            ("stop", "stops", "Stop forces at joint limits (included in the joint forces)"),
            ("friction", "friction", "Friction that holds (in addition to the forces of joints)"),
            ("motor", "motors", "Motors: torque and speed before the gear, power and load"),
+           ("thrust", "thrusts", "Thrusts of actuators"),
            ("reaction", "reactions", "Reactions of loops (on link b) and couplings"),
            ("wrench", "joint_wrenches", "Wrenches of joints on their child links"),
            ("contact", "contacts", "Contacts"),
@@ -214,7 +215,7 @@ class PlotData:
 def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str], comments: Mapping[str, str],
                       limits: Mapping[str, tuple[float, float]], joints: Collection[str]) -> tuple[Group, ...]:
     """Groups of the columns of a trajectory, by the prefix of their names (`q.`, `v.`, `a.`, `tau.`, `stop.`,
-    `friction.`, `motor.`, `reaction.`, `wrench.`, `fext.`, and those of kinematics: `pose.`, `twist.`, …).
+    `friction.`, `motor.`, `thrust.`, `reaction.`, `wrench.`, `fext.`, and those of kinematics: `pose.`, `twist.`, …).
 
     Accelerations are left out where there are positions. Other columns are passed over.
 
@@ -440,13 +441,13 @@ def record(motion: Trajectory, model: Model | None, title: str) -> PlotData:
 
 
 def column_limits(model: Model) -> dict[str, tuple[float, float]]:
-    """Return {column: (lower, upper)} of positions, velocities and forces."""
+    """Return {column: (lower, upper)} of positions, velocities, forces and thrusts."""
     limits = {}
     for k, name in enumerate(model.v_names):
         limits[f"q.{name}"] = (float(model.lower[k]), float(model.upper[k]))
         speed, force = abs(float(model.velocity_limit[k])), abs(float(model.effort_limit[k]))
         limits |= {f"v.{name}": (-speed, speed), f"tau.{model.tau_names[k]}": (-force, force)}
-    return limits
+    return limits | {f"thrust.{one.name}": one.limits for one in model.description.actuators if one.limits is not None}
 
 
 def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:

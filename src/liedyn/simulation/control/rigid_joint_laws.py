@@ -28,7 +28,7 @@ from liedyn.kernels.simulation.right_hand_side import MotionWorkspace
 from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import constraint_motions_at
 from liedyn.simulation.control.control_law import LawContext, controlled_coordinates, error_gains, not_controllable_error
-from liedyn.simulation.control.thrusts import input_name, setpoint_thrusts, thrust_columns
+from liedyn.simulation.control.thrusts import input_name, reduced_thrust_columns, setpoint_thrusts
 from liedyn.simulation.name_binding import bind_joints, find_indices, normalize_quaternions, write_values
 from liedyn.simulation.signals.signal_compiler import SignalPurpose
 from liedyn.simulation.trajectory_columns import coordinate_columns, current_names, thrust_names
@@ -85,9 +85,10 @@ def bind_state_feedback(context: LawContext, laws: JointLaws) -> JointLaws:
     undriven = ~laws.prescribed                                     # coordinates that neither rows nor prescribed motions drive
     undriven[rows[~is_thrust]] = False
     if thrusts.any() or len(drives):
-        force = force - thrust_columns(computing, q) @ thrusts          # the constant thrusts of the scenario act, too
-        added = setpoint_thrusts(computing, q, force, undriven, drives, scales)
-        force = force - thrust_columns(computing, q)[:, drives] @ added
+        columns = reduced_thrust_columns(computing, q)
+        force = force - columns @ thrusts                               # the constant thrusts of the scenario act, too
+        added = setpoint_thrusts(columns[:, drives], force, undriven, scales)
+        force = force - columns[:, drives] @ added
         thrusts[drives] += added
     missing = np.where(undriven, np.abs(force) / scales, 0.0)
     worst = int(np.argmax(missing))

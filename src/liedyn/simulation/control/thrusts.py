@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.arrays import Array, Integers, Mask
+from liedyn.arrays import Array, Mask
 from liedyn.codegen.rhs import read_signal
 from liedyn.dynamics.kinematics import jacobian
 from liedyn.errors import Place, ScenarioError, UsageError, WarningLog
@@ -22,11 +22,13 @@ from liedyn.model.description import WORLD, Actuator
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, inverse, unit_force
 from liedyn.simulation.control.control_law import describe_rows
+from liedyn.simulation.limits import LimitViolation, limit_violation, limit_warnings
 from liedyn.simulation.name_binding import bind_rules
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 from liedyn.simulation.trajectory_columns import thrust_names
 
 if TYPE_CHECKING:
+    from liedyn.dynamics.variants import Variants
     from liedyn.simulation.segment_problems import RunSegment  # imports the module of the laws
 
 _LIMIT_TOLERANCE = 1e-12         # of the range of the limits
@@ -58,14 +60,25 @@ def thrust_entries(model: Model, actuators: Iterable[int]) -> list[tuple[int, in
 
 
 def check_varying_constants(model: Model, places: Sequence[int]) -> None:
-    """Raise UsageError if constants of the model that vary change wrenches of tendons: on parents, they depend on origins."""
-    T0 = tree_views.py_func(model.index, np.arange(model.constants.size)).T0.reshape(-1, 12)
+    """Raise UsageError if constants of the model that vary change wrenches of tendons, which depend on axes and origins."""
+    tree = tree_views.py_func(model.index, np.arange(model.constants.size))
+    S, T0, link_pose = tree.S.reshape(-1, 2), tree.T0.reshape(-1, 12), tree.link_pose.reshape(-1, 12)
     for actuator in model.description.actuators:
         for joint in (model.joint(name) for name, _ in actuator.joints):
+            axis = (S[joint.body], link_pose[model.link_index(joint.child)])
             origin = T0[joint.body, :9 if joint.screws is not None and joint.screws[0, :3].any() else 12]   # a moment is free
-            if joint.parent != WORLD and np.isin(origin, places).any():
-                raise UsageError(f"the origin of joint {joint.name} varies, by which tendon {actuator.name} pulls on its parent: "
-                                 "expected one origin, or a model of each robot")
+            for what, numbers in (("axis", np.concatenate(axis)), ("origin", origin if joint.parent != WORLD else axis[0])):
+                if np.isin(numbers, places).any():
+                    raise UsageError(f"the {what} of joint {joint.name} varies, on which the wrenches of tendon {actuator.name} "
+                                     "depend: expected the same for all robots, or a rollout of each robot")
+
+
+def check_variants(variants: Variants) -> None:
+    """Raise UsageError for robots on which thrusts do not act alike."""
+    if variants.other_actuators is not None:
+        raise UsageError(f"robot {variants.other_actuators} of the variants has other actuators than robot 0: expected the same "
+                         "actuators if thrusts act, or a rollout of each robot")
+    check_varying_constants(variants.model, variants.varying[0])
 
 
 def thrust_columns(model: Model, q: Array) -> Array:
@@ -77,6 +90,12 @@ def thrust_columns(model: Model, q: Array) -> Array:
         if not actuator.joints:
             columns[:, j] = jacobian(model, q, actuator.link).T @ thrust_wrenches(model, actuator)[actuator.link]
     return columns
+
+
+def reduced_thrust_columns(model: Model, q: Array) -> Array:
+    """Return `thrust_columns` with forces on followers of linear couplings moved to the coordinates that they follow."""
+    columns = thrust_columns(model, q)
+    return model.elimination().projection.T @ columns if model.constraints and model.has_only_linear_couplings else columns
 
 
 def input_count(model: Model) -> int:
@@ -142,18 +161,23 @@ def with_thrust_limits(laws: JointLaws, limits: Mapping[int, tuple[float, float,
 
 
 def thrust_warnings(segments: Sequence[RunSegment], model: Model) -> WarningLog:
-    """Return warnings about thrusts at their limits at output times."""
-    warnings, times, names = WarningLog(), np.concatenate([segment.record.t for segment in segments]), thrust_names(model)
+    """Return warnings about thrusts at their limits at output times, and beyond those that do not act."""
+    warnings, beyond = WarningLog(), list[LimitViolation]()
+    times, names = np.concatenate([segment.record.t for segment in segments]), thrust_names(model)
     first = segments[0].problem                                  # actuators and their limits are those of all segments
     thrusts = np.concatenate([segment.problem.split_wrench(segment.record.wrench)[1] for segment in segments])
     for j, thrust in zip(first.thrusters, thrusts.T, strict=True):
         low, high = thrust_range(first, int(j))
         if not math.isfinite(high - low):
+            limits = model.description.actuators[j].limits or (low, high)
+            excess = limit_violation(times, names[j], "thrust", "N", thrust, *limits)
+            beyond += [excess] if excess else []
             continue
         tolerance = _LIMIT_TOLERANCE * (high - low)
         for kind, bound, mask in (("minimum", low, thrust <= low + tolerance), ("maximum", high, thrust >= high - tolerance)):
             if mask.any():
                 warnings.add("force-limited", f"{names[j]} is at its {kind} of {bound:g} N {describe_rows(times, mask)}")
+    warnings.extend(limit_warnings(beyond))
     return warnings
 
 
@@ -170,11 +194,12 @@ def thrust_range(problem: InitialValueProblem, j: int) -> tuple[float, float]:
 
 # State feedback ---------------------------------------------------------------------------------------------------------
 
-def setpoint_thrusts(model: Model, q: Array, missing: Array, free: Mask, actuators: Integers, sizes: Array) -> Array:
-    """Return the thrusts (m,) of `actuators`, of minimum norm, that supply the generalized forces that are missing at q.
+def setpoint_thrusts(columns: Array, missing: Array, free: Mask, sizes: Array) -> Array:
+    """Return the thrusts (m,) of minimum norm that supply the generalized forces that are missing.
 
+    columns         (nv, m) generalized forces of thrusts of 1 N
     missing, free   (nv,) forces, and the coordinates that only thrusts can supply
     sizes           (nv,) scales of forces
     """
-    columns = (thrust_columns(model, q)[:, actuators] / sizes[:, None])[free]
-    return np.asarray(np.linalg.lstsq(columns, (missing / sizes)[free], rcond=None)[0], dtype=float)
+    rows = (columns / sizes[:, None])[free]
+    return np.asarray(np.linalg.lstsq(rows, (missing / sizes)[free], rcond=None)[0], dtype=float)
