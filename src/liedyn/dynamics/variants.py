@@ -147,7 +147,7 @@ class Variants:
             raise ModelError("variants of one model need parameters", expected="ld.Variants(model, {'mass.hand': masses})")
         self.model = self._merge(models)
         self._set_constants(np.array([model.constants for model in models]))
-        actuators = [[replace(one, limits=None) for one in model.description.actuators] for model in models]
+        actuators = [[replace(actuator, limits=None) for actuator in model.description.actuators] for model in models]
         self.other_actuators = next((k for k, each in enumerate(actuators) if each != actuators[0]), None)
 
     def _set_parameters(self, model: Model | Sequence[Model], arrays: Mapping[str, ArrayLike]) -> None:

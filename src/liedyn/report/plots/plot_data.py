@@ -447,7 +447,7 @@ def column_limits(model: Model) -> dict[str, tuple[float, float]]:
         limits[f"q.{name}"] = (float(model.lower[k]), float(model.upper[k]))
         speed, force = abs(float(model.velocity_limit[k])), abs(float(model.effort_limit[k]))
         limits |= {f"v.{name}": (-speed, speed), f"tau.{model.tau_names[k]}": (-force, force)}
-    return limits | {f"thrust.{one.name}": one.limits for one in model.description.actuators if one.limits is not None}
+    return limits | {f"thrust.{x.name}": x.limits for x in model.description.actuators if x.limits is not None}
 
 
 def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:

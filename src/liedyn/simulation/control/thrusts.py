@@ -67,9 +67,9 @@ def check_varying_constants(model: Model, places: Sequence[int]) -> None:
         for joint in (model.joint(name) for name, _ in actuator.joints):
             axis = (S[joint.body], link_pose[model.link_index(joint.child)])
             origin = T0[joint.body, :9 if joint.screws is not None and joint.screws[0, :3].any() else 12]   # a moment is free
-            for what, numbers in (("axis", np.concatenate(axis)), ("origin", origin if joint.parent != WORLD else axis[0])):
-                if np.isin(numbers, places).any():
-                    raise UsageError(f"the {what} of joint {joint.name} varies, on which the wrenches of tendon {actuator.name} "
+            for kind, constants in (("axis", np.concatenate(axis)), ("origin", origin if joint.parent != WORLD else axis[0])):
+                if np.isin(constants, places).any():
+                    raise UsageError(f"the {kind} of joint {joint.name} varies, on which the wrenches of tendon {actuator.name} "
                                      "depend: expected the same for all robots, or a rollout of each robot")
 
 
