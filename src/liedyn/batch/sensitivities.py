@@ -180,6 +180,7 @@ def _with_derivatives(x: Array, dx: Array) -> Array:
 RUNS_PER_PARAMETER = 4           # for central differences
 EXACT, DIFFERENCES = "exact derivatives", "central differences"
 _INPUT_STEP, _RUN_STEP = 1e-3, 0.02             # of the range: steps of differences of input numbers, and of runs
+_SMOOTH = 1e-9                   # of the largest derivative of a number of a run: difference of its derivatives by two steps
 _PLACEMENTS = ("origin", "screw", "pitch")      # parameters that displace links
 
 
@@ -261,8 +262,19 @@ def _motion_with_derivatives(evaluator: SweepEvaluator[Any], point: list[Value],
     of_robot = [name for parameter, name in zip(evaluator.sweep.parameters, evaluator.binding.parameters, strict=True)
                 if parameter.of_robot]
     fixed_links = all(name and name.partition(".")[0] not in _PLACEMENTS for name in of_robot)
-    return _DualMotion(*simulation_derivatives(evaluator, point, lambda evaluate: differences(evaluate, point, ranges, varied,
-                                                                                              _INPUT_STEP)), fixed_links)
+    return _DualMotion(*simulation_derivatives(evaluator, point, lambda evaluate: _input_derivatives(evaluate, point, ranges,
+                                                                                                     varied)), fixed_links)
+
+
+def _input_derivatives(evaluate: Evaluate, point: list[Value], ranges: Array, varied: Integers) -> Array:
+    """Return `differences` of the numbers of a run, which depend smoothly on most parameters.
+
+    Raises NotDifferentiableError if they do not, as at a prismatic joint whose screw turns: its axis jumps.
+    """
+    coarse, fine = (differences(evaluate, point, ranges, varied, step) for step in (_INPUT_STEP, _INPUT_STEP / 3.0))
+    if (np.abs(coarse - fine).max(axis=1) > _SMOOTH * np.abs(fine).max(axis=1)).any():
+        raise NotDifferentiableError("numbers of the robot that are no smooth functions of a parameter")
+    return fine
 
 
 class _DualMotion:
