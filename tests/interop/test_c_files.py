@@ -18,6 +18,7 @@ from liedyn.codegen.tracer import NotTraceableError
 from liedyn.interop import scenario_step, traced_functions
 from liedyn.interop.c_files import write_export, write_step_export
 from liedyn.interop.wasm_files import write_wasm_step_export
+from liedyn.kernels.simulation.right_hand_side import AT_EVENT
 from other_units import in_units
 from traced_cases import function_options
 from zoo import model_of
@@ -216,6 +217,27 @@ def test_compiled_steps_equal_a_run_of_the_scenario(name, tmp_path, worst):
     done = ran(tmp_path, "double_")
     assert done.returncode == 0 and "after 1000 steps" in done.stdout
     assert worst("C: 1,000 steps of a scenario", float(done.stdout.rpartition(":")[2]), name) < 1e-12
+
+
+def test_an_event_within_the_first_step_is_returned(tmp_path):
+    """Its side at the start is not known before: the step evaluates it."""
+    scenario = {"robot": str(ROOT / "robots/double_pendulum.yaml"), "duration": 1, "integrator": {"method": "rk4", "step": 0.01},
+                "output_step": 0.01, "events": {"down": {"when": "q(shoulder)", "do": "stop"}}}
+    write_step_export(scenario, tmp_path / "f.c")
+    (tmp_path / "f_test.c").write_text("""#include <stdio.h>
+#include "f.h"
+int main(void)
+{
+    double q[2], v[2], work[5];
+    f_reset(q, v, work);
+    q[0] = 1e-3; v[0] = -1;
+    int across = f_step(0, 0.01, q, v, work), until = f_step(0, 0.0009, q, v, work);
+    printf("%d %d %g", across, until, q[0]);
+    return 0;
+}
+""")
+    across, until, q = ran(tmp_path, "f").stdout.split()
+    assert (int(across), int(until)) == (AT_EVENT, 0) and float(q) == pytest.approx(1e-4, rel=1e-2)
 
 
 @pytest.mark.parametrize("name", ["arm with pd", "hybrid panda", "sampled controller"])

@@ -194,6 +194,13 @@ class CStep:
         yield from ("    const double end = t + h;", f"    {self._number} {declared}, clock[4];", *coefficients, "    int code;",
                     *self._values())
         yield from (f"    memcpy({name}_1, {name}, {size});" for name, size in sizes.items())
+        passed = self._passed("clock", *(["c"] if curves else []), values, "q_1", "v_1", "work_1", "z_1")
+        if (place := self.step.first_event_value) is not None:
+            yield from (f"    if (work_1[{place}] != work_1[{place}]) {{      /* at the start, a step without length: events */",
+                        f"        clock[0] = 0; clock[1] = clock[2] = clock[3] = ({self._number})t;")
+            if curves:
+                yield f"        for (int i = 0; i < 3; i++) curves_at(t, c + {CURVE_COEFFICIENTS * curves} * i);"
+            yield from (f"        code = advance({passed});", "        if (code) return code;", "    }")
         yield from ("    while (t < end) {", "        double goal = end, latest = end, times[3];")
         if len(breaks):
             yield from (f"        for (int i = 0; i < {len(breaks)}; i++)",
@@ -207,7 +214,6 @@ class CStep:
                    "nextafterf((float)goal, 0));")
         if curves:
             yield f"        for (int i = 0; i < 3; i++) curves_at(times[i], c + {CURVE_COEFFICIENTS * curves} * i);"
-        passed = self._passed("clock", *(["c"] if curves else []), values, "q_1", "v_1", "work_1", "z_1")
         yield from (f"        code = advance({passed});", "        if (code) return code;", "        h -= goal - t;",
                     "        t = goal;", "    }")
         yield from (f"    memcpy({name}, {name}_1, {size});" for name, size in sizes.items())

@@ -98,6 +98,12 @@ class ScenarioStep:
         """The problem of the run."""
         return self.run.problem
 
+    @property
+    def first_event_value(self) -> int | None:
+        """Index in `work` of the last value of the first event, NaN before the first step; None without events."""
+        events = len(self.tables.schedule.watch)
+        return 2 + events if events else None
+
     @cached_property
     def initial_work(self) -> Array:
         """The array `work` of `BatchStep` at the start."""

@@ -42,15 +42,21 @@ class Simulation {
       if (typeof x === "number") this.arrays[name].fill(x); else this.arrays[name].set(x);
     }
     this.work.set(state.work);
-    Object.assign(this, { t: 0, samples: 0, waiting: [], acting: new Float64Array(this.torque.length), ended: "" });
+    Object.assign(this, { t: 0, samples: 0, waiting: [], acting: new Float64Array(this.torque.length), ended: "",
+      begins: this.data.initial.work.length > 1 });
   }
 
   // Moves the state by one step of length h that passes no sample time. Returns 0; otherwise the state is as before.
   step(h = this.data.step) {
+    if (this.begins) {                                      // a step without length evaluates the events at the start
+      this.begins = false;
+      const code = this.step(0);
+      if (code) { this.begins = true; return code; }
+    }
     const { clock, curves } = this.arrays, { breaks, pieces } = this.data, until = this.t + h;
     const state = [this.q, this.v, this.work, this.z], before = state.map((x) => x.slice()), start = this.t;
     this.setTorques();
-    while (this.t < until) {
+    while (this.t < until || !h) {
       const next = breaks.find(([time, , near]) => this.t < time && near <= until), [goal, latest] = next ?? [until, until];
       const length = this.t === start && goal === until ? h : goal - this.t;
       const times = [this.t, Math.min(this.t + 0.5 * length, latest), Math.min(goal, latest)];
@@ -69,6 +75,7 @@ class Simulation {
         return code;
       }
       this.t = goal;
+      if (!h) break;
     }
     return 0;
   }

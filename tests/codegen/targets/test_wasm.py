@@ -166,12 +166,14 @@ def test_a_simulation_stops_at_an_event_and_leaves_the_state_at_a_code(tmp_path)
                 "events": {"down": {"when": "q(shoulder)", "do": "stop"}, "late": {"at": 1.5, "do": "stop"}}}
     write_wasm_step_export(scenario, tmp_path / "f.wasm")
     run = ld.run_scenario(scenario)
-    t, q, ended, code, reason, same, again = ran(tmp_path, """import { load } from "./f.js";
+    t, q, ended, code, reason, same, again, first = ran(tmp_path, """import { load } from "./f.js";
         const s = await load(); s.run(2);
         const state = [s.t, [...s.q], s.ended];
         s.reset(); s.v[0] = NaN; const q = [...s.q], code = s.step(); s.run(1); const reason = s.ended;
-        s.reset({ q: [0, 0] }); s.run(0.005);
-        console.log(JSON.stringify([...state, code, reason, q.every((x, k) => x === s.data.initial.q[k]), s.t]))""")
+        s.reset({ q: [0, 0] }); s.run(0.005); const later = s.t;
+        s.reset({ q: [1e-3, 0], v: [-1, 0] }); s.run(0.5);                         // within the first step
+        console.log(JSON.stringify([...state, code, reason, q.every((x, k) => x === s.data.initial.q[k]), later, s.t]))""")
     assert ended == "stopped by an event" and t == pytest.approx(run.t[-1], abs=1e-9)
     assert np.abs(np.array(q) - run.q[-1]).max() < 1e-9 and abs(q[0]) < 1e-9
     assert STEP_REASONS[code] == reason and "not finite" in reason and same and again == pytest.approx(0.005)
+    assert first == pytest.approx(1e-3, rel=1e-2)
