@@ -71,7 +71,7 @@ def test_phrases_only_become_fewer(phrase):
 
 
 # Names in back quotes that are not of this package: of other libraries, and parts of names of columns.
-OTHER_NAMES = {"findobj", "grad", "jit", "jvp", "vjp", "vmap", "scan", "jax_enable_x64", "jax_debug_nans", "refresh",
+OTHER_NAMES = {"findobj", "grad", "jit", "jvp", "vjp", "vmap", "scan", "jax_enable_x64", "refresh",
                "motion_name", "csv", "Condition", "threading", "RotationSpline"}
 
 

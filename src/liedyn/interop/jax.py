@@ -63,7 +63,7 @@ def robot_function(model: Model, function: str, *, link: str | None = None, fram
 
     Its arguments are the arrays of the public function in the same order, (…, nq) or (…, nv), which are broadcast. It returns
     an array (…, …), or a tuple where there are several results. Results of states that are not valid are NaN: an input is not
-    finite, a quaternion is not of unit norm, or an articulated inertia vanishes. `jax_debug_nans` finds them.
+    finite, a quaternion is not of unit norm, or an articulated inertia vanishes. `jnp.isnan` of the results finds them.
 
     Derivatives of any order are those of the generated code. Derivatives with respect to quaternions have no component normal to
     the unit sphere.

@@ -35,7 +35,7 @@ from liedyn.kernels.constraints.driver import LOOP_OPEN
 from liedyn.kernels.simulation.contact import MATERIAL_SIZE
 from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, BAD_SIGNAL, NOT_FINITE, SINGULAR
-from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POSITION, SWITCH_OPERATIONS, SWITCH_SIZE, TORQUE, VELOCITY
+from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POSITION, SWITCH_OPERATIONS, TORQUE, VELOCITY
 from liedyn.simulation.control.sampled_control import SampledLaws
 from liedyn.simulation.control.thrusts import check_varying_constants
 from liedyn.simulation.preparation import PreparedRun
@@ -131,11 +131,12 @@ class ScenarioStep:
     @property
     def warnings(self) -> tuple[LiedynWarning, ...]:
         """Warnings of the run, and about switches of the state."""
-        count = self.tables.signals.switches.size // SWITCH_SIZE
+        events = {self.problem.signal_names[k] for k in self.tables.schedule.watch}
+        names = [name for name, _ in state_switches(self.problem) if name not in events]
         more = (LiedynWarning("switches-in-steps",
-                              f"{count} switches of the state, such as limits of forces, gears or stops, are evaluated at the "
-                              "stages of a step, and not located as in a run: steps that contain one are of low order; use "
-                              "shorter steps where this matters"),) if count else ()
+                              f"switches of the state are evaluated at the stages of a step, and not located as in a run: steps "
+                              f"that contain one are of low order; use shorter steps where this matters ({list_names(names, 4)})"
+                              ),) if names else ()
         return (*self.run.warnings, *more)
 
     @property
