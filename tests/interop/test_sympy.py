@@ -178,3 +178,10 @@ def test_texts_that_are_no_expressions_are_errors(text):
 def test_names_of_coordinates_are_no_symbols_of_parameters():
     with pytest.raises(ld.UsageError, match=r"mass\.lower: q1 is the name of a coordinate"):
         ld.symbolic(ld.load("robots/double_pendulum.yaml"), "gravity_force", {"mass.lower": "q1"})
+
+
+@pytest.mark.parametrize(("robot", "function", "most"), [("panda", "forward_dynamics", 500), ("panda", "mass_matrix", 500),
+                                                         ("ur5", "forward_dynamics", 500)])
+def test_functions_whose_formulas_would_take_hours_are_refused(robot, function, most):
+    with pytest.raises(ld.UsageError, match=rf"{function} of the robot {robot} has .* operations, .*: expected at most {most}"):
+        ld.symbolic(ld.load(f"robots/{robot}.yaml"), function)

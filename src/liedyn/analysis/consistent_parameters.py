@@ -196,10 +196,9 @@ class ConsistentParameters(Immutable):
         kinds = tuple(kind for kind in JOINT_PARAMETERS if any(name.startswith(f"{kind}.") for name in self.names))
         options = IdentificationOptions(kinds, offset=False, smooth=check_smooth(smooth), tolerance=TOLERANCE)
         model, source, motion = recorded_motion(self.model, source, None, options)
-        assert motion.tau is not None                          # checked by `recorded_motion`
         scales = np.array([self.torque_scales.get(name, (1.0, 0.0))[0] for name in model.v_names])
         motion = replace(motion, q=motion.q - zero_shift(model, {name: x for name, (x, _) in self.zero_offsets.items()}),
-                         tau=motion.tau / scales)
+                         tau=None if motion.tau is None else motion.tau / scales)     # None: of a floating base alone
         with naming(source):
             equations = prepared(model, source.t, motion, options, source)
         rows, raw = equations.rows, equations.raw

@@ -34,6 +34,9 @@ from liedyn.public_calls import explained
 
 # below it, relative to the maximum coefficient of the same power of the parameters in a result, a coefficient is a rounding error
 _ROUNDING = 1e-12
+# operations of a function: its formulas take seconds up to about this number, and minutes to hours beyond; of those that SymPy
+# simplifies, because they have quotients
+_MOST_OPERATIONS, _MOST_SIMPLIFIED = 500, 150
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "fadd": operator.add, "fsub": operator.sub, "fmul": operator.mul, "fdiv": operator.truediv, "quotient": operator.truediv,
     "fneg": operator.neg}
@@ -121,7 +124,8 @@ def symbolic(model: Model, function: str, parameters: Mapping[str, Any] | Sequen
     Raises
     ------
     UsageError
-        If SymPy is not installed, an option is missing or does not belong to the function, or a parameter is not supported.
+        If SymPy is not installed, an option is missing or does not belong to the function, a parameter is not supported, or the
+        function has too many operations for a formula.
     NameLookupError
         For an unknown function, link or parameter.
     ModelError
@@ -144,11 +148,21 @@ def symbolic(model: Model, function: str, parameters: Mapping[str, Any] | Sequen
     for name, x in expressions.items():
         if same := x.free_symbols & of_inputs:
             raise UsageError(f"{name}: {min(map(str, same))} is the name of a coordinate: expected another symbol")
+    _check_size(traced, function, _MOST_OPERATIONS)
     try:
         results = _polynomials(sympy, traced, inputs, expressions, of_robot)
     except UnsupportedOperationError:
+        if simplify:
+            _check_size(traced, function, _MOST_SIMPLIFIED, " where there are quotients, or simplify=False")
         results = _quotients(sympy, traced, inputs, expressions, of_robot, simplify)
     return Symbolic(function, inputs, expressions, results)
+
+
+def _check_size(traced: FunctionTrace, function: str, most: int, otherwise: str = "") -> None:
+    """Raise UsageError for more operations than `most`, whose formulas take minutes to hours."""
+    if traced.trace.size > most:
+        raise UsageError(f"{function} of the robot {traced.model.name} has {traced.trace.size:,} operations, too many for a "
+                         f"formula: expected at most {most}{otherwise}; casadi_function and code in C have no such limit")
 
 
 def _sympy() -> Any:
