@@ -895,7 +895,7 @@ def test_torques_with_the_wrong_sign_are_named(arm, tmp_path, flipped):
     sign = np.where(np.isin(np.arange(3), flipped), -1.0, 1.0)
     names = ", ".join(model.v_names[k] for k in flipped)
     subject = "all measured torques" if len(flipped) == 3 else f"the measured torques of {names}"
-    fit = fitted(arm, sign * tau + 0.1 * FRICTION * v, 1, joints=("damping",))
+    fit = fitted(arm, sign * (tau + 0.1 * FRICTION * v), 1, joints=("damping",))
     assert f"{subject} have the opposite sign of those of the robot file" in fit.verdict
     assert not any(name.endswith(f".{'abc'[k]}") for name in np.array(fit.names)[fit.reliable] for k in flipped)
     assert [joint.ratio < 0.0 for joint in fit.joints] == [factor < 0.0 for factor in sign]
@@ -906,6 +906,19 @@ def test_torques_with_the_wrong_sign_are_named(arm, tmp_path, flipped):
     assert warning.hint.endswith(f" {shlex.quote(columns)}")
     repaired = ld.identify(model, ld.read_trajectory(tmp_path / "flipped.csv", columns=columns))
     assert "opposite sign" not in repaired.verdict and "torque-scale" not in {each.code for each in repaired.warnings}
+
+
+def test_a_counterweight_that_the_file_lacks_is_no_wrong_sign():
+    """The weight acts to the other side, but the moment of inertia is positive."""
+    links = [ld.Link("arm", mass=0.8, com=(0, 0, -0.3), inertia=(0.02, 0.02, 0.01))]
+    model = ld.build(ld.Robot("pendulum", links, [ld.Joint("pivot", "continuous", "world", "arm", axis=(0, 1, 0))]))
+    t = np.arange(1000) * 0.01
+    q = np.sin(3 * t) + 0.3 * np.sin(7.1 * t)
+    v, a = 3 * np.cos(3 * t) + 2.13 * np.cos(7.1 * t), -9 * np.sin(3 * t) - 15.123 * np.sin(7.1 * t)
+    tau = 0.24 * a - 0.1 * 9.81 * np.sin(q) + 0.01 * np.random.default_rng(0).standard_normal(len(t))
+    fit = ld.identify(model, *(x[:, None] if x is not t else x for x in (t, q, tau)), v=v[:, None], a=a[:, None])
+    assert "opposite sign" not in fit.verdict and fit.reliable[list(fit.names).index("hz.arm")]
+    assert fit.values[list(fit.names).index("hz.arm")] == pytest.approx(0.1, rel=0.02)
 
 
 # zero offsets of encoders -------------------------------------------------------------------------------------------

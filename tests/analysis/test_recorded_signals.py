@@ -52,6 +52,13 @@ def saturated(q, tau):
     tau[:, 0] = np.clip(tau[:, 0], -2.0, 0.7)
 
 
+def test_an_encoder_that_waits_between_its_movements_is_not_coarse():
+    """Rows at rest are most rows. The encoder passes several steps from row to row of a movement."""
+    t = np.arange(2000) * 0.01
+    q = np.column_stack([np.round(np.interp(t % 4.0, [0.0, 0.8], [0.0, 1.0]) * 500) / 500, np.sin(t)])
+    assert "coarse-positions" not in said(t, q, np.zeros_like(q))
+
+
 @pytest.mark.parametrize("fault, code, text", [
     (spike, "outliers", r"q\.a differs from its neighbours by up to 0\.\d+ rad in 1 row \(t = 0\.5 s\)"),
     (spike_of_a_torque, "outliers", r"tau\.b differs .* in 2 rows \(t = 0\.2, 1\.2 s\)"),

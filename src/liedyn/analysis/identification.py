@@ -525,8 +525,10 @@ def _identify(model: Model, t: Array, recorded: RecordedArrays, options: Identif
     values, deviations, relative, sizes, scale_errors = (x[:b] for x in (values, deviations, relative, sizes, scale_errors))
     by_values = _physical(base, values, deviations, sizes, verdicts[:b])
     expected = raw[:, :, :-1] @ base.values
-    tested = tuple(replace(joint, measured=bool(is_used), ratio=torque_scale(x + y, y, ALIKE)) for joint, is_used, x, y in
-                   zip(tested, used, raw[:, :, -1].T, expected.T, strict=True))
+    right = _of_right_sign(base, raw, values, deviations, sizes)
+    ratios = [torque_scale(x + y, y, ALIKE) for x, y in zip(raw[:, :, -1].T, expected.T, strict=True)]
+    tested = tuple(replace(joint, measured=bool(is_used), ratio=math.nan if is_right and ratio < 0.0 else ratio)
+                   for joint, is_used, is_right, ratio in zip(tested, used, right, ratios, strict=True))
     wrong = np.array([_has_wrong_torques(joint, unit) for joint, unit in zip(tested, model.v_units, strict=True)])
     affected = np.any(wrong[:, None] & dependent[:, :b], axis=0).tolist()
     verdicts = tuple(UNRELIABLE if is_affected and reliability in (RELIABLE, IMPRECISE) else reliability
@@ -535,11 +537,11 @@ def _identify(model: Model, t: Array, recorded: RecordedArrays, options: Identif
     residual, force = (np.where(used, np.sqrt(np.mean(x**2, axis=0)), np.nan) for x in (misfit, tau))
     root_information = _root_information(equations.W, solution, tested, b)
     scale = _scale_of_torques(base, raw, values, root_information, forces)
-    ratios = np.abs([joint.ratio for joint in tested if joint.measured])
+    alike = np.abs([joint.ratio for joint in tested if joint.measured])
     is_short = equation_count(equations.W) < _FEW * len(base)
     in_other_units = any(warning.code in _UNIT_CODES for warning in warnings)
     if in_other_units or (is_short and not {RELIABLE, IMPRECISE, UNPHYSICAL} & {*by_values}) or (
-            scale != 0.0 and ((ratios < abs(scale) / _OTHER_SCALE) | (ratios > _OTHER_SCALE * abs(scale))).any()):
+            scale != 0.0 and ((alike < abs(scale) / _OTHER_SCALE) | (alike > _OTHER_SCALE * abs(scale))).any()):
         scale = math.nan                                                  # not known, or not of all joints
     if not in_other_units:
         warnings = (*warnings, *_torque_warnings(model, tested, wrong, scale, source))
@@ -878,11 +880,25 @@ def _physical(base: BaseParameters, values: Array, deviations: Array, sizes: Arr
 
     The effect of such a value is at least 1% of the torque of a joint: smaller effects may be of something that the model lacks.
     """
-    positive = np.array([name.partition(".")[0] in _POSITIVE for name in base.parameters.names])
-    of_positive = (base.matrix[:, ~positive] == 0.0).all(axis=1) & (base.matrix >= 0.0).all(axis=1)
-    negative = of_positive & (values < -_NEGATIVE * deviations) & (-values >= sizes)
+    negative = _sums_of_positive(base) & (values < -_NEGATIVE * deviations) & (-values >= sizes)
     return tuple(UNPHYSICAL if bad and reliability in (RELIABLE, IMPRECISE) else reliability
                  for bad, reliability in zip(negative, verdicts, strict=True))
+
+
+def _sums_of_positive(base: BaseParameters) -> Mask:
+    """Return which base parameters (b,) are sums of parameters that are positive."""
+    positive = np.array([name.partition(".")[0] in _POSITIVE for name in base.parameters.names])
+    return np.asarray((base.matrix[:, ~positive] == 0.0).all(axis=1) & (base.matrix >= 0.0).all(axis=1))
+
+
+def _of_right_sign(base: BaseParameters, raw: Array, values: Array, deviations: Array, sizes: Array) -> Mask:
+    """Return whose measured torques (nv,) have the right sign for certain: a positive parameter of the joint alone is positive.
+
+    Its other torques may be opposite to those of the robot file because a mass is missing, such as a counterweight.
+    """
+    acts = (raw[:, :, :-1] != 0.0).any(axis=0)
+    certain = _sums_of_positive(base) & (values > _NEGATIVE * deviations) & (values >= sizes) & (acts.sum(axis=0) == 1)
+    return np.asarray((acts & certain).any(axis=1))
 
 
 def _scale_of_torques(base: BaseParameters, raw: Array, values: Array, root_information: Array, units: Array) -> float:
