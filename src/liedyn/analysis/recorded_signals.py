@@ -17,7 +17,7 @@ _LARGE = 2.0        # times the median change between rows,
 _ISOLATED = 4.0     # times the errors at rows that are 3 to 5 rows away,
 _APART = 0.5        # of the error: an outlier differs from both next rows by more, to the same side,
 _HIGHER = 1.2       # times those of the next rows, which distinguishes an outlier from a jump
-_AT_REST = 0.1          # of the largest movement of a position in the same time: one that moves less is at rest
+_RESTS = 0.1          # of the largest movement of a position in the same time: one that moves less is at rest
 _WINDOWS = 200          # part of a recording in which a movement is measured
 _CONSTANT = 10      # minimum number of rows with the same position, and of the median number of such rows
 _MOVES = 0.05       # of the range of another coordinate: it moves
@@ -124,7 +124,8 @@ def _resolution_warnings(column: str, unit: str, x: Array) -> Iterator[LiedynWar
     if len(changes) <= _CONSTANT or len(np.unique(x)) >= len(x) / 2:
         return
     step = float(changes.min())
-    if np.abs(changes / step - np.round(changes / step)).max() < _ROUNDED_STEP and np.median(steps[_in_motion(x)]) < _COARSE * step:
+    is_rounded = np.abs(changes / step - np.round(changes / step)).max() < _ROUNDED_STEP
+    if is_rounded and np.median(steps[_in_motion(x)]) < _COARSE * step:
         yield LiedynWarning("coarse-positions", f"{column} changes in steps of {step:.3g} {unit}, and by at most one step in "
                             "most rows: the resolution of the encoder is too coarse for this rate, and deviations may be too "
                             "small")
@@ -136,7 +137,7 @@ def _in_motion(x: Array) -> Integers:
     if len(x) <= 2 * n:
         return np.arange(len(x) - 1)
     travel = np.abs(x[2 * n:] - x[:-2 * n])
-    return n + np.flatnonzero(travel > _AT_REST * travel.max(initial=0.0))
+    return n + np.flatnonzero(travel > _RESTS * travel.max(initial=0.0))
 
 
 def _gap_warnings(t: Array, dt: Array) -> Iterator[LiedynWarning]:

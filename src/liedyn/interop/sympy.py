@@ -158,11 +158,11 @@ def symbolic(model: Model, function: str, parameters: Mapping[str, Any] | Sequen
     return Symbolic(function, inputs, expressions, results)
 
 
-def _check_size(traced: FunctionTrace, function: str, most: int, otherwise: str = "") -> None:
-    """Raise UsageError for more operations than `most`, whose formulas take minutes to hours."""
-    if traced.trace.size > most:
+def _check_size(traced: FunctionTrace, function: str, limit: int, otherwise: str = "") -> None:
+    """Raise UsageError for more operations than `limit`, whose formulas take minutes to hours."""
+    if traced.trace.size > limit:
         raise UsageError(f"{function} of the robot {traced.model.name} has {traced.trace.size:,} operations, too many for a "
-                         f"formula: expected at most {most}{otherwise}; casadi_function and code in C have no such limit")
+                         f"formula: expected at most {limit}{otherwise}; casadi_function and code in C have no such limit")
 
 
 def _sympy() -> Any:
