@@ -18,6 +18,7 @@ from liedyn.codegen.tracer import NotTraceableError
 from liedyn.interop import scenario_step, traced_functions
 from liedyn.interop.c_files import write_export, write_step_export
 from liedyn.interop.wasm_files import write_wasm_step_export
+from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT
 from other_units import in_units
 from traced_cases import function_options
@@ -232,12 +233,15 @@ int main(void)
     f_reset(q, v, work);
     q[0] = 1e-3; v[0] = -1;
     int across = f_step(0, 0.01, q, v, work), until = f_step(0, 0.0009, q, v, work);
-    printf("%d %d %g", across, until, q[0]);
+    printf("%d %d %g ", across, until, q[0]);
+    work[1] = work[2] = work[3] = work[4] = 0; q[0] = -0.5; v[0] = 0;                       /* set by hand */
+    printf("%d %d %d", f_step(0, 0.01, q, v, work), f_step(0, -0.01, q, v, work), f_step(0.0 / 0.0, 0.01, q, v, work));
     return 0;
 }
 """)
-    across, until, q = ran(tmp_path, "f").stdout.split()
+    across, until, q, *codes = ran(tmp_path, "f").stdout.split()
     assert (int(across), int(until)) == (AT_EVENT, 0) and float(q) == pytest.approx(1e-4, rel=1e-2)
+    assert [*map(int, codes)] == [0, INVALID_ARGUMENTS, INVALID_ARGUMENTS]
 
 
 @pytest.mark.parametrize("name", ["arm with pd", "hybrid panda", "sampled controller"])

@@ -186,7 +186,8 @@ class Console:
         for path in paths:
             endings.setdefault(path.with_suffix(""), []).append(path.suffix)
         names = (f"{stem}{', '.join(ends)}" for stem, ends in endings.items())
-        self.message("wrote " + "\n      ".join(map(escape_nonprintable, names)))
+        if endings:
+            self.message("wrote " + "\n      ".join(map(escape_nonprintable, names)))
 
     def write_text(self, path: str, text: str, *, force: bool) -> None:
         """Write a text to a file, or to standard output for `-`."""

@@ -16,7 +16,7 @@ from liedyn.codegen.trace import GeneratedProgram, single_call
 from liedyn.errors import LiedynWarning
 from liedyn.integrators.run_state import MIN_STEP_SPACINGS
 from liedyn.interop.scenario_step import STEP_REASONS, Sampler, ScenarioStep, piece_tables
-from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS
+from liedyn.kernels.simulation.rate_evaluation import CURVE_COEFFICIENTS, INVALID_ARGUMENTS
 from liedyn.kernels.simulation.signals import ORDER
 from liedyn.simulation.control.thrusts import input_name
 
@@ -119,6 +119,8 @@ class CStep:
             yield from text("Numbers are of single precision, except times. Errors of about 1e-7 a step add up.")
         yield from text("They return 0, or another number and leave the state as it was: "
                         f"{'; '.join(f'{code} {reason}' for code, reason in STEP_REASONS.items())}.")
+        if self._sizes["work"] > 1:
+            yield from text("work: the supplied work, then data of events: set these to zero where q or v are changed by hand")
         if self._sizes["z"]:
             yield from text("z: states of laws: integrals of pid, stretches of contacts that stick, and estimated parameters")
         for name, of in (("q", model.q_names), ("v", model.v_names), ("values", step.value_names),
@@ -195,8 +197,9 @@ class CStep:
                     *self._values())
         yield from (f"    memcpy({name}_1, {name}, {size});" for name, size in sizes.items())
         passed = self._passed("clock", *(["c"] if curves else []), values, "q_1", "v_1", "work_1", "z_1")
-        if (place := self.step.first_event_value) is not None:
-            yield from (f"    if (work_1[{place}] != work_1[{place}]) {{      /* at the start, a step without length: events */",
+        yield f"    if (!(h >= 0) || t != t) return {INVALID_ARGUMENTS};"
+        if len(self.step.tables.schedule.watch):
+            yield from ("    if (work_1[1] == 0) {      /* at the start, a step without length evaluates the events */",
                         f"        clock[0] = 0; clock[1] = clock[2] = clock[3] = ({self._number})t;")
             if curves:
                 yield f"        for (int i = 0; i < 3; i++) curves_at(t, c + {CURVE_COEFFICIENTS * curves} * i);"

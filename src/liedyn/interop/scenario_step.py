@@ -44,7 +44,8 @@ from liedyn.simulation.trajectory_columns import WRENCH, thrust_names
 METHOD = "rk4"
 # why a step returns a code, for people; another code than these cannot occur
 STEP_REASONS = {BAD_SIGNAL: "a signal is not finite", SINGULAR: "the mass matrix is singular",
-                NOT_FINITE: "the motion is no longer finite", INVALID_ARGUMENTS: "an angle is beyond 1e5 rad, or not finite",
+                NOT_FINITE: "the motion is no longer finite",
+                INVALID_ARGUMENTS: "an angle is beyond 1e5 rad, a number is not finite, or h is negative",
                 LOOP_OPEN: "a loop can no longer be closed: the step is too long, or the configuration cannot be reached",
                 DEPENDENT_EQUATIONS: "the equations of the loops that were chosen at the start are no longer independent",
                 CONTRADICTED_MODES: "loops prevent the motion of prescribed joints: fewer can be prescribed",
@@ -97,12 +98,6 @@ class ScenarioStep:
     def problem(self) -> InitialValueProblem:
         """The problem of the run."""
         return self.run.problem
-
-    @property
-    def first_event_value(self) -> int | None:
-        """Index in `work` of the last value of the first event, NaN before the first step; None without events."""
-        events = len(self.tables.schedule.watch)
-        return 2 + events if events else None
 
     @cached_property
     def initial_work(self) -> Array:

@@ -42,16 +42,14 @@ class Simulation {
       if (typeof x === "number") this.arrays[name].fill(x); else this.arrays[name].set(x);
     }
     this.work.set(state.work);
-    Object.assign(this, { t: 0, samples: 0, waiting: [], acting: new Float64Array(this.torque.length), ended: "",
-      begins: this.data.initial.work.length > 1 });
+    Object.assign(this, { t: 0, samples: 0, waiting: [], acting: new Float64Array(this.torque.length), ended: "" });
   }
 
   // Moves the state by one step of length h that passes no sample time. Returns 0; otherwise the state is as before.
   step(h = this.data.step) {
-    if (this.begins) {                                      // a step without length evaluates the events at the start
-      this.begins = false;
+    if (h && this.work[1] === 0) {                          // a step without length evaluates the events at the start
       const code = this.step(0);
-      if (code) { this.begins = true; return code; }
+      if (code) return code;
     }
     const { clock, curves } = this.arrays, { breaks, pieces } = this.data, until = this.t + h;
     const state = [this.q, this.v, this.work, this.z], before = state.map((x) => x.slice()), start = this.t;

@@ -177,7 +177,7 @@ _STEP_TYPES = """
 /** Names of the numbers of each array. */
 export const names: Readonly<Record<"q" | "v" | "values", readonly string[]>>;
 export class Simulation {
-  /** State. It may be changed between steps. */
+  /** State. It may be changed between steps; then set `work` to zero, but for the supplied work. */
   readonly q: Float64Array;
   readonly v: Float64Array;
   /** Supplied work, then data of events; states of laws, such as integrals of pid. */
