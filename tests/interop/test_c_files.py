@@ -176,7 +176,7 @@ def test_export_names_files_and_says_what_they_hold(tmp_path, monkeypatch):
     (["robots/panda.yaml", "-p", "panda_joint1"], 2, "forward_dynamics has no option prescribed"),
     (["robots/panda.yaml", "--function", "constraint_jacobian"], 3, "no constraints"),
     (["robots/panda.yaml", "--to", "ptx", "--gpu", "hopper"], 2,
-     "expected the name of an architecture such as sm_80, got 'hopper'"),
+     "expected the name of an architecture from sm_50 on, such as sm_80, got 'hopper'"),
     (["robots/panda.yaml", "--function", "jacobian"], 2, "jacobian needs the name of a link"),
     (["robots/panda.yaml", "--function", "jacobian", "--link", "panda_hnd"], 3, "no link 'panda_hnd'; did you mean 'panda_hand'"),
     (["robots/panda.yaml", "--function", "link_pose", "--link", "panda_hand", "--frame", "world"], 2,

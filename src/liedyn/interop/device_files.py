@@ -40,9 +40,9 @@ def write_device_export(model: Model, function: str, path: Path | None = None, *
     to         "opencl" or "ptx"
     processor  for PTX: the oldest GPU on which the kernel runs, such as "sm_80", the default
     """
-    if processor is not None and (to != "ptx" or not re.fullmatch(r"sm_\d\d\d?a?", processor)):
+    if processor is not None and (to != "ptx" or not re.fullmatch(r"sm_([5-9]\d|1\d\d)a?", processor)):
         raise UsageError("processor applies to PTX" if to != "ptx" else
-                         f"processor: expected the name of an architecture such as {PROCESSOR}, got {processor!r}")
+                         f"processor: expected the name of an architecture from sm_50 on, such as {PROCESSOR}, got {processor!r}")
     single = is_single(dtype, "write_device_export")
     traced = trace_function(model, function, options, libm=to == "opencl", single=single)
     path = code_file(path, default_name(model, function, options), ENDINGS[to], (*traced.inputs, *traced.shapes))

@@ -45,6 +45,7 @@ from liedyn.codegen.specialize import (
 from liedyn.codegen.trace import STATUS, validity
 from liedyn.codegen.tracer import NotTraceableError, object_array
 from liedyn.codegen.xla_call import MAJOR_VERSION, handler_text, python_handler
+from liedyn.dynamics.batching.arrays import common_leading_axes
 from liedyn.dynamics.batching.state_blocks import is_single
 from liedyn.errors import ArgumentError, ShapeError, UsageError
 from liedyn.interop.traced_functions import FunctionTrace, trace_function
@@ -348,5 +349,6 @@ def _spread(function: str, dtype: Precision, arguments: Sequence[tuple[str, Any,
             raise ShapeError(f"{name} has the wrong shape: expected (…, {', '.join(map(str, shape))}), got {x.shape}")
         if not (jnp.issubdtype(x.dtype, jnp.floating) or jnp.issubdtype(x.dtype, jnp.integer)):
             raise ArgumentError(f"{name} must contain real numbers, got {x.dtype}")
-    lead = jnp.broadcast_shapes(*(x.shape[:-len(shape)] for (_, _, shape), x in zip(arguments, arrays, strict=True)))
+    named: Any = [(name, x, len(shape)) for (name, _, shape), x in zip(arguments, arrays, strict=True)]
+    lead = common_leading_axes(*named)
     return [jnp.broadcast_to(x, (*lead, *shape)).astype(kind) for (_, _, shape), x in zip(arguments, arrays, strict=True)]

@@ -48,6 +48,8 @@ class StateBlocks(Immutable):
 
     def __post_init__(self) -> None:
         array: Any = self.array
+        if np.ma.is_masked(array):
+            raise ShapeError("StateBlocks: the array has masked values (remove these states, or fill it)")
         if not isinstance(array, np.ndarray) or array.dtype not in (np.float64, np.float32):
             of = f" of {array.dtype}" if isinstance(array, np.ndarray) else ""
             raise ShapeError(f"StateBlocks: expected an array of float64 or float32, got {type(array).__name__}{of} "
@@ -59,9 +61,9 @@ class StateBlocks(Immutable):
         places = len(array) * width
         if self.count == -1:
             object.__setattr__(self, "count", places)
-        if not places - width < self.count <= places:
+        if type(self.count) is bool or not isinstance(self.count, int | np.integer) or not places - width < self.count <= places:
             raise ShapeError(f"StateBlocks: expected a count from {max(0, places - width + 1)} to {places} for {len(array)} "
-                             f"blocks of {width} states, got {self.count}")
+                             f"blocks of {width} states, got {self.count!r}")
         if not array.flags.c_contiguous or array.ctypes.data % _CACHE_LINE:
             object.__setattr__(self, "array", aligned_array(array.shape, array.dtype))
             self.array[...] = array
@@ -78,6 +80,8 @@ class StateBlocks(Immutable):
         dtype: "float64" or "float32", as in the calls.
         """
         kind = np.float32 if is_single(dtype, "StateBlocks.of") else np.float64
+        if np.ma.is_masked(rows):
+            raise ShapeError("StateBlocks.of: the rows have masked values (remove these states, or fill them)")
         array = np.asarray(rows)
         if array.ndim < 2 or array.dtype.kind not in "fiub":
             raise ShapeError(f"StateBlocks.of: expected rows (N, …) of numbers, got an array of {array.dtype} of shape "
