@@ -226,7 +226,7 @@ def test_arguments_that_are_errors(jax):
     with pytest.raises(ld.ShapeError, match=r"q has the wrong shape: expected \(…, 2\), got \(3,\)"):
         f(np.zeros(3))
     with pytest.raises(ld.ShapeError, match=r"leading axes do not match: q \(3, 2\), v \(4, 2\), a \(2,\)"):
-        robot_function(ld.load("robots/double_pendulum.yaml"), "inverse_dynamics")(np.zeros((3, 2)), np.zeros((4, 2)), np.zeros(2))
+        robot_function(ld.load("robots/double_pendulum.yaml"), "inverse_dynamics")(np.zeros((3, 2)), np.zeros((4, 2)), q)
     with pytest.raises(ld.ArgumentError, match="q must contain real numbers, got complex128"):
         f(q + 1j)
     with pytest.raises(ld.UsageError, match="mass_matrix of double_pendulum runs on the platform cpu of JAX only"):
