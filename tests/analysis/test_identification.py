@@ -921,6 +921,18 @@ def test_a_counterweight_that_the_file_lacks_is_no_wrong_sign():
     assert fit.values[list(fit.names).index("hz.arm")] == pytest.approx(0.1, rel=0.02)
 
 
+def test_a_wheel_that_turns_far_is_not_in_degrees():
+    """Angles of several turns both ways are suspicious, unless the torques are those of the file."""
+    links = [ld.Link("rim", mass=2, inertia=(0.1, 0.1, 0.2))]
+    model = ld.build(ld.Robot("wheel", links, [ld.Joint("hub", "continuous", "world", "rim", axis=(0, 0, 1))]))
+    t = np.arange(1500) * 0.02
+    q = 20 * np.sin(0.7 * t) + 12 * np.sin(1.9 * t)
+    a = -20 * 0.49 * np.sin(0.7 * t) - 12 * 3.61 * np.sin(1.9 * t)
+    noise = 0.01 * np.random.default_rng(0).standard_normal(len(t))
+    assert "degrees" not in ld.identify(model, t, q[:, None], (0.2 * a + noise)[:, None]).verdict
+    assert "0.0175 times" in ld.identify(model, t, np.degrees(q)[:, None], (0.2 * a + noise)[:, None]).verdict
+
+
 # zero offsets of encoders -------------------------------------------------------------------------------------------
 def with_zero_offsets(model, zero_offsets, **options):
     """t, q, tau, v, a of `recorded`, with readings of encoders that have these zero offsets {joint: rad}."""

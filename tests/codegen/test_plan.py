@@ -70,6 +70,7 @@ def test_targets_without_code_are_errors(function, options, words):
         ld.plan(model_of("planar"), function, **options)
 
 
+@LINES
 @pytest.mark.parametrize("target", ["cpu", "c", "wasm", "opencl", "ptx"])
 def test_size_and_time_of_targets(target):
     """They grow with the number of operations; single precision takes half of the memory, and at most the same time."""
@@ -83,6 +84,7 @@ def test_size_and_time_of_targets(target):
         assert single.registers < double.registers <= more.registers <= 255
 
 
+@LINES
 @pytest.mark.parametrize("robot", ["double_pendulum", "panda"])
 def test_registers_are_those_of_the_assembler(robot, tmp_path):
     """Within a third; it reorders operations."""

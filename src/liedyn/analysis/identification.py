@@ -117,6 +117,7 @@ _STEPS = 30           # of Gauss-Newton iterations
 _SMALL_STEP = 1e-3    # of the standard deviation: a smaller step is the last one
 _NEGLIGIBLE = 0.01    # of the torques of inertia and weight of the robot file: noise or rounding instead of torques
 _OTHER_SCALE = 5.0    # times the common scale of the torques: the torque of a joint has another scale
+_NEAR = 1.5           # ratio of the torques of all joints to those of the file: with other units of angles or times, it is larger
 _CANCELS = 0.3        # of its parts: a smaller difference of a constant force from the robot file's means that it fits the motion
 _SLIGHT = 0.01        # a systematic error that leaves the deviation below this part of the value does no harm
 
@@ -529,6 +530,9 @@ def _identify(model: Model, t: Array, recorded: RecordedArrays, options: Identif
     ratios = [torque_scale(x + y, y, ALIKE) for x, y in zip(raw[:, :, -1].T, expected.T, strict=True)]
     tested = tuple(replace(joint, measured=bool(is_used), ratio=math.nan if is_right and ratio < 0.0 else ratio)
                    for joint, is_used, is_right, ratio in zip(tested, used, right, ratios, strict=True))
+    known = [joint.ratio for joint in tested if joint.measured]
+    if known and all(1.0 / _NEAR < ratio < _NEAR for ratio in known):     # torques of the file: angles and times have their units
+        warnings = tuple(warning for warning in warnings if warning.code not in _UNIT_CODES)
     wrong = np.array([_has_wrong_torques(joint, unit) for joint, unit in zip(tested, model.v_units, strict=True)])
     affected = np.any(wrong[:, None] & dependent[:, :b], axis=0).tolist()
     verdicts = tuple(UNRELIABLE if is_affected and reliability in (RELIABLE, IMPRECISE) else reliability

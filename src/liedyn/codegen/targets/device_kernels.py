@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import llvmlite
 import llvmlite.binding as llvm
 
 from liedyn.codegen.operations import LIBM, OPERATIONS
@@ -18,6 +19,7 @@ from liedyn.codegen.targets.c99 import CExpressions, program_functions
 from liedyn.codegen.targets.llvm_ir import OK, Vector, pointers_text
 from liedyn.codegen.targets.target import UnsupportedOperationError
 from liedyn.codegen.trace import STATUS, GeneratedProgram, Trace, single_bound, single_call
+from liedyn.errors import UsageError
 from liedyn.kernels.batch_blocks import QUATERNION_TOLERANCE
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT
 
@@ -317,7 +319,11 @@ def ptx(trace: Trace, name: str, inputs: Mapping[str, int], results: Mapping[str
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=processor, features=_PTX_VERSION, opt=3)
-    module = llvm.parse_assembly("\n".join([f'target triple = "{_TRIPLE}"', text, *_ptx_kernel(trace, name, inputs, results)]))
+    whole = "\n".join([f'target triple = "{_TRIPLE}"', text, *_ptx_kernel(trace, name, inputs, results)])
+    try:
+        module = llvm.parse_assembly(whole)
+    except RuntimeError:
+        raise UsageError(f"PTX requires a newer version of llvmlite: expected 0.44, got {llvmlite.__version__}") from None
     module.data_layout = str(machine.target_data)
     module.verify()
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
