@@ -166,7 +166,7 @@ WIDTH = ld.StateBlocks.width()
     (lambda: ld.StateBlocks([[1.0]]), ld.ShapeError, "expected an array of float64 or float32, got list"),
     (lambda: ld.StateBlocks(Q.array, 10_000), ld.ShapeError, "expected a count from"),
     (lambda: ld.StateBlocks(Q.array, 5.0), ld.ShapeError, "expected a count from .*, got 5.0"),
-    (lambda: ld.StateBlocks.of(np.ma.masked_less(Q.rows(), 0.0)), ld.ShapeError, "the rows have masked values"),
+    (lambda: ld.StateBlocks.of(np.ma.masked_less(Q.rows(), 0.0)), ld.ShapeError, "rows has masked values"),
     (lambda: ld.StateBlocks.of([1.0, 2.0]), ld.ShapeError, r"expected rows \(N, …\) of numbers"),
     (lambda: ld.StateBlocks.of(ROWS[0], "int64"), ld.ArgumentError, "dtype must be float64 or float32"),
 ])

@@ -167,7 +167,12 @@ class CStep:
         yield from (f"    const {number} clock[4] = {{0, {clock}}};", f"    {number} work[{self._sizes['work']}] = {{0}};")
         if curves:
             yield f"    {number} c[{3 * CURVE_COEFFICIENTS * curves}];"
-            yield f"    for (int i = 0; i < 3; i++) curves_at(t, c + {CURVE_COEFFICIENTS * curves} * i);"
+        yield from self._curves("    ", "t")
+
+    def _curves(self, indent: str, time: str) -> Iterator[str]:
+        """Yield a line that writes the curves at the three times of a step. time: of number i."""
+        if curves := len(self.step.tables.curves):
+            yield f"{indent}for (int i = 0; i < 3; i++) curves_at({time}, c + {CURVE_COEFFICIENTS * curves} * i);"
 
     def _passed(self, *names: str) -> str:
         """Return the arguments of a call, without arrays that have no numbers."""
@@ -201,8 +206,7 @@ class CStep:
         if len(self.step.tables.schedule.watch):
             yield from ("    if (work_1[1] == 0) {      /* at the start, a step without length evaluates the events */",
                         f"        clock[0] = 0; clock[1] = clock[2] = clock[3] = ({self._number})t;")
-            if curves:
-                yield f"        for (int i = 0; i < 3; i++) curves_at(t, c + {CURVE_COEFFICIENTS * curves} * i);"
+            yield from self._curves("        ", "t")
             yield from (f"        code = advance({passed});", "        if (code) return code;", "    }")
         yield from ("    while (t < end) {", "        double goal = end, latest = end, times[3];")
         if len(breaks):
@@ -215,8 +219,7 @@ class CStep:
         if self.step.tables.single and len(breaks):        # times before a switching time stay before it
             yield ("        if (latest < goal) for (int i = 1; i < 3; i++) clock[1 + i] = fminf(clock[1 + i], "
                    "nextafterf((float)goal, 0));")
-        if curves:
-            yield f"        for (int i = 0; i < 3; i++) curves_at(times[i], c + {CURVE_COEFFICIENTS * curves} * i);"
+        yield from self._curves("        ", "times[i]")
         yield from (f"        code = advance({passed});", "        if (code) return code;", "        h -= goal - t;",
                     "        t = goal;", "    }")
         yield from (f"    memcpy({name}, {name}_1, {size});" for name, size in sizes.items())

@@ -11,7 +11,7 @@ from weakref import ref
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Mask, Wrenches
-from liedyn.dynamics.batching.state_blocks import StateBlocks
+from liedyn.dynamics.batching.state_blocks import StateBlocks, check_not_masked
 from liedyn.errors import NameLookupError, ShapeError
 from liedyn.kernels import kinematics as kernels
 from liedyn.model.constraint_arrays import ModelConstraint
@@ -74,7 +74,7 @@ def as_single_state(x: ArrayLike, name: str, shape: tuple[int, ...], hint: str =
 
 def _as_numbers(x: ArrayLike, name: str) -> Array:
     if type(x) is not np.ndarray:
-        _check_not_masked(x, name)
+        check_not_masked(x, name)
     try:
         array = np.asarray(x)
     except (TypeError, ValueError):                       # ragged lists
@@ -87,16 +87,9 @@ def _as_numbers(x: ArrayLike, name: str) -> Array:
     return values
 
 
-def _check_not_masked(x: ArrayLike, name: str) -> None:
-    """Raise an error for a masked array: its masked values would be used as if they were valid."""
-    if any(np.ma.is_masked(part) for part in (x if isinstance(x, (list, tuple)) else (x,))):
-        raise ShapeError(f"{name} has masked values (remove these states, or fill the array: "
-                         f"{name}.filled(value))")
-
-
 def as_mask(prescribed: ArrayLike, nv: int) -> Mask:
     """Return `prescribed` as a boolean mask (nv,). Raise ShapeError if it is not one."""
-    _check_not_masked(prescribed, "prescribed")
+    check_not_masked(prescribed, "prescribed")
     mask = np.ascontiguousarray(prescribed)
     if mask.dtype != bool or mask.shape != (nv,):
         raise ShapeError(f"prescribed is a mask over v: expected bool ({nv},), got {mask.dtype} of shape {mask.shape}")

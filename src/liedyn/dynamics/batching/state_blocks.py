@@ -48,8 +48,7 @@ class StateBlocks(Immutable):
 
     def __post_init__(self) -> None:
         array: Any = self.array
-        if np.ma.is_masked(array):
-            raise ShapeError("StateBlocks: the array has masked values (remove these states, or fill it)")
+        check_not_masked(array, "array")
         if not isinstance(array, np.ndarray) or array.dtype not in (np.float64, np.float32):
             of = f" of {array.dtype}" if isinstance(array, np.ndarray) else ""
             raise ShapeError(f"StateBlocks: expected an array of float64 or float32, got {type(array).__name__}{of} "
@@ -80,8 +79,7 @@ class StateBlocks(Immutable):
         dtype: "float64" or "float32", as in the calls.
         """
         kind = np.float32 if is_single(dtype, "StateBlocks.of") else np.float64
-        if np.ma.is_masked(rows):
-            raise ShapeError("StateBlocks.of: the rows have masked values (remove these states, or fill them)")
+        check_not_masked(rows, "rows")
         array = np.asarray(rows)
         if array.ndim < 2 or array.dtype.kind not in "fiub":
             raise ShapeError(f"StateBlocks.of: expected rows (N, …) of numbers, got an array of {array.dtype} of shape "
@@ -112,6 +110,13 @@ class StateBlocks(Immutable):
 
 States: TypeAlias = ArrayLike | StateBlocks                              # rows, or blocks
 BlockMatrices: TypeAlias = tuple[StateBlocks, StateBlocks, StateBlocks]  # first derivatives
+
+
+def check_not_masked(x: ArrayLike, name: str) -> None:
+    """Raise an error for a masked array: its masked values would be used as if they were valid."""
+    if any(np.ma.is_masked(part) for part in (x if isinstance(x, (list, tuple)) else (x,))):
+        raise ShapeError(f"{name} has masked values (remove these states, or fill the array: "
+                         f"{name}.filled(value))")
 
 
 def is_single(dtype: Precision, name: str) -> bool:

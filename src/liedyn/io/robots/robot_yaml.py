@@ -360,11 +360,7 @@ def _with_coordinates(joint: Joint, node: Node) -> Joint:
 # actuators ----------------------------------------------------------------------------------------------------------
 
 def _actuator(name: str, node: Node) -> Actuator:
-    values = ACTUATOR.values(node)
-    for key in ("position", "axis", "torque_ratio"):
-        if key in values and "joints" in values:
-            raise node.value[key].problem(f"{key} does not apply to a tendon over joints", expected="joints and limits")
-    return Actuator(name, **values, place=place_of_keys(node))
+    return Actuator(name, **ACTUATOR.values(node), place=place_of_keys(node))
 
 
 # keyframes ----------------------------------------------------------------------------------------------------------

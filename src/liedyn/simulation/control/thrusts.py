@@ -65,9 +65,11 @@ def check_varying_constants(model: Model, places: Sequence[int]) -> None:
     S, T0, link_pose = tree.S.reshape(-1, 2), tree.T0.reshape(-1, 12), tree.link_pose.reshape(-1, 12)
     for actuator in model.description.actuators:
         for joint in (model.joint(name) for name, _ in actuator.joints):
-            axis = (S[joint.body], link_pose[model.link_index(joint.child)])
-            origin = T0[joint.body, :9 if joint.screws is not None and joint.screws[0, :3].any() else 12]   # a moment is free
-            for kind, constants in (("axis", np.concatenate(axis)), ("origin", origin if joint.parent != WORLD else axis[0])):
+            constants_of = {"axis": np.concatenate([S[joint.body], link_pose[model.link_index(joint.child)]])}
+            if joint.parent != WORLD:                      # which is pulled; a moment depends on the rotation only
+                assert joint.screws is not None
+                constants_of["origin"] = T0[joint.body, :9 if joint.screws[0, :3].any() else 12]
+            for kind, constants in constants_of.items():
                 if np.isin(constants, places).any():
                     raise UsageError(f"the {kind} of joint {joint.name} varies, on which the wrenches of tendon {actuator.name} "
                                      "depend: expected the same for all robots, or a rollout of each robot")
