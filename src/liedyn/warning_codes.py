@@ -137,7 +137,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "motion-jumps": (WARN, "A prescribed motion jumps, and no impulse acts. Use waypoints or a smooth expression."),
     "chattering": (WARN, "A signal switches too often, and the integration is of first order. Smooth the signal."),
     "solver-warning": (WARN, "SciPy issued a warning during the integration. Read it, or use another integrator."),
-    "beyond-limits": (WARN, "Position, velocity or effort limits are exceeded. Set `limits` or `saturate` to make them act."),
+    "beyond-limits": (
+        WARN, "Position, velocity, effort or thrust limits are exceeded. Set `limits` or `saturate` to make them act."),
     "stop-yields": (WARN, "A compliant stop deflects more than under the load of the joint. Use a larger `limits.stiffness`."),
     "force-limited": (WARN, "A joint torque, force or thrust reached its limit. Check that the limited motion is intended."),
     "motor-limited": (WARN, "A motor reached its torque-speed curve. Check that the limited motion is intended."),
